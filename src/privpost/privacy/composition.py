@@ -87,19 +87,21 @@ def together(laws: Sequence[Law], delta: float) -> float:
     of their curves; and by the sum of the Rényi curves of all. Losses are rounded upwards, and δ is lowered by what
     floats may be off by.
 
-    It holds where no law depends on what was released before, though a release may. Of laws that were chosen by earlier
-    results only the sum of (ε, δ) is proved without a budget that was set for this accounting beforehand.
+    It holds where no law depends on what was released before, though a release may. Where laws were chosen by earlier
+    results only sums of ε and δ are proved; a sum of Rényi curves would be under a budget set for it beforehand (Feldman
+    and Zrnic 2021), which ledgers do not have.
 
     Args:
         laws: one or more.
         delta: δ in (0, 1).
     """
-    summed = sum(law.rdp(ORDERS) for law in laws)
-    found = to_approximate(ORDERS, summed, delta)[0]
-    normal = [law.rdp(ORDERS) for law in laws if isinstance(law, Normal)]
-    counts = Counter(law for law in laws if not isinstance(law, Normal))
-    if normal:
-        counts[Summed(tuple(np.sum(normal, axis=0).tolist()))] = 1
+    counts = Counter(laws)
+    curves = {law: number * law.rdp(ORDERS) for law, number in counts.items()}
+    found = to_approximate(ORDERS, np.sum(list(curves.values()), axis=0), delta)[0]
+    if normal := [law for law in counts if isinstance(law, Normal)]:
+        counts[Summed(tuple(np.sum([curves[law] for law in normal], axis=0).tolist()))] = 1
+    for law in normal:
+        del counts[law]
     return min(found, _product_epsilon(counts, delta)) if len(counts) <= _LAWS else found
 
 
@@ -133,24 +135,11 @@ def _on_grid(law: Law, reach: float, width: float) -> Any:
     last = math.ceil(reach / width * (1 - 1e-12))
     grid = np.arange(last + 1) * width
     knots = np.linspace(0.0, reach, law.parts + 1)
-    above = np.interp(np.exp(grid), *_convex(np.exp(knots), np.clip(law.curve(knots), 0.0, 1.0)))
+    # In e^ε a curve is convex: between knots it is below its chord.
+    above = np.interp(np.exp(grid), np.exp(knots), np.clip(law.curve(knots), 0.0, 1.0))
     # Both ways are alike: δ(−ε) = 1 − e^−ε (1 − δ(ε)).
     below = 1 - np.exp(-grid[:0:-1]) * (1 - above[:0:-1])
     deltas = np.minimum.accumulate(np.append(below, above))
     # The smallest of floats overflow where they divide.
     deltas[deltas < 1e-100] = 0.0
     return pld_pmf.create_pmf_pessimistic_connect_dots(width, np.arange(-last, last + 1), deltas)
-
-
-def _convex(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the largest convex function that is nowhere above some points, x rising."""
-    corners: list[tuple[float, float]] = []
-    for point in zip(x.tolist(), y.tolist(), strict=True):
-        while len(corners) > 1 and _bends_down(*corners[-2:], point):
-            corners.pop()
-        corners.append(point)
-    return tuple(np.array(corners).T)
-
-
-def _bends_down(first, middle, last) -> bool:
-    return (middle[1] - first[1]) * (last[0] - middle[0]) >= (last[1] - middle[1]) * (middle[0] - first[0])

@@ -1,8 +1,8 @@
 """Laws that dominate a release in privacy: whoever tells neighbours apart by them does so at least as well.
 
 A law gives the curve δ(ε) of some pair of distributions that is at least that of the release for all neighbours, both
-ways. Releases together are dominated by the pairs' products (Zhu, Dong and Wang 2022, theorem 10). A law is a line of
-JSON in a ledger, of public numbers only.
+ways. Releases together are dominated by the product of their pairs, each fixed beforehand, whatever else of a release
+depends on earlier ones (Zhu, Dong and Wang 2022). In a ledger a law is a piece of JSON, of public numbers only.
 """
 
 import dataclasses
