@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from privpost.commands import ledger, release_summary
-from privpost.lab.schema import SettingError
 from privpost.privacy import ledger_file
 from privpost.release import command, spec
 
@@ -24,11 +23,12 @@ def main(argv: list[str]) -> int:
 
 
 def _together(specification: Path, content: dict[str, Any]) -> str:
-    """What the releases up to this one cost together; empty for the first one, and if the ledger is another by now."""
+    """What the releases up to this one cost together; empty for the first one, and where it cannot be told any more."""
     entry = content.get("ledger", {"release": 1})
     if (number := entry["release"]) == 1:
         return ""
-    with contextlib.suppress(OSError, SettingError, IndexError, TypeError):
+    # The release is delivered: nothing that fails now may look as if it were not.
+    with contextlib.suppress(Exception):
         account = ledger_file.read(spec.read(specification).ledger)
         if account.entries[number - 1]["digest"] == entry["entry_sha256"]:
             return ledger.together(account, number=number)

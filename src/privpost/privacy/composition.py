@@ -88,8 +88,8 @@ def together(laws: Sequence[Law], delta: float) -> float:
     floats may be off by.
 
     It holds where no law depends on what was released before, though a release may. Where laws were chosen by earlier
-    results only sums of ε and δ are proved; a sum of Rényi curves would be under a budget set for it beforehand (Feldman
-    and Zrnic 2021), which ledgers do not have.
+    results only sums of ε and δ are proved; a sum of Rényi curves would be under a budget set for it beforehand
+    (Feldman and Zrnic 2021), which ledgers do not have.
 
     Args:
         laws: one or more.
@@ -118,7 +118,8 @@ def _product_epsilon(counts: "Counter[Law]", delta: float) -> float:
     # Responses of multiples of one ε lie on the grid.
     least = min(reaches.values())
     width = least / math.ceil(least / width) if width < least else width
-    total, lost = None, 0.0
+    total: Any = None
+    lost = 0.0
     for law, number in numbers.items():
         one = _on_grid(law, reaches[law], width)
         lost += number * (_ROUNDING + 2.0**-51 * one.size)

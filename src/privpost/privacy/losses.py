@@ -248,5 +248,7 @@ def read(entry: dict[str, Any]) -> Law:
     """
     if "loss" not in entry:
         return Response(float(entry["epsilon"]), float(entry["delta"]))
-    told = {key: tuple(value) if isinstance(value, list) else value for key, value in entry["loss"].items()}
+    told: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in entry["loss"].items()
+    }
     return LAWS[told.pop("law")](**told)

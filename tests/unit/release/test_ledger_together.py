@@ -10,7 +10,7 @@ from release_cases import content, lines
 
 from privpost.commands import ledger as ledger_command
 from privpost.lab.schema import SettingError
-from privpost.privacy import ledger_file
+from privpost.privacy import composition, ledger_file
 
 BUDGET = {"ledger": "ledger.jsonl", "epsilon": 9, "delta": 1e-5}
 COUNT = content("beta_bernoulli", budget=BUDGET)
@@ -125,6 +125,15 @@ def test_a_release_is_refused_by_the_sum_whatever_all_cost_together(folder):
     assert number(told(folder, "--delta", "1e-3")[1])[1] < 0.9
     status, _, err = folder.run("--output", "more.json")
     assert status == 2 and "would exceed epsilon 1" in err
+
+
+def test_a_sum_that_fails_makes_no_failure_of_a_release(folder, monkeypatch):
+    def failing(*_):
+        raise ImportError("no such package")
+
+    monkeypatch.setattr(composition, "together", failing)
+    assert released(folder, COUNT, COUNT) == []
+    assert len(lines(folder)) == 3
 
 
 @pytest.mark.parametrize("text", ["0", "1", "-1e-6", "nan", "inf", "1e-6x", ""])
