@@ -24,14 +24,13 @@ def main(argv: list[str]) -> int:
 
 def _together(specification: Path, content: dict[str, Any]) -> str:
     """What the releases up to this one cost together; empty for the first one, and where it cannot be told any more."""
-    entry = content.get("ledger", {"release": 1})
-    if (number := entry["release"]) == 1:
-        return ""
     # The release is delivered: nothing that fails now may look as if it were not.
     with contextlib.suppress(Exception):
-        account = ledger_file.read(spec.read(specification).ledger)
-        if account.entries[number - 1]["digest"] == entry["entry_sha256"]:
-            return ledger.together(account, number=number)
+        entry = content["ledger"]
+        if (number := entry["release"]) > 1:
+            account = ledger_file.read(spec.read(specification).ledger)
+            if account.entries[number - 1]["digest"] == entry["entry_sha256"]:
+                return ledger.together(account, number=number)
     return ""
 
 
