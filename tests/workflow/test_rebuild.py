@@ -89,7 +89,7 @@ def test_cells_of_other_code_are_named_before_anything_is_tabulated_and_computed
     assert "2 of 2 cells in the store, 2 of them by other code" in status
     assert "privacy/renyi.py changed" in status
     run = ("privpost", "-m", f"study={QUICK}", "scale=smoke")
-    said = "2 of 2 cells were computed by other code (privacy/renyi.py changed); fresh=true computes them again"
+    said = f"{QUICK}: 2 of 2 cells were computed by other code (privacy/renyi.py changed); fresh=true computes them"
     assert said in smoke.run(*run)
     assert said in smoke.run(*run, "coefficient=0.5,1.0")
     assert "other code" not in smoke.run(*run, "fresh=true")
@@ -160,8 +160,10 @@ def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
     assert output.count("outside tolerance") == 1
     paper.edit(YAML, "alpha: 6 # paper", "alpha: 7 # paper")
     reproduce(paper, status=1)
+    paper.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
     output = paper.run("privpost", "publish", QUICK)
     assert "geumlek2017/rdp_curves: outside tolerance" in output
+    assert "cells were computed by other code (privacy/renyi.py changed)" in output
     changed = {line[3:] for line in git_status(paper).splitlines()}
     assert {f"results/{QUICK}.csv", "results/SHA256SUMS", "figures/geumlek2017/fig1_rdp_curves.svg"} <= changed
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=paper / "results", check=True)

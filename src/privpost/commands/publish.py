@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from privpost.commands import drawing, options
-from privpost.lab import compare, grid, published, store, tables
+from privpost.lab import cells, compare, grid, published, store, tables
 from privpost.lab.plan import missing_of, table_files
 from privpost.lab.project import PUBLISHED, built
 from privpost.lab.schema import SettingError
@@ -39,7 +39,9 @@ def main(argv: list[str]) -> int:
 
 
 def _take_over(study: Study) -> None:
-    """Copy a study's tables, ledger and times."""
+    """Copy a study's tables, ledger and times; say which of its cells other code computed than today's."""
+    every = grid.expand(study)
+    cells.tell_behind(study.name, cells.look(study, every), len(every))
     for comparison in compare.compare(study):
         if comparison.state != "equal":
             print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())

@@ -147,15 +147,15 @@ def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Found:
     return Found(missing, behind)
 
 
-def tell_behind(found: Found, total: int) -> None:
-    """Say on stderr which stored cells were computed by other code than today's."""
+def tell_behind(study: str, found: Found, total: int) -> None:
+    """Say on stderr which of a study's stored cells were computed by other code than today's."""
     if not found.behind:
         return
     changes = sorted({change for each in found.behind.values() for change in each})
     shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
     were = "was" if total == 1 else "were"
     print(
-        f"privpost: {len(found.behind)} of {counted(total, 'cell')} {were} computed by other code ({shown}); "
+        f"privpost: {study}: {len(found.behind)} of {counted(total, 'cell')} {were} computed by other code ({shown}); "
         "fresh=true computes them again",
         file=sys.stderr,
     )
@@ -175,7 +175,7 @@ def compute_each(
         asked: who asks for them, as in `compute`.
     """
     found = look(study, cells, fresh=fresh)
-    tell_behind(found, len(cells))
+    tell_behind(study.name, found, len(cells))
     failed = _prepare(found.missing)
     waiting = [cell for cell in found.missing if cell.digest not in failed]
     how = {"fresh": fresh, "asked": asked}

@@ -21,7 +21,7 @@ from privpost.samplers.noise_aware_sets import move_run, resplit
 # cell of fixed states, and of others; the runs that are proposed for each cell whose state is not certain, by state and
 # unit of the noise's scale, at most for each such cell, and the logarithm of the share of runs that are longer by one;
 # and the re-splits for each of many states with cells that a sweep of the burn-in proposes after the annealing.
-EXCHANGES, STATES, AGAIN, PAIRS, RUNS, RESPLITS = 4, 3.0, 0.25, (0.5, 0.25), (0.006, 1.2, -0.6), 3
+EXCHANGES, STATES, AGAIN, PAIRS, RUNS, RESPLITS = 4, 3.0, 0.25, (0.5, 1.0), (0.006, 1.2, -0.6), 3
 # Below which probability of another state in the burn-in a cell's state is certain, and in what share of its proposals
 # it may change nevertheless; above which it is open. How fast earlier sweeps' probabilities fade. How much wider than a
 # Newton step's law a transfer's may be, by the noise's scale and at most: wide noise has its curvature in kinks.

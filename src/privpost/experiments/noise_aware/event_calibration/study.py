@@ -18,7 +18,7 @@ from scipy.special import betainc, rel_entr
 
 from privpost.distributions.noise import Common
 from privpost.evaluation.calibration import ks_limit, ks_p_value, ks_statistic, randomised_rank
-from privpost.evaluation.diagnostics import diagnose
+from privpost.evaluation.diagnostics import bulk_sizes, diagnose
 from privpost.evaluation.spread import among, spread_columns
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016 import event_methods
@@ -47,7 +47,8 @@ TABLES = {
     "event_calibration": {
         "oracle_difference": "mean absolute difference of the chain's quantiles from the exact ones [probability]",
         "kl_mean": "KL divergence of the predictive law from the true one, mean over trials [nats]",
-        "ess_median": "median effective sample size over trials [draws]",
+        "ess_median": "median effective sample size of the probability over trials [draws]",
+        "total_ess_median": "median effective sample size of the first cell's total over trials [draws]",
     },
     "event_calibration_pairs": {
         "kl_gain_mean": "KL divergence of the noise-naive predictive law, less the noise-aware one's; paired [nats]",
@@ -90,9 +91,11 @@ def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `quantiles`, `averaged` and `kl` (rows, trials), `rhat` and `ess` (rows,), medians over trials, `levels`
-    (rows, levels − 1, trials), quantiles of the first field's other levels, and `sd_of_prior` (rows,), the first one's
-    posterior standard deviation over the prior's, root mean square over trials; nan where not known.
+    """Return quantiles, divergences and diagnostics of all rows; nan where not known.
+
+    `quantiles`, `averaged` and `kl` are (rows, trials); `rhat`, `ess` and `total_ess` (rows,), medians over trials;
+    `levels` (rows, levels − 1, trials), quantiles of the first field's other levels; and `sd_of_prior` (rows,), the
+    first one's posterior standard deviation over the prior's, root mean square over trials.
 
     `averaged` are quantiles averaged over a chain's conditional laws, and equal `quantiles` without a chain. R-hat and
     ESS are of the probability's conditional mean, from the halves of a trial's one chain; nan without a chain, with
@@ -100,7 +103,7 @@ def simulate(config, streams, ledger) -> dict:
     """
     listed, setup = rows(config), _setup(config)
     quantiles, averaged, kl = np.empty((3, len(listed), config.trials))
-    diagnostics = np.full((2, len(listed)), np.nan)
+    diagnostics = np.full((3, len(listed)), np.nan)
     levels = np.full((len(listed), config.sizes[0] - 1, config.trials), np.nan)
     variance = np.full((len(listed), config.trials), np.nan)
     setup.open(ledger, listed)
@@ -126,8 +129,8 @@ def simulate(config, streams, ledger) -> dict:
     size, total = config.sizes[0], config.sizes[0] * config.emission_concentration
     prior = (size - 1) / (size**2 * (total + 1))
     more = {"levels": levels, "sd_of_prior": np.sqrt(variance.mean(axis=1) / prior)}
-    rhat, ess = diagnostics
-    return {"quantiles": quantiles, "averaged": averaged, "kl": kl, "rhat": rhat, "ess": ess, **more}
+    more |= dict(zip(("rhat", "ess", "total_ess"), diagnostics, strict=True))
+    return {"quantiles": quantiles, "averaged": averaged, "kl": kl, **more}
 
 
 def _setup(config) -> Setup:
@@ -138,8 +141,8 @@ def _setup(config) -> Setup:
 
 
 def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
-    """Return quantiles of both kinds and divergences (rows, trials), R-hat and ESS (2, rows), quantiles of other levels
-    (rows, levels − 1, trials) and variances (rows, trials), of the chains."""
+    """Return quantiles of both kinds and divergences (rows, trials), R-hat and both ESS (3, rows), quantiles of other
+    levels (rows, levels − 1, trials) and variances (rows, trials), of the chains."""
     observed = np.ones(counts.shape[:2], bool)
     started, watches = [], []
     for row in listed:
@@ -153,12 +156,14 @@ def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
     setup.run(ledger, started, watches, block.trials)
     kl = [rel_entr(truth[:, setup.prior.fields[0]], watch.mean).sum(axis=-1) for watch in watches]
     averaged = np.clip([watch.cdf for watch in watches], 0.0, 1.0)
-    quantiles, diagnostics = averaged.copy(), np.full((2, len(listed)), np.nan)
+    quantiles, diagnostics = averaged.copy(), np.full((3, len(listed)), np.nan)
     levels, variance = [watch.levels() for watch in watches], [watch.variance() for watch in watches]
     for index, (row, watch) in enumerate(zip(listed, watches, strict=True)):
         if row.model == "hmm" or row.method == "gibbs":
             quantiles[index] = watch.rank()
-            diagnostics[:, index] = np.nanmedian(diagnose(watch.trace[:, None])[:2], axis=1)
+            diagnostics[:2, index] = np.nanmedian(diagnose(watch.trace[:, None])[:2], axis=1)
+            if row.method == "gibbs" and len(setup.layout.first) > 1:
+                diagnostics[2, index] = np.nanmedian(bulk_sizes(watch.totals[:, None]))
     return quantiles, averaged, kl, diagnostics, np.stack(levels), np.stack(variance)
 
 
@@ -172,6 +177,7 @@ class _Conditional:
         cdf: average of the first level's distribution function at its true probability (trials,).
         mean: average of the means (trials, levels).
         trace: the first level's means (iterations after burn-in, trials).
+        totals: the first cell's numbers of events, of that shape; under wide noise they move more slowly.
     """
 
     def __init__(self, config, prior, truth, rng, others, exact=False):
@@ -181,7 +187,7 @@ class _Conditional:
         self._below, self._draws = np.zeros(len(truth), int), 0
         self._below_rest, self._square = np.zeros(self._rest.shape), np.zeros(len(truth))
         self.cdf, self.mean = np.zeros(len(truth)), np.zeros((len(truth), prior.sizes[0]))
-        self.trace = np.empty((self._iterations, len(truth)))
+        self.trace, self.totals = np.empty((2, self._iterations, len(truth)))
 
     def __call__(self, iteration, state) -> None:
         if iteration < self._burn_in:
@@ -194,6 +200,7 @@ class _Conditional:
         self.mean += alpha / total[:, None] / self._iterations
         self._square += alpha[:, 0] * (alpha[:, 0] + 1) / (total * (total + 1)) / self._iterations
         self.trace[iteration - self._burn_in] = alpha[:, 0] / total
+        self.totals[iteration - self._burn_in] = state.counts[0][:, 0, self._prior.fields[0]].sum(axis=-1)
         if (iteration - self._burn_in) % self._thin == 0:
             # Whether a draw from the conditional law is below the true probability.
             self._below += self._rng.random(len(cdf)) < cdf
@@ -245,6 +252,7 @@ def tabulate(cells):
                     **mean_columns("kl", kl),
                     "rhat_median": arrays["rhat"][index],
                     "ess_median": arrays["ess"][index],
+                    "total_ess_median": arrays["total_ess"][index],
                     "n_trials": config.trials,
                     **spread_columns(together, among([f"level {k + 1}" for k in range(len(together))])),
                     "sd_of_prior": arrays["sd_of_prior"][index] if row.method == "gibbs" else math.nan,
