@@ -1,7 +1,9 @@
 """`privpost ledger check`: a ledger's chain, digests and sums, and whether the statements that it paid for fit it."""
 
 import argparse
+import decimal
 import json
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +20,9 @@ def main(argv: list[str]) -> int:
     check = parser.add_subparsers(required=True, metavar="check").add_parser("check", help="change nothing, and tell")
     check.add_argument("ledger", type=Path, help="the file that specifications name as budget: ledger")
     check.add_argument("statement", type=Path, nargs="*", help="files of releases that it paid for")
+    check.add_argument("--delta", help="tell what all releases cost together at this δ; by default at the budget's")
     options = parser.parse_args(argv)
+    delta = None if options.delta is None else _delta(options.delta)
     content = ledger_file.read(options.ledger)
     if content.budget is None:
         raise SettingError(f"{options.ledger} is empty.")
@@ -28,10 +32,36 @@ def main(argv: list[str]) -> int:
         f"{spent['epsilon']:g}, delta {spent['delta']:g} of epsilon {content.budget.epsilon:g}, delta "
         f"{content.budget.delta:g}"
     )
+    if delta is not None or len(content.entries) > 1:
+        print(f"  {together(content, delta)}")
     problems = list(_problems(content, options.statement))
     for problem in problems:
         print(f"privpost: {problem}", file=sys.stderr)
     return 1 if problems else 0
+
+
+def together(content: ledger_file.Content, delta: float | None = None, number: int | None = None) -> str:
+    """What the first releases of a ledger cost together, or all, and when; by default at the budget's δ or at 1e-6."""
+    delta = delta or (content.budget and content.budget.delta) or 1e-6
+    found, several = content.together(delta, number), counted(len(content.entries[:number]), "release")
+    if math.isinf(found):
+        return f"{several} together: no epsilon is known at delta {delta:g}"
+    # Rounded up.
+    epsilon = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(decimal.Decimal(found))
+    return (
+        f"{several} together: epsilon {float(epsilon):g} at delta {delta:g} if no specification was chosen by an "
+        "earlier result; else only the sum holds"
+    )
+
+
+def _delta(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise SettingError(f"--delta is {text!r}, but must be a number in (0, 1).")
+    return value
 
 
 def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[str]:

@@ -3,9 +3,11 @@
 import argparse
 import contextlib
 from pathlib import Path
+from typing import Any
 
-from privpost.commands import release_summary
-from privpost.release import command
+from privpost.commands import ledger, release_summary
+from privpost.privacy import ledger_file
+from privpost.release import command, spec
 
 
 def main(argv: list[str]) -> int:
@@ -15,8 +17,21 @@ def main(argv: list[str]) -> int:
     if content and options.output:
         # The statement is on the disk: a reader that has gone away makes no failure of it.
         with contextlib.suppress(OSError):
-            print("\n".join(release_summary.lines(content, options.output)), flush=True)
+            summary = release_summary.lines(content, options.output, _together(options.specification, content))
+            print("\n".join(summary), flush=True)
     return status
+
+
+def _together(specification: Path, content: dict[str, Any]) -> str:
+    """What the releases up to this one cost together; empty for the first one, and where it cannot be told any more."""
+    # The release is delivered: nothing that fails now may look as if it were not.
+    with contextlib.suppress(Exception):
+        entry = content["ledger"]
+        if (number := entry["release"]) > 1:
+            account = ledger_file.read(spec.read(specification).ledger)
+            if account.entries[number - 1]["digest"] == entry["entry_sha256"]:
+                return ledger.together(account, number=number)
+    return ""
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,8 +11,11 @@ from privpost.release.models.base import Inferred
 SHOWN = 12
 
 
-def lines(content: dict[str, Any], path: Path) -> Iterator[str]:
-    """Yield a statement's summary: file, ε of the release and what it left of the budget, estimates, R-hat."""
+def lines(content: dict[str, Any], path: Path, together: str = "") -> Iterator[str]:
+    """Yield a statement's summary: file, ε of the release and what it left of the budget, estimates, R-hat.
+
+    `together` is what all releases up to this one cost together.
+    """
     privacy = content["privacy"]
     yield f"{path}: {privacy['notion']}" + ("" if privacy["private"] else ", NOT A PRIVATE RELEASE")
     delta = f", delta {privacy['delta']:g}" if privacy["delta"] else ""
@@ -22,6 +25,8 @@ def lines(content: dict[str, Any], path: Path) -> Iterator[str]:
         left = {key: max(0.0, budget[key] - spent[key]) for key in budget}
         delta = f", delta {left['delta']:.6g} of {budget['delta']:g}" if budget["delta"] else ""
         yield f"  left after it   epsilon {left['epsilon']:.6g} of {budget['epsilon']:g}{delta}"
+    if together:
+        yield f"  {together}"
     posterior = content.get("posterior", {})
     if "failed" in posterior:
         yield f"  posterior       {posterior['failed']}"

@@ -14,6 +14,7 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy import certified
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import bits_curve, by_curve
+from privpost.privacy.losses import Beta
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,11 @@ class ExponentialMechanism(Rounded, PureMechanism):
     def cost(self) -> Cost:
         """2Δ/T, which is ε or, at T = 1, less."""
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
+
+    @property
+    def loss(self) -> Beta:
+        """The tempered law of no records, and a T-th of each."""
+        return Beta(tuple(self.release_law(np.zeros(2)).tolist()), 1 / self.temperature, self.n - 1, self.ends)
 
     def privacy_curve(self, epsilon) -> float | None:
         """The largest `beta_curve` over all neighbouring counts."""

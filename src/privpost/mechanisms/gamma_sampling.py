@@ -15,6 +15,8 @@ from privpost.models.base import is_number
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy import certified
 from privpost.privacy.accounting import Cost
+from privpost.privacy.losses import Gamma
+from privpost.privacy.renyi import gamma_divergence
 
 
 def _check_bounds(bounds) -> None:
@@ -70,23 +72,18 @@ class GammaDraw(Rounded, ConjugateDraw):
         low, high = bounds
         order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (orders, r, m)))
         shape, rate = model.prior[0] / m + r * n, model.prior[1] / m + r * n * low
-        step = r * (high - low)
-        worst = np.zeros(order.shape)
-        excess = np.where(order == 1, 1.0, order - 1)
-        for change in (step / rate, -step / (rate + step)):
-            mixed = 1 + order * change
-            valid = mixed > 0
-            gap = order * np.log1p(change) - np.log(np.where(valid, mixed, 1.0))
-            # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
-            limit = np.log1p(change) - change / (1 + change)
-            found = shape * np.where(order == 1, limit, gap / excess)
-            worst = np.maximum(worst, np.where(valid, found, np.inf))
-        return worst
+        return gamma_divergence(shape, rate, r * (high - low), order)
 
     def _law(self, total: Fraction) -> tuple[Fraction, Fraction]:
         """Shape and rate for a sum of records, exact."""
         shape, rate = (Fraction(float(value)) / Fraction(self.m) for value in self.model.prior)
         return shape + Fraction(self.r) * self.n, rate + Fraction(self.r) * total
+
+    def _worst(self) -> tuple[Fraction, Fraction, Fraction]:
+        """The shape, and the rates of neighbours whose other records are at the lower bound."""
+        low, high = map(Fraction, self.bounds)
+        (shape, first), (_, second) = self._law(self.n * low), self._law((self.n - 1) * low + high)
+        return shape, first, second
 
     def _cells(self, statistics, bits, randbits):
         return [exact_draws.gamma(*self._law(Fraction(statistics[0])), randbits).refine(bits)]
@@ -109,9 +106,14 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     def certified_rdp(self, order: float) -> float:
         """An upper bound of `rdp` at an order, in interval arithmetic."""
-        low, high = map(Fraction, self.bounds)
-        (shape, first), (_, second) = self._law(self.n * low), self._law((self.n - 1) * low + high)
+        shape, first, second = self._worst()
         return certified.gamma_rdp(shape, (first, second), order)
+
+    @property
+    def loss(self) -> Gamma:
+        """Of the worst neighbours."""
+        shape, first, second = map(float, self._worst())
+        return Gamma(shape, (first, second))
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -11,6 +11,7 @@ from privpost.models.base import check_positive
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
 from privpost.privacy.checks import approximate_budget, check_order, rdp_budget
+from privpost.privacy.losses import Normal
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,11 @@ class GaussianNoise(Mechanism):
     def rdp(self, orders) -> np.ndarray:
         """λΔ²/(2σ²) at each order (Mironov 2017, corollary 3)."""
         return np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2 / 2
+
+    @property
+    def loss(self) -> Normal:
+        """Of the sensitivity in deviations."""
+        return Normal(float(self.sensitivity / self.sigma))
 
     def privacy_curve(self, epsilon) -> float:
         """`gaussian_curve` at μ = Δ/σ."""

@@ -8,12 +8,15 @@ import numpy as np
 
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism, Coordinates
 from privpost.mechanisms.pure import PureMechanism
+from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.clamped_moments import ClampedMoments
 from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import laplace_from_approximate
 from privpost.privacy.checks import approximate_budget, check_given
+from privpost.privacy.losses import Response
 from privpost.samplers.noise_aware_draws import Draws
 
 
@@ -48,6 +51,13 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
     def scale(self) -> float:
         """Scale Δ/ε of the noise; its variance is 2 scale²."""
         return self.sensitivity / self.epsilon
+
+    @property
+    def loss(self) -> Response:
+        """As many randomised responses as counts can move, each by one; one where something else is released."""
+        counted = isinstance(self.model, BetaBernoulli | DirichletCategorical | EventCounts | BayesianNetwork)
+        times = round(self.sensitivity) if counted else 1
+        return Response(self.epsilon / times, times=times)
 
     def noise(self, shape, rng) -> np.ndarray:
         """Laplace variates of scale Δ/ε."""

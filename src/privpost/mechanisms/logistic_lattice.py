@@ -12,6 +12,7 @@ import numpy as np
 
 from privpost.distributions import noise
 from privpost.models.logistic_regression import LogisticPosterior, certified_gradient
+from privpost.privacy.losses import Normal
 
 # Features are whole multiples of 2^-SHIFT in [-1, 1], the same for every file with the same public bounds.
 SHIFT = 40
@@ -71,6 +72,11 @@ class OutputNoise:
         """Δ in lattice steps, rounded up."""
         exact = (2 * self.bound + 2 * self.tolerance) / self.precision / self.step + self.bound
         return exact * (1 + 1e-12)
+
+    @property
+    def loss(self) -> Normal:
+        """Of the sensitivity in deviations."""
+        return Normal(self.sensitivity / self.sigma)
 
     def query(self, records) -> np.ndarray:
         """Weights in lattice steps, (d,)."""

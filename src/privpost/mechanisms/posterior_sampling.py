@@ -15,6 +15,7 @@ from privpost.privacy import certified
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import bits_curve, by_curve
 from privpost.privacy.checks import check_choice
+from privpost.privacy.losses import Beta
 from privpost.privacy.renyi import SUPREMA, Supremum, dirichlet_categorical_supremum
 
 
@@ -96,6 +97,12 @@ class PosteriorDraw(Rounded, ConjugateDraw):
     def recalibrated(self, budget) -> Self | None:
         """The largest coefficient by bisection; None for more than two categories."""
         return by_curve(self, budget, 1.0) if isinstance(self.model, BetaBernoulli) else None
+
+    @property
+    def loss(self) -> Beta:
+        """Of the two categories with the smallest prior: all other records may be in a third one."""
+        law = self.release_law(np.zeros(len(self.model.prior)))
+        return Beta(tuple(sorted(law.tolist())[:2]), self.r, self.n - 1 if len(law) == 2 else 0)
 
     @property
     def asymptote(self) -> float:

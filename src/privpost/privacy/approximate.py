@@ -41,9 +41,9 @@ def pure_from_approximate(epsilon: float, delta: float) -> float:
     return found
 
 
-def pure_curve(pure: float, epsilon: float) -> float:
+def pure_curve(pure: float, epsilon) -> Any:
     """δ(ε) = (e^ε0 − e^ε)/(1 + e^ε0) of every ε0-DP mechanism, attained by randomised response; 0 from ε0 on."""
-    return float(-np.expm1(min(epsilon - pure, 0.0)) * expit(pure))
+    return -np.expm1(np.minimum(epsilon - pure, 0.0)) * expit(pure)
 
 
 def laplace_from_approximate(epsilon: float, delta: float) -> float:
@@ -108,10 +108,13 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
 
 
 def _above(start, parameters, low, high):
-    """P(θ ≥ start) of a beta distribution truncated to [low, high], from its upper tail."""
+    """P(θ ≥ start) of a beta distribution truncated to [low, high], from the tail that is small."""
     a, b = parameters[..., 0], parameters[..., 1]
-    top = betainc(b, a, 1 - high)
-    return (betainc(b, a, 1 - start) - top) / (betainc(b, a, 1 - low) - top)
+    # A law beyond the interval has a mass there that would be lost in 1 − (nearly 1).
+    beyond = a > (a + b) * high
+    a, b = np.where(beyond, b, a), np.where(beyond, a, b)
+    at_start, at_low, at_high = (betainc(b, a, np.where(beyond, end, 1 - end)) for end in (start, low, high))
+    return (at_start - at_high) / (at_low - at_high)
 
 
 def bits_curve(mechanism, epsilon: float) -> float:

@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple
 
 from privpost.atomic import sync_folder
 from privpost.lab.schema import SettingError
+from privpost.privacy import composition, losses
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 
@@ -37,6 +38,15 @@ class Content(NamedTuple):
         """ε and δ of the first releases, or of all."""
         entries = self.entries[:number]
         return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
+
+    def together(self, delta: float, number: int | None = None) -> float:
+        """ε at δ of the first releases, or of all, if none was chosen by what an earlier one gave; inf if not known.
+
+        By what the lines say of their releases' laws (`composition.together`), and at most the sum.
+        """
+        spent = self.spent(number)
+        found = composition.together([*map(losses.read, self.entries[:number])], delta)
+        return min(found, spent["epsilon"]) if spent["delta"] <= delta else found
 
     def leaves(self, budget: Cost, cost: Cost) -> bool:
         """Whether a budget covers one more cost beside all entries; the gate itself does the sums."""
@@ -157,6 +167,7 @@ def parsed(path: Path, raw: bytes) -> Content:
                 content = Content(cost_of(entry["budget"]), [], digest)
                 continue
             cost_of(entry)
+            losses.read(entry)
             if entry["release"] != number:
                 raise ValueError
             content.entries.append({**entry, "digest": digest})

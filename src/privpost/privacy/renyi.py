@@ -115,6 +115,24 @@ def gaussian_divergence(mean_p, sd_p, mean_q, sd_q, order) -> np.ndarray:
     return np.where(valid, np.maximum(divergence, 0.0), np.inf)
 
 
+def gamma_divergence(shape, rate, step, order) -> np.ndarray:
+    """The larger Rényi divergence, of both directions, of gamma laws of one shape with rates `rate` and rate + step.
+
+    All arguments are arrays of one shape, or numbers; inf where a divergence is infinite.
+    """
+    worst = np.zeros(np.shape(order))
+    excess = np.where(order == 1, 1.0, order - 1)
+    for change in (step / rate, -step / (rate + step)):
+        mixed = 1 + order * change
+        valid = mixed > 0
+        gap = order * np.log1p(change) - np.log(np.where(valid, mixed, 1.0))
+        # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
+        limit = np.log1p(change) - change / (1 + change)
+        found = shape * np.where(order == 1, limit, gap / excess)
+        worst = np.maximum(worst, np.where(valid, found, np.inf))
+    return worst
+
+
 def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum: str = "exact") -> np.ndarray:
     """Largest divergence between the posteriors of neighbouring data sets of categorical records, or of bits.
 

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
                 if spec.sampling:
                     _announce(spec, "the draw", mechanism.seconds(spec.bits))
                 place.prepare(_json(_rehearsed(spec, kind, mechanism, terms, exact)))
-                with spending.charged(spec) as entry:
+                with spending.charged(spec, getattr(mechanism, "loss", None)) as entry:
                     delta = "" if spec.delta is None else f" and delta {spec.delta:g}"
                     spent = f" Epsilon {spec.epsilon:g}{delta} was spent."
                     content = _drawn(spec, kind, mechanism, terms, exact, entry)

@@ -10,14 +10,18 @@ from privpost.atomic import signals_held
 from privpost.lab.schema import SettingError
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger_file import FORMAT, Content, Locked, cost_of, locked
+from privpost.privacy.losses import Law
 from privpost.progress import counted
 from privpost.release.specification import Specification
 
 
 @contextlib.contextmanager
-def charged(spec: Specification) -> Iterator[dict[str, Any] | None]:
+def charged(spec: Specification, loss: Law | None) -> Iterator[dict[str, Any] | None]:
     """Charge a release, durably, and keep signals waiting until what it paid for is stored; yields None unless it has
     a ledger, else what the statement shows: the entry's number, what was spent in all, the budget and the digest.
+
+    The entry has the law that dominates the release, from which follows what several cost together. A release is
+    refused by the sum of ε and δ alone, which holds however specifications are chosen.
 
     A release that fails after that stays charged.
 
@@ -27,26 +31,26 @@ def charged(spec: Specification) -> Iterator[dict[str, Any] | None]:
     """
     with signals_held() as hold:
         if spec.budget:
-            yield _charged(spec, hold)
+            yield _charged(spec, loss, hold)
         else:
             hold()
             yield None
 
 
-def _charged(spec: Specification, hold) -> dict[str, Any]:
+def _charged(spec: Specification, loss: Law | None, hold) -> dict[str, Any]:
     path = spec.ledger
     try:
         while True:
             with locked(path) as ledger:
                 hold()
                 # Another file may have taken the name meanwhile: it needs the entry too.
-                if (entry := _charge(spec, ledger)) is not None:
+                if (entry := _charge(spec, loss, ledger)) is not None:
                     return entry
     except OSError as error:
         raise SettingError(f"{spec.path}: budget: {path} cannot be used as a ledger: {error.strerror}") from None
 
 
-def _charge(spec: Specification, ledger: Locked) -> dict[str, Any] | None:
+def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, Any] | None:
     """The new entry as the statement shows it; None if the file has lost its name meanwhile."""
     content = ledger.content
     budget, cost = _check(spec, content)
@@ -61,6 +65,7 @@ def _charge(spec: Specification, ledger: Locked) -> dict[str, Any] | None:
         **{name: getattr(spec, name) for name in ("model", "mechanism", "noise")},
         "epsilon": cost.epsilon,
         "delta": cost.delta,
+        **({"loss": loss.line()} if loss else {}),
     }
     header = [] if content.budget else [{"format": FORMAT, "budget": terms}]
     if (digest := ledger.append([*header, entry])) is None:

@@ -30,6 +30,25 @@ BELOW, ABOVE = 0.25, 1.25
 
 
 @inner
+def continued_fraction(alpha, w, c, close, most):
+    """Lentz's continued fraction of Γ(α, w) / (w^α e^(−w)), real or complex as w and the large number c are.
+
+    It ends where a step changes it by a share of less than `close`, and after `most` steps.
+    """
+    b = w + 1 - alpha
+    d = 1 / b
+    fraction = d
+    for n in range(1, most):
+        b += 2
+        d = 1 / (n * (alpha - n) * d + b)
+        c = b + n * (alpha - n) / c
+        fraction *= c * d
+        if abs(c * d - 1) < close:
+            break
+    return fraction
+
+
+@inner
 def beyond(alpha, t, log_density):
     """ln Q(α, t) and h of the gamma law beyond t > 0, α > 1; its mean there is α + h.
 
@@ -49,17 +68,7 @@ def beyond(alpha, t, log_density):
         density = math.exp(log_density)
         tail = 1 - density * total
         return math.log(tail), density / tail
-    # Lentz's continued fraction of Γ(α, t).
-    b = t + 1 - alpha
-    c, d = 1e300, 1 / b
-    fraction = d
-    for n in range(1, 1000):
-        b += 2
-        d = 1 / (n * (alpha - n) * d + b)
-        c = b + n * (alpha - n) / c
-        fraction *= c * d
-        if abs(c * d - 1) < 1e-10:
-            break
+    fraction = continued_fraction(alpha, t, 1e300, 1e-10, 1000)
     return log_density + math.log(fraction), 1 / fraction
 
 
@@ -85,17 +94,7 @@ def log_tail(alpha, w, log_w, log_gamma):
             term *= w / n
             total += term
         return np.log(1 - density * total)
-    b = w + 1 - alpha
-    c, d = 1e300 + 0j, 1 / b
-    fraction = d
-    for n in range(1, 10_000):
-        b += 2
-        d = 1 / (n * (alpha - n) * d + b)
-        c = b + n * (alpha - n) / c
-        fraction *= c * d
-        if abs(c * d - 1) < 1e-13:
-            break
-    return np.log(density * fraction)
+    return np.log(density * continued_fraction(alpha, w, 1e300 + 0j, 1e-13, 10_000))
 
 
 @inner

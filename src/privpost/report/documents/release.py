@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from privpost.evaluation.rows import markdown
-from privpost.privacy import secure_noise
+from privpost.privacy import losses, secure_noise
 from privpost.release import models, spec
 from privpost.release.models import base, bayesian_network, gamma_exponential
 
@@ -16,6 +16,7 @@ def values(published) -> Mapping[str, str]:
         "largest_network": str(bayesian_network.LARGEST_NETWORK),
         "largest_exact": f"{base.LARGEST_SUM:,}",
         "largest_epsilon": f"{spec.LARGEST_EPSILON:g}",
+        "most_counts": f"{losses.MOST_COUNTS:,}",
         "largest_bias": f"{gamma_exponential.LARGEST_BIAS:g}",
     }
 
