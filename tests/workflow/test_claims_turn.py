@@ -107,6 +107,25 @@ def _paid_updates_far_ahead(own):
     return _with(own, "war_logs_likelihood", ops_minus_paid_mean=-1.0)
 
 
+def _lead_largest_at_small_epsilon(own):
+    return _with(own, "war_logs_differences", laplace_minus_ops_mean=1 / own["war_logs_differences"].epsilon)
+
+
+def _losses(own, laplace, ops):
+    """Losses that go by these powers of epsilon, without error."""
+    table = own["war_logs_likelihood"]
+    loss = (table.epsilon**ops).mask(table.method == "laplace", table.epsilon**laplace)
+    return _with(own, "war_logs_likelihood", per_event_loss_mean=loss, per_event_loss_sem=1e-6 * loss)
+
+
+def _losses_by_their_rates(own):
+    return _losses(own, -2, -1)
+
+
+def _losses_at_any_epsilon_alike(own):
+    return _losses(own, 0, 0)
+
+
 def _every_chain_converged(own):
     return _with(own, "war_logs_states_used", converged=True, near=True)
 
@@ -188,6 +207,7 @@ def _noisy_modes_as_likely(own):
 LIES = (
     _calibrated_with_dependence_only, _every_mechanism_twice_as_long, _every_mechanism_as_long, _costly_privacy,
     _every_chain_converged, _other_numbers_of_states, _paid_updates_far_ahead,
+    _lead_largest_at_small_epsilon, _losses_by_their_rates, _losses_at_any_epsilon_alike,
     _civilians_in_two_states, _every_bound_holds, _restless_ops, _papers_chains_apart, _infinite_costs,
     _uncalibrated_by_ks, _uncalibrated_by_z2, _calibrated, _exact_curves_leave_nothing,
     _mode_at_the_mean, _noisy_modes_as_likely,

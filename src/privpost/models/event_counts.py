@@ -1,5 +1,6 @@
 """Events with categorical fields in cells of regions and months: the records of the hidden Markov model."""
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -58,7 +59,16 @@ class EventCounts(metaclass=Checked):
     @property
     def records(self) -> np.ndarray:
         """All events, shape (cells ΠK_d, 1 + fields)."""
-        return np.indices((sum(self.cells), *self.sizes)).reshape(1 + len(self.sizes), -1).T
+        return self.events(np.arange(self.n_records))
+
+    @property
+    def n_records(self) -> int:
+        """Number of all events, cells ΠK_d: often too many to have them all."""
+        return sum(self.cells) * math.prod(self.sizes)
+
+    def events(self, places) -> np.ndarray:
+        """The events at some places (number,) among `records`, shape (number, 1 + fields)."""
+        return np.stack(np.unravel_index(places, (sum(self.cells), *self.sizes)), axis=-1)
 
     @property
     def statistics_size(self) -> int:

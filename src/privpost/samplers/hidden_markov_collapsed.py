@@ -253,7 +253,8 @@ class Chains:
         """Return states of all chains that are drawn uniformly, each by itself."""
         cold = self._explicit.init(rng)
         first, replicas = [cold.states[:, chains].T for chains in self.slices], len(self._ladder)
-        states = tuple(np.stack([own] * replicas, axis=1) for own in first)
+        # Of one layout, as compiled loops are made for each.
+        states = tuple(np.ascontiguousarray(np.stack([own] * replicas, axis=1)) for own in first)
         sizes = len(self._layout.first), self.prior.n_states, self.prior.sizes
         memory = [[[_memory(*sizes) for _ in range(replicas)] for _ in own] for own in states]
         energies = tuple(np.full((len(own), replicas, 2), -np.inf) for own in states)

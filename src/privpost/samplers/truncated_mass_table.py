@@ -15,24 +15,38 @@ WIDTH = 2 * (NODES + 1) + 1
 POINT = 4 + WIDTH
 # Coefficients of a polynomial in √α on an interval, and how many intervals √α has from one whole number to the next.
 TERMS, PARTS = 6, 8
+# Rows of the table, 72 MB when all of them are filled, and places of the hash table, both powers of 2.
+ROWS, SLOTS = 2**16, 2**17
 
 
 class Tails(NamedTuple):
-    """Polynomials of ln Q at the nodes, filled in when they are needed; all chains with the same bounds share them.
+    """Polynomials of ln Q at the nodes, filled in when they are needed; all chains of a process share them.
 
-    `kinds` (fields,), the first field with the same smallest probability; `keys`, a hash table, −1 where there is
-    nothing, and at its end how many places are taken; `rows` (slots, TERMS × WIDTH).
+    `kinds` (fields,), the numbers of the fields' smallest probabilities; `keys` (SLOTS + 1,), a hash table, −1 where
+    there is nothing, and at its end how many rows are filled; `places` (SLOTS,), the row of each key; `rows`
+    (ROWS, TERMS × WIDTH), one after another in the order in which they are filled.
     """
 
     kinds: np.ndarray
     keys: np.ndarray
+    places: np.ndarray
     rows: np.ndarray
 
 
-@functools.lru_cache(maxsize=8)
-def tails(lows: tuple[float, ...]) -> Tails:
-    """Return those of fields' smallest probabilities, 0 for none; the number of slots is a power of 2."""
-    slots = 2**14 if any(lows) else 2
-    keys = np.full(slots + 1, -1)
+@functools.cache
+def _kinds() -> dict[float, int]:
+    """Return the number of each smallest probability that was asked for."""
+    return {}
+
+
+@functools.cache
+def _table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    keys = np.full(SLOTS + 1, -1)
     keys[-1] = 0
-    return Tails(np.array([lows.index(low) for low in lows]), keys, np.empty((slots, TERMS * WIDTH)))
+    # Memory that no row needs is never touched.
+    return keys, np.empty(SLOTS, np.int64), np.empty((ROWS, TERMS * WIDTH))
+
+
+def tails(lows: tuple[float, ...]) -> Tails:
+    """Return those of fields' smallest probabilities, 0 for none."""
+    return Tails(np.array([_kinds().setdefault(low, len(_kinds())) for low in lows]), *_table())

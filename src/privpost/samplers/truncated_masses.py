@@ -30,6 +30,12 @@ BELOW, ABOVE = 0.25, 1.25
 
 
 @inner
+def squared(w):
+    """|w|²."""
+    return w.real * w.real + w.imag * w.imag
+
+
+@inner
 def continued_fraction(alpha, w, c, close, most):
     """Lentz's continued fraction of Γ(α, w) / (w^α e^(−w)), real or complex as w and the large number c are.
 
@@ -43,7 +49,7 @@ def continued_fraction(alpha, w, c, close, most):
         d = 1 / (n * (alpha - n) * d + b)
         c = b + n * (alpha - n) / c
         fraction *= c * d
-        if abs(c * d - 1) < close:
+        if squared(c * d - 1) < close**2:
             break
     return fraction
 
@@ -89,9 +95,9 @@ def log_tail(alpha, w, log_w, log_gamma):
     if size < alpha + 1 or (w.real < 0 and size < 6):
         term = 1 / alpha + 0j
         total, n = term, alpha
-        while abs(term) > 1e-16 * abs(total) or n < size:
+        while n < size or squared(term) > 1e-32 * squared(total):
             n += 1
-            term *= w / n
+            term *= complex(w.real / n, w.imag / n)
             total += term
         return np.log(1 - density * total)
     return np.log(density * continued_fraction(alpha, w, 1e300 + 0j, 1e-13, 10_000))
@@ -107,27 +113,28 @@ def place_of(grid, stretch):
 
 
 @inner
-def row_of(kind, low, grid, stretch, part, keys, rows):
-    """The row of `rows` with polynomials of ln Q and h on an interval of √α, or of part −1 ln |z/c| and arg z.
+def row_of(kind, low, grid, stretch, part, tails):
+    """The place of polynomials of ln Q and h on an interval of √α, or of part −1 of ln |z/c| and arg z, in the rows.
 
     Args:
         kind, low: of the field, see `Tails`.
         grid, stretch: as in `place_of`.
     """
+    _, keys, places, rows = tails
     key = (((np.int64(kind) << 6 | stretch) << 20 | grid) << 20) + part + 1
-    mask = len(keys) - 2
+    mask = len(places) - 1
     slot = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
     while keys[slot] != key:
         if keys[slot] < 0:
-            if keys[-1] * 2 > mask:
+            if keys[-1] == len(rows):
                 keys[:] = -1
                 keys[-1] = 0
-            keys[slot] = key
+            keys[slot], places[slot] = key, keys[-1]
             keys[-1] += 1
-            fill_row(low, grid, stretch, part, rows[slot])
+            fill_row(low, grid, stretch, part, rows[places[slot]])
             break
         slot = (slot + 1) & mask
-    return slot
+    return places[slot]
 
 
 @inner
@@ -140,16 +147,19 @@ def fill_row(low, grid, stretch, part, row):
             theta = j * step
             row[j], row[_PART + j] = math.log1p(theta * theta), 2 * math.atan(theta)
         return
-    angles = np.empty(_PART)
+    angles, log_t = np.empty(_PART), math.log(t)
+    nodes, logs = np.empty(_PART, np.complex128), np.empty(_PART, np.complex128)
+    for j in range(_PART):
+        theta = j * step
+        nodes[j] = t * complex(1 - theta * theta, 2 * theta)
+        logs[j] = complex(log_t + math.log1p(theta * theta), 2 * math.atan(theta))
     for m in range(TERMS):
         root = 1 + (part + 0.5 * (1 + _POINTS[m])) / PARTS
         alpha = root * root
-        log_gamma, h = math.lgamma(alpha), tail_of(alpha, t, math.log(t), math.lgamma(alpha))[1]
+        log_gamma = math.lgamma(alpha)
+        h = tail_of(alpha, t, log_t, log_gamma)[1]
         for j in range(_PART):
-            theta = j * step
-            w = t * complex(1 - theta * theta, 2 * theta)
-            log_w = complex(math.log(t) + math.log1p(theta * theta), 2 * math.atan(theta))
-            value = log_tail(alpha, w, log_w, log_gamma)
+            value = log_tail(alpha, nodes[j], logs[j], log_gamma)
             # All on one branch; which one is all the same.
             if m == 0:
                 angles[j] = value.imag
@@ -179,14 +189,14 @@ def add_level(alpha, change, kind, low, point, tails):
             point[4 + _PART + j] -= change * c * low * 2 * theta
         point[3 + WIDTH] += change * c * low
         return c * low
-    _, keys, rows = tails
+    rows = tails[3]
     part = (math.sqrt(alpha) - 1) * PARTS
-    slot, x = row_of(kind, low, grid, stretch, int(part), keys, rows), 2 * (part - int(part)) - 1
+    place, x = row_of(kind, low, grid, stretch, int(part), tails), 2 * (part - int(part)) - 1
     value = 0.0
     for j in range(WIDTH):
-        value = rows[slot, (TERMS - 1) * WIDTH + j]
+        value = rows[place, (TERMS - 1) * WIDTH + j]
         for k in range(TERMS - 2, -1, -1):
-            value = value * x + rows[slot, k * WIDTH + j]
+            value = value * x + rows[place, k * WIDTH + j]
         point[4 + j] += change * value
     return value
 
@@ -240,10 +250,9 @@ def fill_point(alphas, shapes, kind, low, point, tails):
 @inner
 def mass_at(shapes, log_gamma, kind, low, point, tails):
     """ln P from what `fill_point` has summed; `log_gamma` is ln Γ(A)."""
-    _, keys, rows = tails
     grid, stretch = int(point[0]), int(point[1])
     c, step = place_of(grid, stretch)
-    node = rows[row_of(kind, low, grid, stretch, -1, keys, rows)]
+    node = tails[3][row_of(kind, low, grid, stretch, -1, tails)]
     total = 0.5
     for j in range(1, _PART):
         theta = j * step

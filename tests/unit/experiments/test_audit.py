@@ -1,6 +1,8 @@
 """The privacy audit: its bounds, the bugs that it must catch, and its claims."""
 
+import itertools
 import json
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -220,6 +222,20 @@ RECORD = """[
  "mechanism": {"class": "LaplaceMechanism", "module": "privpost.mechanisms.laplace", "settings": {"n": 8,
   "epsilon": 1.0, "coordinates": "all", "model": {"class": "BetaBernoulli",
   "module": "privpost.models.beta_bernoulli", "settings": {"alpha": 1.0, "beta": 1.0}}}}}]"""
+
+
+def test_neighbours_among_millions_of_events_take_little_memory():
+    """Events are itertools' product of cells and levels, exactly; of a hundred million of them 4 are made: < 10 MB."""
+    model = EventCounts((2, 1), (3, 2, 4))
+    assert np.array_equal(model.records, list(itertools.product(range(3), range(3), range(2), range(4))))
+    large = EventCountsLaplace(EventCounts((3,), (32,) * 5), 100, 1.0)
+    tracemalloc.start()
+    pairs, width = instances.neighbours.__wrapped__(large), instances.width_of(large)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(pairs), width) == (48, 3 * 160) and peak < 1e7
+    # The first and the last event of all.
+    assert np.array_equal(pairs[2][0][-1], np.zeros(6)) and np.array_equal(pairs[2][1][-1], [2] + [31] * 5)
 
 
 def test_instances_are_taken_from_the_records_of_studies():

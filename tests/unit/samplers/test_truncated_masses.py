@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
+from privpost.samplers import truncated_mass_table
 from privpost.samplers.hidden_markov_collapsed import Entries
 from privpost.samplers.hidden_markov_gibbs import Prior
 from privpost.samplers.truncated_masses import truncation_masses
@@ -71,3 +72,19 @@ def test_ln_p_without_counts_is_a_power(truncation) -> None:
     for levels in (2, 3, 13, 151):
         exact = (levels - 1) * math.log1p(-1 / truncation)
         assert log_mass(np.ones(levels), truncation) == pytest.approx(exact, abs=ERRORS[truncation], rel=0)
+
+
+def test_a_table_that_is_full_begins_anew(monkeypatch) -> None:
+    """ln P from a table of 16 rows is, in every digit, that of one that is never full: a row is a function of its key.
+
+    Computed twice from it, since rows that are overwritten are wrong the second time.
+    """
+    shapes = [1 + np.random.default_rng(seed).gamma(2.0, 30.0, 5) for seed in range(12)]
+    plenty = [log_mass(alphas, 2) for alphas in shapes]
+    keys, places, rows = truncated_mass_table._table()
+    few = np.full(4097, -1), np.empty(4096, places.dtype), np.empty((16, rows.shape[1]))
+    few[0][-1] = 0
+    monkeypatch.setattr(truncated_mass_table, "_table", lambda: few)
+    for _ in range(2):
+        assert [log_mass(alphas, 2) for alphas in shapes] == plenty
+    assert 0 < few[0][-1] <= 16 < keys[-1]

@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -194,6 +195,13 @@ def reduced(mechanism: Mechanism) -> Mechanism:
     return mechanism
 
 
+def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
+    """Return how many records there are, and a function from places among them to records; millions are not made."""
+    if isinstance(model, EventCounts):
+        return model.n_records, model.events
+    return len(model.records), model.records.__getitem__
+
+
 @functools.lru_cache(maxsize=8)
 def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return ordered pairs of data sets (n, *record_shape) that differ in one record.
@@ -201,18 +209,16 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
     All pairs are returned, up to the order of records. Where they are many (or with `vertices`) only those whose common
     records are equal are, over a few records that are far apart; logistic regression adds pairs in a plane.
     """
-    records, n = mechanism.model.records, mechanism.n
+    (size, records_at), n = _alphabet(mechanism.model), mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
     # Records with labels have too many pairs for an integral over the plane each.
     labelled = in_plane and isinstance(mechanism.model, LinkRegression)
     in_plane &= not labelled
-    total = math.comb(len(records) + n - 2, n - 1) * len(records) * (len(records) - 1)
+    total = math.comb(size + n - 2, n - 1) * size * (size - 1)
     many = in_plane or labelled or total > LARGEST_ENUMERATION
-    if in_plane:
-        # Opposite records; the other axis would give the same.
-        records = records[[0, 2]]
-    elif many and len(records) > EXTREMES:
-        records = records[np.linspace(0, len(records) - 1, EXTREMES).astype(int)]
+    places = np.arange(size) if not many or size <= EXTREMES else np.linspace(0, size - 1, EXTREMES).astype(int)
+    # Of records in a plane opposite ones; the other axis would give the same.
+    records = records_at(np.array([0, 2]) if in_plane else places)
     numbers = range(len(records))
     if vertices or many:
         common = [np.full(n - 1, k) for k in numbers]
@@ -245,7 +251,8 @@ def copies(mechanism: Mechanism, release) -> int:
 
 def width_of(mechanism: Mechanism) -> int:
     """Return the number of coordinates that a mechanism of statistics releases."""
-    return np.size(mechanism.query(np.repeat(mechanism.model.records[:1], mechanism.n, axis=0)))
+    first = _alphabet(mechanism.model)[1](np.arange(1))
+    return np.size(mechanism.query(np.repeat(first, mechanism.n, axis=0)))
 
 
 def features(mechanism: Mechanism, release, pair) -> np.ndarray:
