@@ -253,7 +253,8 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     noisy = np.asarray(noisy, float)
     weights = np.exp(-np.abs(noisy[:, :2, None] - np.arange(n + 1.0)) / scale)
     weights /= weights.max(axis=-1, keepdims=True)
-    others = weights[:, 1]
+    # Loops are compiled for each layout.
+    others = np.ascontiguousarray(weights[:, 1])
     for level in range(2, noisy.shape[1]):
         others = convolved(others, noisy[:, level], float(scale))
         others /= others.max(axis=1, keepdims=True)
