@@ -274,7 +274,7 @@ class Chains:
             # A split does not know of truncation, and may cool to other modes: every second partition does without.
             resplits = self._resplits if searching and not end and (group.lows is None or turn % 2) else 0
             for chain, replica in itertools.product(range(len(states)), range(len(ladder))):
-                settings = 1 / group.prior_temperature, self.prior.transition, ladder[replica]
+                settings = 1 / group.prior_temperature, float(self.prior.transition), ladder[replica]
                 state.energies[place][chain, replica] = self._round(
                     states[chain, replica], self.prior.n_states, tuple(self._cells[place][chain]),
                     tuple(self._entries[place]), tuple(self._layout), settings,

@@ -250,14 +250,15 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     """
     from privpost.samplers.noise_aware_convolution import convolved
 
-    noisy = np.asarray(noisy, float)
-    weights = np.exp(-np.abs(noisy[:, :2, None] - np.arange(n + 1.0)) / scale)
+    # By level, so that all arrays have one layout: loops are compiled for each.
+    noisy = np.asarray(noisy, float).T.copy()
+    weights = np.exp(-np.abs(noisy[:2, :, None] - np.arange(n + 1.0)) / scale)
     weights /= weights.max(axis=-1, keepdims=True)
-    others = weights[:, 1]
-    for level in range(2, noisy.shape[1]):
-        others = convolved(others, noisy[:, level], float(scale))
+    others = weights[1]
+    for releases in noisy[2:]:
+        others = convolved(others, releases, float(scale))
         others /= others.max(axis=1, keepdims=True)
-    found = weights[:, 0] * others[:, ::-1]
+    found = weights[0] * others[:, ::-1]
     return found / found.sum(axis=1, keepdims=True)
 
 

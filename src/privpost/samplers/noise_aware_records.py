@@ -90,7 +90,7 @@ class Records:
         self._model, self._n, self._graph = model, n, _Graph.of(model)
         release = np.asarray(release, float)
         self._release = np.ascontiguousarray(release.reshape(len(release), -1, 2))
-        self._scale = np.ascontiguousarray(np.broadcast_to(np.asarray(scale, float), len(release)))
+        self._scale = np.broadcast_to(np.asarray(scale, float), len(release)).copy()
         self._prior = np.array([model.alpha, model.beta], float)
 
     def init(self, rng: np.random.Generator) -> State:

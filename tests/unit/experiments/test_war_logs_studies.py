@@ -149,7 +149,7 @@ def test_what_a_mechanism_does_is_what_a_study_shows(study, kind, fault, monkeyp
 def test_a_new_epsilon_leaves_other_rows_alone(built) -> None:
     study = grid.load_study("foulds2016/war_logs_likelihood", "smoke")
     (cell,) = grid.expand(study)
-    config = SimpleNamespace(**{**vars(cell.config), "epsilon": [1.0], "variant": ["corrected"]})
+    config = SimpleNamespace(**{**vars(cell.config), "epsilon": [10.0], "variant": ["corrected"]})
     arrays = war_logs_likelihood.simulate(config, Streams.of(cell), Ledger())
     all_rows, few_rows = war_logs_likelihood.rows(cell.config), war_logs_likelihood.rows(config)
     full = war_logs_likelihood.simulate(cell.config, Streams.of(cell), Ledger())

@@ -338,9 +338,8 @@ SMALL_BALL = link_regression.LinkRegression(1, 2500.0, link="cloglog", radius=0.
 # Faults, each with the mechanism and the settings on which it is to be caught; by verdict.
 FAULTS = {
     "other law": [
-        (power_doubled(LogisticDraw), LogisticDraw, abalone(rdp(2.0), weighting="direct")),
+        (power_doubled(LogisticDraw), LogisticDraw, on(BinaryRegression(2, 0.1), 3, rdp(100.0), weighting="direct")),
         (power_doubled(LogisticDraw), LogisticDraw, abalone(rdp(0.3), weighting="concentrated")),
-        (power_doubled(LogisticDraw), LogisticDraw, abalone(rdp(0.3), weighting="diffused")),
         *(
             (
                 power_doubled(LogisticDraw),
