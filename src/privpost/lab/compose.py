@@ -1,10 +1,6 @@
 """Hydra's side of the grid: a study's composed configuration, and values in the grammar of overrides."""
 
-import copy
-import functools
-import hashlib
 import re
-from pathlib import Path
 from typing import Any
 
 from privpost import configurations
@@ -25,21 +21,7 @@ def study_names() -> list[str]:
 
 
 def compose(name: str, scale: str) -> dict[str, Any]:
-    """Return a study's configuration as a plain dict; raises SettingError, naming the file, where Hydra refuses it.
-
-    Hydra takes a tenth of a second: in one process the same files are composed once.
-    """
-    folder = configurations.folder().resolve()
-    digest = hashlib.sha256()
-    # Groups of settings stand one folder deep, studies two.
-    for path in (*sorted(folder.glob("*.yaml")), *sorted(folder.glob("*/*.yaml")), folder / "study" / f"{name}.yaml"):
-        if path.is_file():
-            digest.update(b"\0".join([str(path).encode(), path.read_bytes(), b""]))
-    return copy.deepcopy(_composed(name, scale, folder, digest.digest()))
-
-
-@functools.lru_cache(maxsize=256)
-def _composed(name: str, scale: str, folder: Path, digest: bytes) -> dict[str, Any]:
+    """Return a study's configuration as a plain dict; raises SettingError, naming the file, where Hydra refuses it."""
     import yaml
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -49,7 +31,7 @@ def _composed(name: str, scale: str, folder: Path, digest: bytes) -> dict[str, A
 
     words = [f"study={name}", f"scale={scale}"]
     try:
-        with initialize_config_dir(version_base="1.3", config_dir=str(folder)):
+        with initialize_config_dir(version_base="1.3", config_dir=str(configurations.folder().resolve())):
             return OmegaConf.to_container(hydra_compose("config", overrides=words), resolve=True)  # type: ignore
     except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
         # Hydra's messages go on for many lines; what is wrong stands in the first ones.

@@ -292,24 +292,3 @@ def test_an_axis_without_a_base_value_is_told_what_it_lacks(toy):
     toy.edit("method: a\n", "")
     with pytest.raises(SettingError, match="'method' is swept, so it needs a base value among the settings"):
         toy.cells()
-
-
-@pytest.mark.parametrize("edited", ["config.yaml", "scale/smoke.yaml", "dataset/coins.yaml", "study/toy/curve.yaml"])
-def test_a_file_that_changes_within_a_process_is_composed_anew(toy, edited):
-    """Of each kind of file that a configuration is put together from: the same number of bytes, and other values."""
-    (toy.folder / "conf/dataset/coins.yaml").write_text("# @package _global_\nsides: 2\n")
-    toy.edit("title: A toy\n", "title: A toy\ndefaults:\n  - override /dataset: coins\n")
-    with (toy.folder / "conf" / edited).open("a") as file:
-        file.write("\nmark: 1\n")
-    assert toy.study("smoke").config["mark"] == 1
-    path = toy.folder / "conf" / edited
-    path.write_text(path.read_text().replace("mark: 1", "mark: 2"))
-    assert toy.study("smoke").config["mark"] == 2
-
-
-def test_a_configuration_belongs_to_who_asked_for_it(toy):
-    """What one caller does to it, lists and maps inside included, no other sees."""
-    config = compose.compose("toy/curve", "smoke")
-    config["sweep"]["method"].append("c")
-    config["level"] = 7
-    assert compose.compose("toy/curve", "smoke") != config
