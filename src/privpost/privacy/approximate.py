@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, expit, log_ndtr, logit
+from scipy.special import betainc, betaincc, betaln, expit, log_ndtr, logit
 
 from privpost.distributions import truncated_beta
 from privpost.models.base import check_range
@@ -101,20 +101,36 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
     gap = p[..., 0] - q[..., 0]
     middle = (ends[0] + ends[1]) / 2
     at_middle = truncated_beta.log_density(middle, p, *ends) - truncated_beta.log_density(middle, q, *ends)
+    # Places are logits: of a small parameter much of a law is nearer to 0 or 1 than floats are.
     with np.errstate(divide="ignore", invalid="ignore"):
-        start = expit(logit(middle) + (epsilon - at_middle) / gap)
+        ends = logit(ends[0]), logit(ends[1])
+        start = logit(middle) + (epsilon - at_middle) / gap
     start = np.clip(np.where(gap > 0, start, ends[1]), *ends)
     return np.maximum(_above(start, p, *ends) - np.exp(epsilon) * _above(start, q, *ends), 0.0)
 
 
 def _above(start, parameters, low, high):
-    """P(θ ≥ start) of a beta distribution truncated to [low, high], from the tail that is small."""
+    """P(logit θ ≥ start) of a beta distribution truncated to logits in [low, high], from the tail that is small."""
     a, b = parameters[..., 0], parameters[..., 1]
     # A law beyond the interval has a mass there that would be lost in 1 − (nearly 1).
-    beyond = a > (a + b) * high
+    beyond = a > (a + b) * expit(high)
     a, b = np.where(beyond, b, a), np.where(beyond, a, b)
-    at_start, at_low, at_high = (betainc(b, a, np.where(beyond, end, 1 - end)) for end in (start, low, high))
+    at_start, at_low, at_high = (_upper_tail(np.where(beyond, -end, end), a, b) for end in (start, low, high))
     return (at_start - at_high) / (at_low - at_high)
+
+
+def _upper_tail(place, a, b):
+    """P(logit θ ≥ place) of a beta distribution, from the smaller one of θ and 1 − θ."""
+    place, a, b = np.broadcast_arrays(place, a, b)
+    above, away = place > 0, np.abs(place)
+    near, far = np.where(above, b, a), np.where(above, a, b)
+    # Beyond that θ underflows, and the first term of the series is all there is.
+    inside = away < 600
+    least = np.exp(np.minimum(-near * away - np.log(near) - betaln(near, far), 0.0))
+    found = np.asarray(np.where(above, least, 1 - least))
+    betainc(near, far, expit(-away), out=found, where=inside & above)
+    betaincc(near, far, expit(-away), out=found, where=inside & ~above)
+    return found
 
 
 def bits_curve(mechanism, epsilon: float) -> float:
