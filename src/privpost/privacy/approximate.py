@@ -89,7 +89,7 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
         low, high: ends of the interval.
 
     Returns:
-        δ(ε), shape (...).
+        δ(ε), shape (...); nan where the mass of the interval underflows.
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
     # δ falls with ε, whose exponential overflows.
@@ -116,7 +116,9 @@ def _above(start, parameters, low, high):
     beyond = a > (a + b) * expit(high)
     a, b = np.where(beyond, b, a), np.where(beyond, a, b)
     at_start, at_low, at_high = (_upper_tail(np.where(beyond, -end, end), a, b) for end in (start, low, high))
-    return (at_start - at_high) / (at_low - at_high)
+    mass = at_low - at_high
+    # Of a mass that underflows digits are lost, or all.
+    return (at_start - at_high) / np.where(np.abs(mass) > 1e-280, mass, np.nan)
 
 
 def _upper_tail(place, a, b):
