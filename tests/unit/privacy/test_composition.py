@@ -329,3 +329,11 @@ def test_a_truncated_law_whose_mass_underflows_is_taken_for_its_pure_loss():
     p, q = (beta_weights(law, *ends) for law in ((1097.39, 1.0), (1096.39, 2.0)))
     exact = np.array([max(delta_of(p, q, value), delta_of(q, p, value)) for value in epsilon])
     assert np.all(Beta(prior, 1.0, 0, ends).curve(epsilon) >= exact) and exact[0] > 6e-4
+
+
+def test_laws_whose_numbers_are_nearer_to_each_other_than_floats():
+    """Rates that a record moves by less than a float's last digit, and an end next to 1, are rounded upwards."""
+    draw = GammaDraw(GammaExponential(2, 1e10), 5, 2.0, 1.0, weighting="direct", bounds=(0.0, 1e-7))
+    assert draw.loss.rates[0] < 1e10 and draw.loss.rates[1] > 1e10
+    ops = ExponentialMechanism(BetaBernoulli(1, 1), 3, 1.0, a0=1e-16)
+    assert ops.loss.rdp(np.array([math.inf])) == pytest.approx(1.0, abs=1e-12)
