@@ -337,3 +337,10 @@ def test_laws_whose_numbers_are_nearer_to_each_other_than_floats():
     assert draw.loss.rates[0] < 1e10 and draw.loss.rates[1] > 1e10
     ops = ExponentialMechanism(BetaBernoulli(1, 1), 3, 1.0, a0=1e-16)
     assert ops.loss.rdp(np.array([math.inf])) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_rate_of_very_many_records_is_a_normal_shift():
+    """ln θ is normal with deviation 1/√shape, moved by the rates' ratio; ε was 0, as 1 + λ/10^8 had lost its digits."""
+    law = Gamma(1e8, (1e8, 1e8 + 1))
+    assert law.rdp(np.array([2.0, 10.0, 100.0])) == pytest.approx(np.array([2.0, 10.0, 100.0]) * 1e-8 / 2, rel=1e-5)
+    assert gaussian_curve(1e-4, together([law], 1e-6)) <= 1e-6
