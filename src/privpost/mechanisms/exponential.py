@@ -14,7 +14,7 @@ from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy import certified
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import bits_curve, by_curve
-from privpost.privacy.losses import Beta
+from privpost.privacy.losses import Beta, Law, Response
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,10 @@ class ExponentialMechanism(Rounded, PureMechanism):
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
     @property
-    def loss(self) -> Beta:
-        """The tempered law of no records, and a T-th of each."""
+    def loss(self) -> Law:
+        """The tempered law of no records, and a T-th of each; its pure ε where 1 − a0 is far from what floats have."""
+        if self.a0 < 1e-6:
+            return Response(self.cost().epsilon)
         return Beta(tuple(self.release_law(np.zeros(2)).tolist()), 1 / self.temperature, self.n - 1, self.ends)
 
     def privacy_curve(self, epsilon) -> float | None:

@@ -111,9 +111,9 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Gamma:
-        """Of the worst neighbours."""
+        """Of the worst neighbours, whose rates are rounded outwards: floats may be as far apart as they are."""
         shape, first, second = map(float, self._worst())
-        return Gamma(shape, (first, second))
+        return Gamma(shape, (math.nextafter(first, 0.0), math.nextafter(second, math.inf)))
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, expit, log_ndtr, logit
+from scipy.special import betainc, betaincc, betaln, expit, log_ndtr, logit
 
 from privpost.distributions import truncated_beta
 from privpost.models.base import check_range
@@ -89,7 +89,7 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
         low, high: ends of the interval.
 
     Returns:
-        δ(ε), shape (...).
+        δ(ε), shape (...); nan where the mass of the interval underflows.
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
     # δ falls with ε, whose exponential overflows.
@@ -101,20 +101,39 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
     gap = p[..., 0] - q[..., 0]
     middle = (ends[0] + ends[1]) / 2
     at_middle = truncated_beta.log_density(middle, p, *ends) - truncated_beta.log_density(middle, q, *ends)
+    # Places are logits: of a small parameter much of a law is nearer to 0 or 1 than floats are.
     with np.errstate(divide="ignore", invalid="ignore"):
-        start = expit(logit(middle) + (epsilon - at_middle) / gap)
+        ends = logit(ends[0]), logit(ends[1])
+        start = logit(middle) + (epsilon - at_middle) / gap
     start = np.clip(np.where(gap > 0, start, ends[1]), *ends)
     return np.maximum(_above(start, p, *ends) - np.exp(epsilon) * _above(start, q, *ends), 0.0)
 
 
 def _above(start, parameters, low, high):
-    """P(θ ≥ start) of a beta distribution truncated to [low, high], from the tail that is small."""
+    """P(logit θ ≥ start) of a beta distribution truncated to logits in [low, high], from the tail that is small."""
     a, b = parameters[..., 0], parameters[..., 1]
     # A law beyond the interval has a mass there that would be lost in 1 − (nearly 1).
-    beyond = a > (a + b) * high
+    beyond = a > (a + b) * expit(high)
     a, b = np.where(beyond, b, a), np.where(beyond, a, b)
-    at_start, at_low, at_high = (betainc(b, a, np.where(beyond, end, 1 - end)) for end in (start, low, high))
-    return (at_start - at_high) / (at_low - at_high)
+    at_start, at_low, at_high = (_upper_tail(np.where(beyond, -end, end), a, b) for end in (start, low, high))
+    mass = at_low - at_high
+    # Of a mass that underflows digits are lost, or all.
+    return (at_start - at_high) / np.where(np.abs(mass) > 1e-280, mass, np.nan)
+
+
+def _upper_tail(place, a, b):
+    """P(logit θ ≥ place) of a beta distribution, from θ where it is small, or from 1 − θ, which takes less time."""
+    place, a, b = np.broadcast_arrays(place, a, b)
+    low = place < -8
+    found = np.empty(place.shape)
+    betainc(b, a, expit(-place), out=found, where=~low)
+    betaincc(a, b, expit(place), out=found, where=low)
+    # Where θ underflows the first term of the series is all there is.
+    if np.any(far := np.abs(place) > 600):
+        near, other = np.where(low, a, b), np.where(low, b, a)
+        least = np.exp(np.minimum(-near * np.abs(place) - np.log(near) - betaln(near, other), 0.0))
+        found = np.where(far, np.where(low, 1 - least, least), found)
+    return found
 
 
 def bits_curve(mechanism, epsilon: float) -> float:

@@ -125,7 +125,7 @@ def gamma_divergence(shape, rate, step, order) -> np.ndarray:
     for change in (step / rate, -step / (rate + step)):
         mixed = 1 + order * change
         valid = mixed > 0
-        gap = order * np.log1p(change) - np.log(np.where(valid, mixed, 1.0))
+        gap = order * np.log1p(change) - np.log1p(np.where(valid, order * change, 0.0))
         # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
         limit = np.log1p(change) - change / (1 + change)
         found = shape * np.where(order == 1, limit, gap / excess)
