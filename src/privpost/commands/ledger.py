@@ -50,7 +50,7 @@ def together(content: ledger_file.Content, delta: float | None = None, number: i
     epsilon = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(decimal.Decimal(found))
     return (
         f"{several} together: epsilon {float(epsilon):g} at delta {delta:g} if no specification was chosen by an "
-        "earlier result; else only the sum holds"
+        "earlier result, nor when to stop; else only the sum holds"
     )
 
 

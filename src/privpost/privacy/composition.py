@@ -87,9 +87,10 @@ def together(laws: Sequence[Law], delta: float) -> float:
     of their curves; and by the sum of the Rényi curves of all. Losses are rounded upwards, and δ is lowered by what
     floats may be off by.
 
-    It holds where no law depends on what was released before, though a release may. Where laws were chosen by earlier
-    results only sums of ε and δ are proved; a sum of Rényi curves would be under a budget set for it beforehand
-    (Feldman and Zrnic 2021), which ledgers do not have.
+    It holds where neither the laws nor their number depend on what was released before, though a release may: who
+    stops by what came out spends what all that were in store would. Where laws were chosen by earlier results only
+    sums of ε and δ are proved; a sum of Rényi curves would be under a budget set for it beforehand (Feldman and Zrnic
+    2021), which ledgers do not have.
 
     Args:
         laws: one or more.
