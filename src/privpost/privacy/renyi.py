@@ -233,11 +233,11 @@ def largest_coefficient(
         if np.all((middles[0] == low) | (middles[0] == high)):
             break
         within = epsilon_of_coefficient(middles) <= target
-        node = np.zeros(target.shape, int)
+        nodes = np.zeros(target.shape, int)
         for _ in range(steps):
-            middle, met = (np.take_along_axis(values, node[None], axis=0)[0] for values in (middles, within))
+            middle, met = (np.take_along_axis(values, nodes[None], axis=0)[0] for values in (middles, within))
             low, high = np.where(met, middle, low), np.where(met, high, middle)
-            node = 2 * node + 1 + met
+            nodes = 2 * nodes + 1 + met
     if not np.all(low > 0):
         raise ValueError(f"target is {target!r}; no coefficient in (0, 1] was found to meet it")
     return low

@@ -106,7 +106,7 @@ def of_events(cell, rng, width):
         z[i] /= width if row.method == "gibbs" else 1
     u, rows = ndtr(z), np.full(len(listed), 100.0)
     arrays = {"quantiles": u[:, 0], "levels": u[:, 1:], "kl": u[:, 0], "averaged": np.zeros(u[:, 0].shape)}
-    return {**arrays, "rhat": rows, "ess": rows, "sd_of_prior": 0 * rows}
+    return {**arrays, "rhat": rows, "ess": rows, "total_ess": rows, "sd_of_prior": 0 * rows}
 
 
 DRAWN = {
