@@ -299,6 +299,11 @@ def test_predictions_by_brute_force():
             # Ties count as 0; there are none here.
             right += law[trial, place] * (predictive[trial, place] > predictive[trial, other]) / 3
         assert found == pytest.approx(right, abs=1e-12)
+    # Ties but for the last digits, either way: 0 is predicted, and is right as often as it comes.
+    nearly = 1 + 1e-12 * rng.standard_normal(law.shape)
+    of_zero = [(law.sum(axis=-1), law[..., records[:, node] == 0].sum(axis=-1)) for node in range(3)]
+    expected = np.mean([zero / total for total, zero in of_zero], axis=0)
+    assert networks.expected_accuracy(law, nearly) == pytest.approx(expected, abs=1e-12)
     bayes = BayesianNetwork(graphs.naive_bayes(2))
     theta, (records, _) = rng.random((1, *bayes.theta_shape)), cells(bayes)
     found = naive_bayes.conjugate_log_predictive(theta, records[None, :, 1:])[0, np.arange(8), records[:, 0]]

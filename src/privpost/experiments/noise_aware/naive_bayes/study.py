@@ -149,7 +149,7 @@ def _predictions(log_predictive, labels) -> dict[str, np.ndarray]:
     """Return scores per trial of the predictions (..., trials, tests, 2) of labels (trials, tests)."""
     true_label = np.where(labels == 1, log_predictive[..., 1], log_predictive[..., 0])
     total = np.logaddexp(log_predictive[..., 0], log_predictive[..., 1])
-    right = (log_predictive[..., 1] > log_predictive[..., 0]) == (labels == 1)
+    right = (log_predictive[..., 1] > log_predictive[..., 0] + scores.TIE) == (labels == 1)
     return {
         "accuracy": right.mean(axis=-1),
         "log_likelihood": true_label.mean(axis=-1),

@@ -99,7 +99,8 @@ def expected_accuracy(law, predictive) -> np.ndarray:
     law, predictive = law.reshape(split), predictive.reshape(split)
     chances = []
     for axis in range(-size, 0):
-        likelier = predictive.argmax(axis=axis, keepdims=True)
+        zero, one = (np.take(predictive, [value], axis=axis) for value in (0, 1))
+        likelier = (one > zero * (1 + scores.TIE)).astype(int)
         chances.append(np.take_along_axis(law, likelier, axis=axis).sum(axis=tuple(range(-size, 0))))
     return np.mean(chances, axis=0)
 
