@@ -20,7 +20,7 @@ VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
 # Methods whose posterior takes the noise into account.
 AWARE = ("exact", "gibbs")
 METRICS = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2")
-# By how much 1 must be likelier than 0, in logarithms, to be predicted: truncated counts often tie, and the last digits,
+# By how much 1 must be likelier than 0, in logarithms, to be predicted: truncated counts often tie, and last digits,
 # which another processor rounds otherwise, must not decide.
 TIE = 1e-9
 # Points of the empirical distribution functions.
