@@ -258,3 +258,28 @@ def test_ranks_of_the_truth_among_few_draws_are_uniform_and_averages_are_not(n) 
     assert kstest(watch.rank(), "uniform").pvalue > 1e-3
     assert kstest(watch.levels()[0], "uniform").pvalue > 1e-3
     assert kstest(watch.cdf, "uniform").pvalue < 1e-6
+
+
+def test_effective_draws_of_a_total_are_of_the_first_cell_s_events_after_the_burn_in(monkeypatch) -> None:
+    """What is diagnosed, and the median over trials, by loops; the sizes themselves are tested with the diagnostics."""
+    observed, diagnosed = [], []
+    true_call = event_calibration._Conditional.__call__
+
+    def call(watch, iteration, state):
+        if iteration >= 10 and len(state.states) > 1:
+            observed.append([sum(int(cells[0][level]) for level in range(3)) for cells in state.counts[0]])
+        true_call(watch, iteration, state)
+
+    def sizes(draws):
+        diagnosed.append(draws)
+        return np.arange(draws.shape[2]) ** 2.0
+
+    monkeypatch.setattr(event_calibration._Conditional, "__call__", call)
+    monkeypatch.setattr(event_calibration, "bulk_sizes", sizes)
+    study, cells = run("noise_aware/event_calibration", method=["gibbs"], epsilon=[0.1])
+    (draws,) = diagnosed
+    assert draws.shape == (10, 1, 50) and np.array_equal(draws[:, 0], observed) and np.ptp(observed, axis=0).max() > 0
+    table = study.module().tabulate(cells)["event_calibration"]
+    found = {(row["model"], row["method"]): row["total_ess_median"] for row in table}
+    assert found.pop(("hmm", "gibbs")) == (24**2 + 25**2) / 2
+    assert len(found) == 1 and np.isnan(list(found.values())).all()

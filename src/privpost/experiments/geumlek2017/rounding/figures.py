@@ -29,7 +29,7 @@ def rounding(rounding):
         left.annotate(words, (rows.bits.iloc[0], height), (0, 2), fontsize=7, textcoords="offset points", ha="right")
     pure = rounding[np.isinf(rounding.order)].sort_values("bits")
     shades = panels.shades(sorted(pure.coefficient.unique()))
-    markers = dict(zip(panels.ordered(pure.method, "method"), ("h", "o", "s", "^", "v"), strict=False))
+    markers = {method: style.look(method).marker for method in panels.ordered(pure.method, "method")}
     for (method, coefficient), rows in pure.groupby(["method", "coefficient"]):
         line = {
             "color": shades[coefficient],
