@@ -30,6 +30,8 @@ def main(argv: list[str]) -> int:
     for name, reason in refused.items():
         if given.study or not reason.endswith("is not built"):
             print(f"{name} stays as it is: {reason}")
+    if given.study and not ready:
+        return 1
     for study in ready:
         _take_over(study)
     # Without a name all figures are drawn again, for changes of the code that draws.
