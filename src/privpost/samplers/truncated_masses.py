@@ -89,7 +89,8 @@ def log_tail(alpha, w, log_w, log_gamma):
     """ln Q(α, w) of α ≥ 1 and complex w off the negative axis, given ln w and ln Γ(α); on any branch."""
     if alpha <= 1:
         return -w
-    density = np.exp(alpha * log_w - w - log_gamma)
+    log_density = alpha * log_w - w - log_gamma
+    density = np.exp(log_density)
     size = abs(w)
     # To the left the fraction of a small w is slow, and the series of a large one cancels.
     if size < alpha + 1 or (w.real < 0 and size < 6):
@@ -100,7 +101,9 @@ def log_tail(alpha, w, log_w, log_gamma):
             term *= complex(w.real / n, w.imag / n)
             total += term
         return np.log(1 - density * total)
-    return np.log(density * continued_fraction(alpha, w, 1e300 + 0j, 1e-13, 10_000))
+    fraction = continued_fraction(alpha, w, 1e300 + 0j, 1e-13, 10_000)
+    # A density below e^(−700) may be 0 as a float.
+    return log_density + np.log(fraction) if log_density.real < -700 else np.log(density * fraction)
 
 
 @inner

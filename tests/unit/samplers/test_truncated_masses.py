@@ -7,7 +7,8 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
+from scipy.stats import binom
 
 from privpost.samplers import truncated_mass_table
 from privpost.samplers.hidden_markov_collapsed import Entries
@@ -49,7 +50,7 @@ def test_ln_p_of_whole_shapes_is_an_exact_sum(truncation) -> None:
     for levels in (2, 3, 13):
         for scale in (1, 4, 12):
             alphas = 1 + rng.poisson(rng.gamma(0.4, scale, levels))
-            # Below that a law's truncation is all that is left of it, and no chain is there.
+            # Further below, the next test decides.
             if (exact := exact_sum(alphas, truncation)) > -200:
                 assert log_mass(alphas, truncation) == pytest.approx(exact, abs=ERRORS[truncation], rel=0)
 
@@ -64,6 +65,17 @@ def test_ln_p_of_two_levels_is_an_incomplete_beta_function(truncation) -> None:
             np.unique(np.clip(a / (a + b) + np.arange(-12, 13) / math.sqrt(a + b), low, 1 - low)),
         )
         assert log_mass((a, b), truncation) == pytest.approx(float(mpmath.log(exact)), abs=ERRORS[truncation], rel=0)
+
+
+def test_ln_p_of_rare_levels_beside_many_events_is_a_binomial_sum() -> None:
+    """P(x ≥ low) of Beta(a, b) is that of fewer than a successes in a + b − 1; to 1e-12, far below the least float.
+
+    A level with 34 events in a state of 51,000 is there when OPS with M = 10 and ε = 10 draws ten states.
+    """
+    low = 1 / 20
+    for a, b in ((35, 51_004), (1, 51_004), (200, 200_000)):
+        exact = logsumexp(binom.logpmf(np.arange(a), a + b - 1, low))
+        assert log_mass((a, b), 10) == pytest.approx(exact, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("truncation", [2, 10, 100])
