@@ -173,7 +173,8 @@ def _compare(plan: Plan) -> bool:
         print(f"  {each.table}: {each.where}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
     after = scorecard.table(scorecard.score(plan.studies.values(), plan.root))
-    changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED])
+    partial = {study.name for study in plan.studies.values() if missing_of(study)}
+    changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED], partial)
     print("Verdicts: none changed." if not changed else f"Verdicts: {counted(len(changed), 'change')}.")
     for line in changed:
         print(f"  {line}")
@@ -200,4 +201,4 @@ def _tell_missing(plan: Plan) -> None:
             print(
                 f"  {study.name} was {'built' if study in plan.possible else 'not built'}, without {', '.join(names)}"
             )
-    print("Rows on these data sets are not compared, and nothing of these studies is published.")
+    print("Rows on these data sets and verdicts of these studies are not compared, and nothing of them is published.")

@@ -264,11 +264,13 @@ def _with_error(value: Any, error: float | None) -> str:
     return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)
 
 
-def changes(before, after) -> list[str]:
+def changes(before, after, partial=frozenset()) -> list[str]:
     """Return, in words, how the verdicts of `after` differ from those of `before` (DataFrames of the scorecard).
 
-    Only claims of studies that `after` covers are compared.
+    Only claims of studies that `after` covers are compared, and none of the studies in `partial`, which were built
+    without some of their data sets.
     """
+    after = after[~after.study.isin(partial)]
     before = before[before.study.isin(set(after.study))]
     old = dict(zip(before.id, before.verdict, strict=True))
     new = dict(zip(after.id, after.verdict, strict=True))

@@ -111,6 +111,14 @@ def test_changes_name_what_moved(claim):
     assert scorecard.changes(after, after) == []
 
 
+def test_verdicts_of_studies_without_all_their_data_are_not_compared(claim):
+    """Where a study was built from a part of its data sets, some of its claims have no rows, and others fewer."""
+    before = scorecard.table([Scored("a2016/one", [claim("G1"), claim("G2")]), Scored("b2016/x", [claim("X1")])])
+    after = scorecard.table([Scored("a2016/one", [claim("G1", "not testable")]), Scored("b2016/x", [claim("X1")])])
+    assert len(scorecard.changes(before, after)) == 2
+    assert scorecard.changes(before, after, {"a2016/one"}) == []
+
+
 def test_a_claim_function_that_fails_is_named(checkout, monkeypatch):
     study = grid.load_study("geumlek2017/rdp_curves")
     module = importlib.import_module(f"{study.package}.claims")
