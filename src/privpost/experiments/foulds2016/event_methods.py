@@ -152,9 +152,7 @@ class Setup:
         given = {name: getattr(config, name) for name in names if hasattr(config, name)}
         if hasattr(config, "resplits"):
             replicas = getattr(config, "replicas", 1)
-            # Up to τ = 2 ten states keep their modes of SIGACT counts; more than five replicas reach further.
-            top = max(2.0, 1.17 ** (replicas - 1))
-            given["annealing"] = Annealing(config.hottest, config.resplits, replicas=replicas, top=top)
+            given["annealing"] = Annealing(config.hottest, config.resplits, replicas=replicas)
             given |= {"remembered": REMEMBERED[config.remembered], "islands": Islands(config.agree, config.islands)}
         return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
 
