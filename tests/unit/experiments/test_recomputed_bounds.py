@@ -49,7 +49,7 @@ def quantile(values, share: float) -> float:
 @pytest.fixture(scope="module")
 def made():
     """One cell of a parent and a child, n = 5 and ε = 3; 60 releases in blocks of 30."""
-    settings = {"graph": "pair [a][b|a]", "n": [5], "epsilon": [3.0], "delta": [0.2, 0.05], "t": [0.1, 0.3]}
+    settings = {"graph": "pair [a][b|a]", "n": [5], "epsilon": [3.0], "delta": [0.2, 0.05], "t": [0.1, 0.3, 2]}
     prior = {"alpha": 2, "beta": 3, "model_alpha": 2, "model_beta": 1, "utility": "density"}
     return run("zhang2016/bounds", 60, 30, **settings, **prior, **SMALL)
 
@@ -115,7 +115,7 @@ def test_rebuilt_counts_of_fourier_are_within_its_bounds_as_often_as_stated(made
     records = simulated(rng.beta(2, 1, 3), rng.random((5, 2)), PAIR)
     np.testing.assert_allclose(released, np.array(signed(records, PAIR)) + 2 * size / 3 * noise)
     counts, slopes = [np.array(part) for part in zip(*(rebuilt(each, PAIR) for each in released), strict=True)]
-    for t in (0.1, 0.3):
+    for t in (0.1, 0.3, 2):
         raised = counts + 4 * t * size**2 / 3 * slopes
         distances = [np.abs(raised[:, part] - exact[part]).sum(axis=1) for part in (slice(0, 2), slice(2, 6))]
         for delta in (0.2, 0.05):
