@@ -117,20 +117,34 @@ def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_
         assert reached.coefficient == pytest.approx(kept.coefficient)
         grid = cell.tables["limits"].query("method == @method")
         np.testing.assert_allclose(grid.density, beta_density(grid.theta.to_numpy(), *law(3)), rtol=1e-9)
+        a, b = law(3)
+        mean, deviation = a / (a + b), math.sqrt(a * b / (a + b + 1)) / (a + b)
+        ends = max(1e-6, mean - 6 * deviation), min(1 - 1e-6, mean + 6 * deviation)
+        assert (grid.theta.iloc[0], grid.theta.iloc[-1]) == pytest.approx(ends)
     assert grid.prior_mean.iloc[0] == pytest.approx(3 / 7)
     assert grid.prior_kl.iloc[0] == pytest.approx(kl(true, beta_density(theta, 3, 4), width), rel=1e-5)
     # λΔ²/(2σ²) with Δ = 1.
     sigma = row(table, method="gaussian", metric="kl").coefficient
     assert sigma == pytest.approx(math.sqrt(1 / epsilon))
     noise, _ = midpoints(-12 * sigma, 12 * sigma, 6000)
-    weight, mixed = np.exp(-(noise**2) / (2 * sigma**2)), np.zeros_like(theta)
+    weight = np.exp(-(noise**2) / (2 * sigma**2))
     counts, shares = np.clip(3 + noise, 0, 8), weight / weight.sum()
-    for end in (0.0, 8.0):
-        mixed += shares[counts == end].sum() * beta_density(theta, 3 + end, 12 - end)
-    inside = (counts > 0) & (counts < 8)
-    for count, share in zip(counts[inside], shares[inside], strict=True):
-        mixed += share * beta_density(theta, 3 + count, 12 - count)
-    assert row(table, method="gaussian", metric="kl")["mean"] == pytest.approx(kl(true, mixed, width), rel=1e-3)
+
+    def mixed(points):
+        """Density of a draw from the posterior of the noisy count."""
+        total, inside = np.zeros_like(points), (counts > 0) & (counts < 8)
+        for end in (0.0, 8.0):
+            total += shares[counts == end].sum() * beta_density(points, 3 + end, 12 - end)
+        for count, share in zip(counts[inside], shares[inside], strict=True):
+            total += share * beta_density(points, 3 + count, 12 - count)
+        return total
+
+    assert row(table, method="gaussian", metric="kl")["mean"] == pytest.approx(kl(true, mixed(theta), width), rel=1e-3)
+    limits = cell.tables["limits"].query("method == 'gaussian'")
+    # All of (0, 1), but for half a step at either end.
+    even = np.arange(1, len(limits) - 1) / (len(limits) - 1)
+    np.testing.assert_allclose(limits.theta, [even[0] / 2, *even, 1 - even[0] / 2])
+    np.testing.assert_allclose(limits.density, mixed(limits.theta.to_numpy()), rtol=1e-3)
     # The likelihood of other data of the same law under one released parameter.
     data = [cell.streams("data", block).binomial(8, 0.4, (2, 2)) for block in range(2)]
     held_out = [int(k) for block in data for k in block[1]]
