@@ -98,20 +98,20 @@ def largest(law, n: int, order: float) -> float:
 
 def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_budget():
     cell = run(
-        "geumlek2017/tradeoff", 4, 2, alpha=3, beta=4, n=8, successes=3, held_out_probability=0.4, order=2,
-        variant="corrected", log_epsilon=[-2.0], reach_alphas=[3], reach_betas=[4], reach_log_epsilons=[-2.0],
+        "geumlek2017/tradeoff", 4, 2, alpha=3, beta=4, n=8, successes=3, held_out_probability=0.4, order=1.5,
+        variant="corrected", log_epsilon=[-2.0, 0.0], reach_alphas=[3], reach_betas=[4], reach_log_epsilons=[-2.0],
     )  # fmt: skip
     table, epsilon, theta_width = cell.tables["tradeoff"], math.exp(-2), midpoints()
     theta, width = theta_width
     true = beta_density(theta, 6, 9)
-    r, m = (row(table, method=name, metric="kl").coefficient for name in ("diffused", "concentrated"))
+    r, m = (row(table, method=name, metric="kl", log_epsilon=-2).coefficient for name in ("diffused", "concentrated"))
     laws = {
         "diffused": lambda s: (3 + r * s, 4 + r * (8 - s)),
         "concentrated": lambda s: (3 / m + s, 4 / m + 8 - s),
     }
     for method, law in laws.items():
-        assert largest(law, 8, 2.0) == pytest.approx(epsilon, rel=1e-6)
-        kept = row(table, method=method, metric="kl")
+        assert largest(law, 8, 1.5) == pytest.approx(epsilon, rel=1e-6)
+        kept = row(table, method=method, metric="kl", log_epsilon=-2)
         assert kept["mean"] == pytest.approx(kl(true, beta_density(theta, *law(3)), width), rel=1e-5)
         reached = row(cell.tables["reach"], method=method)
         assert reached.coefficient == pytest.approx(kept.coefficient)
@@ -124,8 +124,8 @@ def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_
     assert grid.prior_mean.iloc[0] == pytest.approx(3 / 7)
     assert grid.prior_kl.iloc[0] == pytest.approx(kl(true, beta_density(theta, 3, 4), width), rel=1e-5)
     # λΔ²/(2σ²) with Δ = 1.
-    sigma = row(table, method="gaussian", metric="kl").coefficient
-    assert sigma == pytest.approx(math.sqrt(1 / epsilon))
+    sigma = row(table, method="gaussian", metric="kl", log_epsilon=-2).coefficient
+    assert sigma == pytest.approx(math.sqrt(0.75 / epsilon))
     noise, _ = midpoints(-12 * sigma, 12 * sigma, 6000)
     weight = np.exp(-(noise**2) / (2 * sigma**2))
     counts, shares = np.clip(3 + noise, 0, 8), weight / weight.sum()
@@ -139,7 +139,9 @@ def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_
             total += share * beta_density(points, 3 + count, 12 - count)
         return total
 
-    assert row(table, method="gaussian", metric="kl")["mean"] == pytest.approx(kl(true, mixed(theta), width), rel=1e-3)
+    assert row(table, method="gaussian", metric="kl", log_epsilon=-2)["mean"] == pytest.approx(
+        kl(true, mixed(theta), width), rel=1e-3
+    )
     limits = cell.tables["limits"].query("method == 'gaussian'")
     # All of (0, 1), but for half a step at either end.
     even = np.arange(1, len(limits) - 1) / (len(limits) - 1)
@@ -150,10 +152,10 @@ def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_
     held_out = [int(k) for block in data for k in block[1]]
     drawn = cell.ledger.released("diffused/log_epsilon=-2")
     losses = [-k * math.log(x) - (8 - k) * math.log(1 - x) for k, x in zip(held_out, drawn, strict=True)]
-    kept = row(table, method="diffused", metric="neg_log_likelihood")
+    kept = row(table, method="diffused", metric="neg_log_likelihood", log_epsilon=-2)
     assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(losses))
     counted = [loss - math.log(math.comb(8, k)) for loss, k in zip(losses, held_out, strict=True)]
-    kept = row(table, method="diffused", metric="neg_log_likelihood_count")
+    kept = row(table, method="diffused", metric="neg_log_likelihood_count", log_epsilon=-2)
     assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(counted))
     for block, (request, _) in enumerate(cell.ledger.of("diffused/log_epsilon=-2")):
         assert request.statistics[:, 0].tolist() == data[block][0].tolist()

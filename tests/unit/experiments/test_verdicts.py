@@ -39,6 +39,7 @@ INCREMENT = (BAYES, "method == 'fourier' and other == 'fourier'", {"difference_m
 ADULT = "dataset == 'adult' and order == 10 and log_epsilon == 1 and metric == 'test_error'"
 ASYMMETRIC = "categories == 5 and prior == 'asymmetric' and supremum == 'exact' and coefficient == 0.5"
 BITS = "beta_bernoulli_pairs"
+DIFFUSED_KL = "metric == 'kl' and method == 'diffused'"
 NOISE = "first == 'gaussian' and second == 'laplace' and metric == 'kl' and accounting == 'exact'"
 # Study, claim, what becomes of it (a verdict, or a pattern of a check that passed and now fails), and what is altered.
 LIKELIHOOD = " and metric == 'test_log_likelihood'"
@@ -148,6 +149,22 @@ CASES = [
         ("tradeoff", "metric == 'kl' and method == 'diffused'", {"mean": 0.01}),
     ),
     ("geumlek2017/tradeoff", "G4", "concentrated*", ("tradeoff", "method == 'concentrated'", {"mean": 0.0})),
+    # Checks of two parts, of which one fails.
+    *(
+        ("geumlek2017/tradeoff", "G4", "diffused levels off*", ("tradeoff", f"{DIFFUSED_KL}{where}", {"mean": mean}))
+        for where, mean in (("", 1e-9), (" and log_epsilon == log_epsilon.max()", "mean + 0.01"))
+    ),
+    *(
+        ("geumlek2017/tradeoff", "G5", "concentrated narrows*", (table, f"{each}method == 'concentrated'", lie))
+        for table, each, lie in (
+            ("limits", "", {"theta": "prior_mean + 99 * (theta - prior_mean)"}),
+            ("tradeoff", "metric == 'kl' and ", {"mean": 1.0}),
+        )
+    ),
+    (
+        *("geumlek2017/tradeoff", "G6", "concentrated is ahead*"),
+        ("tradeoff", "metric == 'kl' and method == 'concentrated'", {"mean": 0.0}),
+    ),
     ("geumlek2017/tradeoff", "G5", "gaussian*", ("limits", "method == 'gaussian' and theta > 0.5", {"density": 0.0})),
     (
         *("geumlek2017/tradeoff", "G6", "concentrated is ahead*"),
