@@ -112,6 +112,7 @@ def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_
     for method, law in laws.items():
         assert largest(law, 8, 1.5) == pytest.approx(epsilon, rel=1e-6)
         kept = row(table, method=method, metric="kl", log_epsilon=-2)
+        assert kept.error == 0
         assert kept["mean"] == pytest.approx(kl(true, beta_density(theta, *law(3)), width), rel=1e-5)
         reached = row(cell.tables["reach"], method=method)
         assert reached.coefficient == pytest.approx(kept.coefficient)
@@ -121,6 +122,7 @@ def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_
         mean, deviation = a / (a + b), math.sqrt(a * b / (a + b + 1)) / (a + b)
         ends = max(1e-6, mean - 6 * deviation), min(1 - 1e-6, mean + 6 * deviation)
         assert (grid.theta.iloc[0], grid.theta.iloc[-1]) == pytest.approx(ends)
+        assert set(grid.log_epsilon) == {-2.0}
     assert grid.prior_mean.iloc[0] == pytest.approx(3 / 7)
     assert grid.prior_kl.iloc[0] == pytest.approx(kl(true, beta_density(theta, 3, 4), width), rel=1e-5)
     # λΔ²/(2σ²) with Δ = 1.
