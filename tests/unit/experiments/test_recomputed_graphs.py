@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from recomputed import mean_and_error, row, run
+from recomputed import mean_and_error, row, run, spied
 from recomputed_graphs import (
     adult_toy,
     agreeing,
@@ -108,14 +108,16 @@ def toy(monkeypatch):
     return adult_toy(monkeypatch)
 
 
-def test_networks_on_adult_are_scored_on_test_records_and_told_their_noise(toy):
-    """Loops and lists of all data sets decide; only rounding is left."""
+def test_networks_on_adult_are_scored_on_test_records_and_told_their_noise(toy, monkeypatch):
+    """Loops and lists of all data sets decide; only rounding is left. No chain is run where none is asked for."""
+    chains = spied(monkeypatch, adult, "_chained")
     n, epsilon, methods = 3, 4.0, ["non_private", "laplace", "consistent", "exact", "fourier"]
     methods += ["sampler_record", "sampler_attribute"]
     cell = run(
         "zhang2016/adult_network", 4, 2, n=[n], epsilon=[epsilon], method=methods, graph=["naive_bayes", "learned"],
         alpha=1, beta=1, t=0.2, most_parents=2, aware_up_to=n,
     )  # fmt: skip
+    assert not chains
     test = [record for record, out in zip(toy["records"], toy["is_test"], strict=True) if out]
     private = [record for record, out in zip(toy["records"], toy["is_test"], strict=True) if not out]
     names = ["male", "white", "married", adult.CLASS]

@@ -156,11 +156,12 @@ def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_
             if n_splits == 1:
                 kept = row(made["logistic"], **place)
                 assert kept.majority_error == np.mean([(y == 1) != guesses for _, y in records[TRAIN:]])
-                assert (kept.n_train, kept.n_repeats, kept.order) == (TRAIN, 600, ORDER)
+                assert (kept.n_train, kept.n_repeats, kept.order, kept.sampling) == (TRAIN, 600, ORDER, "exact")
                 check_mean(kept, own)
             if variant == "paper":
                 kept = row(made["logistic_splits"], n_splits=n_splits, **place)
                 check_mean(kept, own)
+    assert list(made["logistic_splits"]) == list(made["logistic"])
     check_pairs(made["logistic_pairs"], found)
     check_charges(made["rdp_glm"])
 
@@ -177,6 +178,7 @@ def check_pairs(pairs, found):
                 kept = row(pairs, log_epsilon=log_epsilon, metric=metric, **place)
                 expected = mean_and_error(difference[k])
                 assert (kept.difference_mean, kept.difference_sem) == pytest.approx(expected, abs=1e-12)
+                assert kept.n_repeats == 600
 
 
 def check_charges(table):
@@ -188,7 +190,8 @@ def check_charges(table):
         implied = two_point(pure, line.order)
         charges = {"paper": 2 * pure, "corrected_charge": implied, "own_bound": min(draw, implied)}
         assert line.epsilon == pytest.approx(charges[line.variant] if line.method == "ops" else draw)
-    assert set(table.variant[table.method == "ops"]) == {"paper", "corrected_charge", "own_bound"}
+    ops = {("ops", variant) for variant in ("paper", "corrected_charge", "own_bound")}
+    assert set(zip(table.method, table.variant, strict=True)) == {("diffused", "paper"), *ops}
 
 
 # Section 4: other links, drawn on a ball
@@ -403,6 +406,8 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records, loade
             check_mean(kept, found[method][k])
             assert (kept.n_train, kept.n_repeats, kept.sampling) == (TRAIN, 600, "exact")
             assert not kept.uses_private_metadata
+        # Both blocks have 300.
+        assert kept.proposals == pytest.approx(sum(release.info.proposals for _, release in released) / 2, nan_ok=True)
     assert len(pairs) == 2 * 15 and "non_private" not in set(pairs["first"]) | set(pairs["second"])
     for line in pairs.itertuples():
         assert (line.epsilon, line.delta, line.n_repeats, line.dataset) == (epsilon, delta, 600, "abalone")

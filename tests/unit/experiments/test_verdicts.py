@@ -149,6 +149,10 @@ CASES = [
         ("tradeoff", "metric == 'kl' and method == 'diffused'", {"mean": 0.01}),
     ),
     ("geumlek2017/tradeoff", "G4", "concentrated*", ("tradeoff", "method == 'concentrated'", {"mean": 0.0})),
+    (
+        *("geumlek2017/tradeoff", "G4", "gaussian falls*"),
+        ("tradeoff", "metric == 'kl' and method == 'gaussian' and order == order.max()", {"mean": 5e-4}),
+    ),
     # Checks of two parts, of which one fails.
     *(
         ("geumlek2017/tradeoff", "G4", "diffused levels off*", ("tradeoff", f"{DIFFUSED_KL}{where}", {"mean": mean}))
