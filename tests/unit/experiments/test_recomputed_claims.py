@@ -11,6 +11,7 @@ import pytest
 from privpost.experiments.fair_axis.beta_bernoulli import claims as fair_axis
 from privpost.experiments.foulds2016.sampling_error import claims as sampling_error
 from privpost.experiments.geumlek2017.theorem15 import claims as theorem15
+from privpost.experiments.geumlek2017.tradeoff import claims as tradeoff
 from privpost.lab.claims import declared, score
 
 SIZES = (10, 30, 100, 1000, 10_000)
@@ -80,3 +81,10 @@ def test_claims_on_draws_of_bits(leads, holds):
     tables = {"beta_bernoulli": pd.DataFrame(rows), "beta_bernoulli_pairs": pd.DataFrame(pairs)}
     found = {each.id: each.score(tables) for each in declared(fair_axis) if each.id in ("X1", "X2")}
     assert [[claim.verdict == "holds" for claim in found[name]] for name in ("X1", "X2")] == [[each] for each in holds]
+
+
+@pytest.mark.parametrize("density, modes", [([0.9, 0.1, 0.8], 2), ([0.1, 0.9, 0.2], 1), ([0.9, 0.2, 0.04], 1)])
+def test_modes_of_a_density_may_stand_at_its_ends(density, modes):
+    """Counted by eye, whatever the order of the rows."""
+    curve = pd.DataFrame({"theta": [0.0, 0.5, 1.0], "density": density})
+    assert tradeoff.modes(curve) == tradeoff.modes(curve[::-1]) == modes
