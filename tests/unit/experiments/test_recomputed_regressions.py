@@ -242,7 +242,7 @@ def test_links_are_drawn_on_their_ball_and_pay_for_its_slopes(records, loaded, l
                 assert kept.coefficient == pytest.approx(power if method == "diffused" else beta, rel=1e-3)
                 assert kept.slope_bound == pytest.approx(bound, rel=1e-3)
                 assert (kept.n_train, kept.n_repeats, kept.radius) == (TRAIN, 600, radius)
-                assert 1 <= kept.proposals < 20
+                assert 1 <= kept.proposals < 20 and not kept.uses_private_metadata
 
 
 # Langevin steps
