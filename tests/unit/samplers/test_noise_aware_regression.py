@@ -120,8 +120,9 @@ def test_the_bound_on_an_l1_change_weighs_each_moment(dimension):
 
 def test_the_sensitivities_are_attained_where_they_are_exact():
     corners = np.array([[[1.0, 1.0]], [[0.0, 0.0]], [[1.0, -1.0]]])
-    laplace = MomentsLaplace(NormalRegression(1), 1, 1.0).query(corners)
-    assert np.abs(laplace[0] - laplace[1]).sum() == 3.0
+    mechanism = MomentsLaplace(NormalRegression(1), 1, 1.0)
+    laplace = mechanism.query(corners)
+    assert np.abs(laplace[0] - laplace[1]).sum() == mechanism.sensitivity == 3.0
     mechanism = MomentsGaussian(NormalRegression(1), 1, 1.0, 2.0)
     gaussian = mechanism.query(corners)
     assert np.linalg.norm(gaussian[0] - gaussian[2]) == mechanism.sensitivity
