@@ -340,7 +340,7 @@ def test_ops_is_drawn_on_each_ball_at_the_power_that_it_pays_for(records, loaded
             assert kept.mode_bound == pytest.approx(math.sqrt(power * KAPPA / BETA))
             assert kept.mode_farthest == pytest.approx(max(modes), rel=1e-4)
             assert (kept.n_train, kept.n_repeats, kept.majority_error) == (TRAIN, 600, majority)
-            assert 1 <= kept.proposals < 20
+            assert 1 <= kept.proposals < 20 and kept.uses_private_metadata
 
 
 # The fair axis: all at one (ε, δ)
