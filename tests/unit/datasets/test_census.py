@@ -210,5 +210,8 @@ def test_release_stays_in_the_ball():
 def test_the_ball_is_the_largest_within_the_budget():
     model = LinearRegression(2, noise_variance=0.02, label_bound=0.5)
     assert LinearSampler.calibrate(model, 60, Cost("pure", 50.0)).radius == pytest.approx(0.5, rel=1e-12)
+    # Features that reach twice as far halve the ball.
+    wide = LinearRegression(2, noise_variance=0.02, feature_bound=2.0, label_bound=0.5)
+    assert LinearSampler.calibrate(wide, 60, Cost("pure", 50.0)).radius == pytest.approx(0.25, rel=1e-12)
     with pytest.raises(ValueError, match=r"budget is .*needs an epsilon > 12\.5, the labels' share"):
         LinearSampler.calibrate(model, 60, Cost("pure", 12.5))

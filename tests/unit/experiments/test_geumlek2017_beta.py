@@ -87,6 +87,23 @@ def test_released_density_integrates_to_one_and_matches_simulation():
     assert stats.kstest(draws, lambda x: np.interp(x, grid_points, cumulative)).pvalue > 1e-4
 
 
+def test_a_narrow_released_density_integrates_to_one():
+    """Noise that ends before either end of the counts, by another rule over the parameter, to its 1e-8."""
+    node, weight = np.polynomial.legendre.leggauss(400)
+    mechanism = GaussianMechanism(BetaBernoulli(6, 12), 100, 1.0, 2.0)
+    density = np.exp(tradeoff.released_log_density((node + 1) / 2, mechanism, 38, 400))
+    assert np.sum(weight / 2 * density) == pytest.approx(1, abs=1e-8)
+
+
+def test_a_law_at_the_smallest_budget_is_shown_within_six_deviations():
+    """Half of 3 ones and 5 zeros beside a prior of 60 and 80, by scipy's beta law."""
+    mechanism = PosteriorDraw(BetaBernoulli(60, 80), 8, 2.0, 0.5, weighting="diffused")
+    theta, density = tradeoff._limit("diffused", mechanism, SimpleNamespace(n=8, successes=3))
+    law = stats.beta(61.5, 82.5)
+    assert (theta[0], theta[-1]) == pytest.approx((law.mean() - 6 * law.std(), law.mean() + 6 * law.std()))
+    assert density == pytest.approx(law.pdf(theta), rel=1e-9)
+
+
 @pytest.mark.parametrize("sigma", [0.3, 5.0, 400.0])
 def test_gaussian_kl_against_monte_carlo(sigma):
     model = BetaBernoulli(6, 12)

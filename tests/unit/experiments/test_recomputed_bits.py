@@ -98,48 +98,66 @@ def largest(law, n: int, order: float) -> float:
 
 def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_budget():
     cell = run(
-        "geumlek2017/tradeoff", 4, 2, alpha=3, beta=4, n=8, successes=3, held_out_probability=0.4, order=2,
-        variant="corrected", log_epsilon=[-2.0], reach_alphas=[3], reach_betas=[4], reach_log_epsilons=[-2.0],
+        "geumlek2017/tradeoff", 4, 2, alpha=3, beta=4, n=8, successes=3, held_out_probability=0.4, order=1.5,
+        variant="corrected", log_epsilon=[-2.0, 0.0], reach_alphas=[3], reach_betas=[4], reach_log_epsilons=[-2.0],
     )  # fmt: skip
     table, epsilon, theta_width = cell.tables["tradeoff"], math.exp(-2), midpoints()
     theta, width = theta_width
     true = beta_density(theta, 6, 9)
-    r, m = (row(table, method=name, metric="kl").coefficient for name in ("diffused", "concentrated"))
+    r, m = (row(table, method=name, metric="kl", log_epsilon=-2).coefficient for name in ("diffused", "concentrated"))
     laws = {
         "diffused": lambda s: (3 + r * s, 4 + r * (8 - s)),
         "concentrated": lambda s: (3 / m + s, 4 / m + 8 - s),
     }
     for method, law in laws.items():
-        assert largest(law, 8, 2.0) == pytest.approx(epsilon, rel=1e-6)
-        kept = row(table, method=method, metric="kl")
+        assert largest(law, 8, 1.5) == pytest.approx(epsilon, rel=1e-6)
+        kept = row(table, method=method, metric="kl", log_epsilon=-2)
+        assert kept.error == 0
         assert kept["mean"] == pytest.approx(kl(true, beta_density(theta, *law(3)), width), rel=1e-5)
         reached = row(cell.tables["reach"], method=method)
         assert reached.coefficient == pytest.approx(kept.coefficient)
         grid = cell.tables["limits"].query("method == @method")
         np.testing.assert_allclose(grid.density, beta_density(grid.theta.to_numpy(), *law(3)), rtol=1e-9)
+        a, b = law(3)
+        mean, deviation = a / (a + b), math.sqrt(a * b / (a + b + 1)) / (a + b)
+        ends = max(1e-6, mean - 6 * deviation), min(1 - 1e-6, mean + 6 * deviation)
+        assert (grid.theta.iloc[0], grid.theta.iloc[-1]) == pytest.approx(ends)
+        assert set(grid.log_epsilon) == {-2.0}
     assert grid.prior_mean.iloc[0] == pytest.approx(3 / 7)
     assert grid.prior_kl.iloc[0] == pytest.approx(kl(true, beta_density(theta, 3, 4), width), rel=1e-5)
     # λΔ²/(2σ²) with Δ = 1.
-    sigma = row(table, method="gaussian", metric="kl").coefficient
-    assert sigma == pytest.approx(math.sqrt(1 / epsilon))
+    sigma = row(table, method="gaussian", metric="kl", log_epsilon=-2).coefficient
+    assert sigma == pytest.approx(math.sqrt(0.75 / epsilon))
     noise, _ = midpoints(-12 * sigma, 12 * sigma, 6000)
-    weight, mixed = np.exp(-(noise**2) / (2 * sigma**2)), np.zeros_like(theta)
+    weight = np.exp(-(noise**2) / (2 * sigma**2))
     counts, shares = np.clip(3 + noise, 0, 8), weight / weight.sum()
-    for end in (0.0, 8.0):
-        mixed += shares[counts == end].sum() * beta_density(theta, 3 + end, 12 - end)
-    inside = (counts > 0) & (counts < 8)
-    for count, share in zip(counts[inside], shares[inside], strict=True):
-        mixed += share * beta_density(theta, 3 + count, 12 - count)
-    assert row(table, method="gaussian", metric="kl")["mean"] == pytest.approx(kl(true, mixed, width), rel=1e-3)
+
+    def mixed(points):
+        """Density of a draw from the posterior of the noisy count."""
+        total, inside = np.zeros_like(points), (counts > 0) & (counts < 8)
+        for end in (0.0, 8.0):
+            total += shares[counts == end].sum() * beta_density(points, 3 + end, 12 - end)
+        for count, share in zip(counts[inside], shares[inside], strict=True):
+            total += share * beta_density(points, 3 + count, 12 - count)
+        return total
+
+    assert row(table, method="gaussian", metric="kl", log_epsilon=-2)["mean"] == pytest.approx(
+        kl(true, mixed(theta), width), rel=1e-3
+    )
+    limits = cell.tables["limits"].query("method == 'gaussian'")
+    # All of (0, 1), but for half a step at either end.
+    even = np.arange(1, len(limits) - 1) / (len(limits) - 1)
+    np.testing.assert_allclose(limits.theta, [even[0] / 2, *even, 1 - even[0] / 2])
+    np.testing.assert_allclose(limits.density, mixed(limits.theta.to_numpy()), rtol=1e-3)
     # The likelihood of other data of the same law under one released parameter.
     data = [cell.streams("data", block).binomial(8, 0.4, (2, 2)) for block in range(2)]
     held_out = [int(k) for block in data for k in block[1]]
     drawn = cell.ledger.released("diffused/log_epsilon=-2")
     losses = [-k * math.log(x) - (8 - k) * math.log(1 - x) for k, x in zip(held_out, drawn, strict=True)]
-    kept = row(table, method="diffused", metric="neg_log_likelihood")
+    kept = row(table, method="diffused", metric="neg_log_likelihood", log_epsilon=-2)
     assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(losses))
     counted = [loss - math.log(math.comb(8, k)) for loss, k in zip(losses, held_out, strict=True)]
-    kept = row(table, method="diffused", metric="neg_log_likelihood_count")
+    kept = row(table, method="diffused", metric="neg_log_likelihood_count", log_epsilon=-2)
     assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(counted))
     for block, (request, _) in enumerate(cell.ledger.of("diffused/log_epsilon=-2")):
         assert request.statistics[:, 0].tolist() == data[block][0].tolist()

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from recomputed import beta_density, kl, midpoints, row, run
+from recomputed import beta_density, kl, mean_and_error, midpoints, row, run
 from recomputed_graphs import (
     GRID,
     counted,
@@ -49,15 +49,15 @@ def quantile(values, share: float) -> float:
 @pytest.fixture(scope="module")
 def made():
     """One cell of a parent and a child, n = 5 and ε = 3; 60 releases in blocks of 30."""
-    settings = {"graph": "pair [a][b|a]", "n": [5], "epsilon": [3.0], "delta": [0.2, 0.05], "t": [0.1, 0.3]}
+    settings = {"graph": "pair [a][b|a]", "n": [5], "epsilon": [3.0], "delta": [0.2, 0.05], "t": [0.1, 0.3, 2]}
     prior = {"alpha": 2, "beta": 3, "model_alpha": 2, "model_beta": 1, "utility": "density"}
     return run("zhang2016/bounds", 60, 30, **settings, **prior, **SMALL)
 
 
-def counts_of(cell) -> list[float]:
-    rng = cell.streams("data", n=5)
+def counts_of(cell, n: int = 5) -> list[float]:
+    rng = cell.streams("data", n=n)
     theta = rng.beta(2, 1, 3)
-    return counted(simulated(theta, rng.random((5, 2)), PAIR), PAIR)
+    return counted(simulated(theta, rng.random((n, 2)), PAIR), PAIR)
 
 
 def check_upper(table, statement, values, bound: float, delta: float, parameter: str) -> None:
@@ -115,7 +115,7 @@ def test_rebuilt_counts_of_fourier_are_within_its_bounds_as_often_as_stated(made
     records = simulated(rng.beta(2, 1, 3), rng.random((5, 2)), PAIR)
     np.testing.assert_allclose(released, np.array(signed(records, PAIR)) + 2 * size / 3 * noise)
     counts, slopes = [np.array(part) for part in zip(*(rebuilt(each, PAIR) for each in released), strict=True)]
-    for t in (0.1, 0.3):
+    for t in (0.1, 0.3, 2):
         raised = counts + 4 * t * size**2 / 3 * slopes
         distances = [np.abs(raised[:, part] - exact[part]).sum(axis=1) for part in (slice(0, 2), slice(2, 6))]
         for delta in (0.2, 0.05):
@@ -127,6 +127,7 @@ def test_rebuilt_counts_of_fourier_are_within_its_bounds_as_often_as_stated(made
         assert (kept.empirical, kept.bound, kept.rate) == pytest.approx((rate, promised, 1 - rate))
         assert kept.holds == (rate >= promised - 4 * math.sqrt(promised * (1 - promised) / 60))
         assert kept.margin == pytest.approx(rate / promised)
+    assert list(made.tables["consistency"])[:4] == ["method", "variant", "graph", "n"]
     for variant in ("published", "truncated"):
         # Published counts have the largest t, truncated ones the mechanism's, which is 0.
         own = raised[:30] if variant == "published" else np.maximum(counts[:30], 0)
@@ -308,3 +309,18 @@ def test_the_mean_loss_and_the_terms_of_table_1_are_those_of_one_node(rule):
     terms = size * (1 - math.exp(-30 * epsilon / 2)), math.sqrt(size * math.log(5))
     assert kept.mean_loss == pytest.approx(shares @ losses @ shares, rel=1e-3)
     assert (kept.epsilon, kept.first_term, kept.second_term) == pytest.approx((epsilon, *terms))
+
+
+@pytest.mark.parametrize("trials, holds", [(4, True), (20, False)])
+def test_a_mean_divergence_contradicts_its_bound_beyond_four_standard_errors(trials, holds):
+    """Of the child's parameter without a record, whose printed bound is 0: a loop over the releases, to rounding."""
+    least = {"exact_graphs": ["one [a]"], "difference_sizes": [1], "sampler_draws": [1], "noise_graphs": ["one [a]"]}
+    settings = {"graph": "pair [a][b|a]", "n": [1], "epsilon": [3.0], "delta": [0.2], "t": [1]}
+    prior = {"alpha": 1, "beta": 1, "model_alpha": 2, "model_beta": 1, "utility": "density"}
+    cell = run("zhang2016/bounds", trials, trials, **settings, **prior, **{**SMALL, **least})
+    (empty,) = (i for i in range(3) if sum(counts_of(cell, 1)[2 * i : 2 * i + 2]) == 0)
+    released = cell.ledger.released("laplace/n=1/epsilon=3")[:, 2 * empty : 2 * empty + 2].clip(0, 1)
+    mean, error = mean_and_error([divergence((1, 1), (1 + a, 1 + b)) for a, b in released])
+    kept = row(cell.tables["bounds"], statement="theorem_1_expectation", parameter="ones=0,zeros=0")
+    assert (kept.empirical, kept.bound) == pytest.approx((mean, 0))
+    assert kept.holds == (mean <= 4 * error) == holds

@@ -8,9 +8,11 @@ from statistics import NormalDist
 import pandas as pd
 import pytest
 
+from privpost.experiments.fair_axis.beta_bernoulli import claims as fair_axis
 from privpost.experiments.foulds2016.sampling_error import claims as sampling_error
 from privpost.experiments.geumlek2017.theorem15 import claims as theorem15
-from privpost.lab.claims import score
+from privpost.experiments.geumlek2017.tradeoff import claims as tradeoff
+from privpost.lab.claims import declared, score
 
 SIZES = (10, 30, 100, 1000, 10_000)
 
@@ -66,3 +68,23 @@ def test_claims_on_theorem_15():
     assert [evidence[f"largest divergence elsewhere over that at the ends, n = {n}"] for n in (2, 9)] == [0.75, 1.0]
     table.loc[2, "inside"] = 5.1
     assert claims(theorem15, theorem15=table)["G24"].verdict != "holds"
+
+
+@pytest.mark.parametrize("leads, holds", [([-1.0, 1.0], [False, False]), ([-1.0, -1.0], [True, True])])
+def test_claims_on_draws_of_bits(leads, holds):
+    """Diffused sampling leads Laplace noise, its one rival, at one epsilon of two or at both: most is over half."""
+    place = [{"accounting": "exact", "n": 5, "epsilon": each, "delta": 0.01, "metric": "kl"} for each in (1.0, 2.0)]
+    couple = {"first": "diffused", "second": "laplace", "difference_sem": 0.01}
+    pairs = [{**at, **couple, "difference_mean": lead} for at, lead in zip(place, leads, strict=True)]
+    means = {"mean": 1.0, "sem": 0.1, "setting": 0.5}
+    rows = [{**at, **means, "method": method} for at in place for method in ("diffused", "laplace")]
+    tables = {"beta_bernoulli": pd.DataFrame(rows), "beta_bernoulli_pairs": pd.DataFrame(pairs)}
+    found = {each.id: each.score(tables) for each in declared(fair_axis) if each.id in ("X1", "X2")}
+    assert [[claim.verdict == "holds" for claim in found[name]] for name in ("X1", "X2")] == [[each] for each in holds]
+
+
+@pytest.mark.parametrize("density, modes", [([0.9, 0.1, 0.8], 2), ([0.1, 0.9, 0.2], 1), ([0.9, 0.2, 0.04], 1)])
+def test_modes_of_a_density_may_stand_at_its_ends(density, modes):
+    """Counted by eye, whatever the order of the rows."""
+    curve = pd.DataFrame({"theta": [0.0, 0.5, 1.0], "density": density})
+    assert tradeoff.modes(curve) == tradeoff.modes(curve[::-1]) == modes

@@ -67,10 +67,13 @@ def test_curves_of_categories_are_the_worst_neighbours():
 
 
 def test_rounded_draws_differ_most_over_all_neighbours():
-    cell = run(
-        "geumlek2017/rounding", 1, 1, alpha=2, beta=3, n=4, coefficient=0.5, bits=[3, 1], order=[2.0],
-        method=["diffused", "concentrated"],
-    )  # fmt: skip
+    settings = {"alpha": 2, "beta": 3, "n": 4, "bits": [3, 1], "order": [2.0]}
+    settings["method"] = ["direct", "diffused", "concentrated"]
+    # A direct draw has the coefficient 1, and is the only one that does.
+    whole = run("geumlek2017/rounding", 1, 1, coefficient=1.0, **settings).tables["rounding"]
+    assert set(whole.method) == {"direct"}
+    cell = run("geumlek2017/rounding", 1, 1, coefficient=0.5, **settings)
+    assert set(cell.tables["rounding"].method) == set(WEIGHTS)
     for method, bits in itertools.product(WEIGHTS, (1, 3)):
         edges, masses, errors = np.arange(2**bits + 1) / 2**bits, [], []
         for s in range(5):
@@ -85,6 +88,7 @@ def test_rounded_draws_differ_most_over_all_neighbours():
         for order, expected in found.items():
             kept = row(cell.tables["rounding"], method=method, bits=bits, order=order)
             assert kept.epsilon == pytest.approx(expected, rel=1e-6)
+            assert kept.asymptote == 5
             assert kept.error_ratio == pytest.approx(max(errors), rel=1e-6)
             assert kept.ideal == pytest.approx(math.inf if order > 5 else largest((2, 3), 4, 2.0, **WEIGHTS[method]))
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from recomputed import mean_and_error, row, run
+from recomputed import mean_and_error, row, run, spied
 from recomputed_graphs import (
     adult_toy,
     agreeing,
@@ -108,14 +108,16 @@ def toy(monkeypatch):
     return adult_toy(monkeypatch)
 
 
-def test_networks_on_adult_are_scored_on_test_records_and_told_their_noise(toy):
-    """Loops and lists of all data sets decide; only rounding is left."""
+def test_networks_on_adult_are_scored_on_test_records_and_told_their_noise(toy, monkeypatch):
+    """Loops and lists of all data sets decide; only rounding is left. No chain is run where none is asked for."""
+    chains = spied(monkeypatch, adult, "_chained")
     n, epsilon, methods = 3, 4.0, ["non_private", "laplace", "consistent", "exact", "fourier"]
     methods += ["sampler_record", "sampler_attribute"]
     cell = run(
         "zhang2016/adult_network", 4, 2, n=[n], epsilon=[epsilon], method=methods, graph=["naive_bayes", "learned"],
         alpha=1, beta=1, t=0.2, most_parents=2, aware_up_to=n,
     )  # fmt: skip
+    assert not chains
     test = [record for record, out in zip(toy["records"], toy["is_test"], strict=True) if out]
     private = [record for record, out in zip(toy["records"], toy["is_test"], strict=True) if not out]
     names = ["male", "white", "married", adult.CLASS]
@@ -248,12 +250,15 @@ def test_stealth_is_counted_at_a_t_of_pilot_data_and_differences_are_averaged_ov
         smallest[variant, epsilon] = least
         kept = row(table, method="fourier", variant=variant, runs="all", epsilon=epsilon)
         assert (kept.t, kept.stealth_rate) == pytest.approx((t, sum(stealthy[variant, epsilon]) / 12))
+        assert kept.epsilon_record == epsilon
     for epsilon, t in itertools.product(epsilons, ts):
         share = sum(value <= t for value in smallest["paper", epsilon]) / 12
         kept = row(cell.tables["stealth"], epsilon=epsilon, t=t)
         error = math.sqrt(share * (1 - share) / 12)
         assert (kept.stealth_rate, kept.stealth_sem, kept.bound) == pytest.approx((share, error, 1 - math.exp(-t)))
     accuracy = dict(zip(lines, cell.arrays["accuracy"].tolist(), strict=True))
+    # No line is compared with itself.
+    assert cell.tables["naive_bayes_pairs"].query("method == other and variant == other_variant").empty
     for first, second in itertools.permutations(lines, 2):
         own = [
             [a - b for a, b in zip(*both, strict=True)] for both in zip(accuracy[first], accuracy[second], strict=True)
@@ -269,3 +274,22 @@ def test_stealth_is_counted_at_a_t_of_pilot_data_and_differences_are_averaged_ov
                 values = [d for d, c in zip(own[place], picked[place], strict=True) if c]
                 kept = row(cell.tables["naive_bayes_pairs"].query("runs == @runs"), **named, epsilon=epsilon)
                 assert (kept.difference_mean, kept.n_repeats) == pytest.approx((sum(values) / len(values), len(values)))
+
+
+@pytest.mark.parametrize("methods", [["sampler_attribute"], ["laplace", "sampler_attribute"]])
+def test_spreads_are_those_of_the_means_of_data_sets_less_laplaces_where_it_is_run(methods):
+    """Of two data sets with three splits each, by hand, to rounding; attributes of a record pay ε each."""
+    cell = run(
+        "zhang2016/naive_bayes", 6, 3, data="one", attributes=2, n=40, n_train=5, epsilon=[2.0], t=[0.1],
+        method=methods,
+    )  # fmt: skip
+    means = [[sum(own[0, place : place + 3]) / 3 for place in (0, 3)] for own in cell.arrays["accuracy"][:, :1]]
+    kept = row(cell.tables["naive_bayes_spread"], method="sampler_attribute", epsilon=2.0)
+    first, second = means[-1]
+    spread = abs(first - second) / math.sqrt(2)
+    assert (kept.accuracy_mean, kept.accuracy_spread) == pytest.approx(((first + second) / 2, spread))
+    off = [own - other for own, other in zip(means[-1], means[0], strict=True)] if "laplace" in methods else []
+    mean, spread = (sum(off) / 2, abs(off[0] - off[1]) / math.sqrt(2)) if off else (math.nan, math.nan)
+    assert (kept.difference_mean, kept.difference_spread) == pytest.approx((mean, spread), nan_ok=True)
+    assert (kept.behind, kept.data_sets, kept.repeats) == (sum(value < 0 for value in off) / 2, 2, 3)
+    assert row(cell.tables["naive_bayes"], method="sampler_attribute").epsilon_record == 3 * 2.0

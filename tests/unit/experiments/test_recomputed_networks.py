@@ -267,7 +267,9 @@ def test_chains_on_adult_are_told_the_noise_and_are_compared_in_their_trials(mon
     assert (len(told), n, scale) == (1, 2, 2.0)
     np.testing.assert_array_equal(given, np.repeat(releases[:2], 4, axis=0))
     kept = row(cell.tables["adult_network"], method="gibbs")
-    assert (kept.n_repeats, kept.epsilon_record) == (2, 4.0)
+    assert (kept.n_repeats, kept.epsilon_record, kept.sampling) == (2, 4.0, "mcmc")
+    # Chains of one trial agree, and 1600 draws are worth more than 100.
+    assert 0.99 < kept.rhat_max < 1.1 and kept.ess_min > 100
     assert kept.divergence_mean == pytest.approx(np.mean([own for own, _ in found]), abs=0.03)
     less = kept.divergence_mean - np.mean([other for _, other in found])
     assert kept.divergence_less_laplace_mean == pytest.approx(less)

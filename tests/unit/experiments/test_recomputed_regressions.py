@@ -156,11 +156,12 @@ def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_
             if n_splits == 1:
                 kept = row(made["logistic"], **place)
                 assert kept.majority_error == np.mean([(y == 1) != guesses for _, y in records[TRAIN:]])
-                assert (kept.n_train, kept.n_repeats, kept.order) == (TRAIN, 600, ORDER)
+                assert (kept.n_train, kept.n_repeats, kept.order, kept.sampling) == (TRAIN, 600, ORDER, "exact")
                 check_mean(kept, own)
             if variant == "paper":
                 kept = row(made["logistic_splits"], n_splits=n_splits, **place)
                 check_mean(kept, own)
+    assert list(made["logistic_splits"]) == list(made["logistic"])
     check_pairs(made["logistic_pairs"], found)
     check_charges(made["rdp_glm"])
 
@@ -177,6 +178,7 @@ def check_pairs(pairs, found):
                 kept = row(pairs, log_epsilon=log_epsilon, metric=metric, **place)
                 expected = mean_and_error(difference[k])
                 assert (kept.difference_mean, kept.difference_sem) == pytest.approx(expected, abs=1e-12)
+                assert kept.n_repeats == 600
 
 
 def check_charges(table):
@@ -188,7 +190,8 @@ def check_charges(table):
         implied = two_point(pure, line.order)
         charges = {"paper": 2 * pure, "corrected_charge": implied, "own_bound": min(draw, implied)}
         assert line.epsilon == pytest.approx(charges[line.variant] if line.method == "ops" else draw)
-    assert set(table.variant[table.method == "ops"]) == {"paper", "corrected_charge", "own_bound"}
+    ops = {("ops", variant) for variant in ("paper", "corrected_charge", "own_bound")}
+    assert set(zip(table.method, table.variant, strict=True)) == {("diffused", "paper"), *ops}
 
 
 # Section 4: other links, drawn on a ball
@@ -239,7 +242,7 @@ def test_links_are_drawn_on_their_ball_and_pay_for_its_slopes(records, loaded, l
                 assert kept.coefficient == pytest.approx(power if method == "diffused" else beta, rel=1e-3)
                 assert kept.slope_bound == pytest.approx(bound, rel=1e-3)
                 assert (kept.n_train, kept.n_repeats, kept.radius) == (TRAIN, 600, radius)
-                assert 1 <= kept.proposals < 20
+                assert 1 <= kept.proposals < 20 and not kept.uses_private_metadata
 
 
 # Langevin steps
@@ -337,7 +340,7 @@ def test_ops_is_drawn_on_each_ball_at_the_power_that_it_pays_for(records, loaded
             assert kept.mode_bound == pytest.approx(math.sqrt(power * KAPPA / BETA))
             assert kept.mode_farthest == pytest.approx(max(modes), rel=1e-4)
             assert (kept.n_train, kept.n_repeats, kept.majority_error) == (TRAIN, 600, majority)
-            assert 1 <= kept.proposals < 20
+            assert 1 <= kept.proposals < 20 and kept.uses_private_metadata
 
 
 # The fair axis: all at one (ε, δ)
@@ -403,6 +406,8 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records, loade
             check_mean(kept, found[method][k])
             assert (kept.n_train, kept.n_repeats, kept.sampling) == (TRAIN, 600, "exact")
             assert not kept.uses_private_metadata
+        # Both blocks have 300.
+        assert kept.proposals == pytest.approx(sum(release.info.proposals for _, release in released) / 2, nan_ok=True)
     assert len(pairs) == 2 * 15 and "non_private" not in set(pairs["first"]) | set(pairs["second"])
     for line in pairs.itertuples():
         assert (line.epsilon, line.delta, line.n_repeats, line.dataset) == (epsilon, delta, 600, "abalone")

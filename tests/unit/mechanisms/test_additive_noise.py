@@ -116,3 +116,10 @@ def test_gaussian_noise_of_an_approximate_budget_has_its_rdp_at_order_two(kind):
     noisy = kind.calibrate(BetaBernoulli(6, 12), 100, Cost("approximate", 1.0, delta=1e-5))
     assert noisy.cost() == Cost("rdp", noisy.cost().epsilon, order=2.0)
     assert noisy.cost().epsilon == pytest.approx(noisy.sigma**-2, rel=1e-12)
+
+
+def test_a_substituted_bit_changes_both_counts_by_one():
+    """2 in L1 and √2 in L2, by arithmetic; to rounding."""
+    bits = BetaBernoulli(6, 12)
+    assert LaplaceMechanism(bits, 10, 1.0, coordinates="all").sensitivity == 2
+    assert GaussianMechanism(bits, 10, 1.0, 2.0, coordinates="all").sensitivity == pytest.approx(2**0.5, rel=1e-12)

@@ -22,6 +22,13 @@ def test_posterior_parameters_of_the_three_mechanisms():
     assert np.allclose(PosteriorDraw(model, 100, 2.0, 0.5, weighting="concentrated").release_law(statistics), [50, 86])
 
 
+@pytest.mark.parametrize("categories", [4, 7])
+def test_a_record_moves_two_natural_parameters_by_its_weight(categories):
+    """√2 r whatever the number of categories, by arithmetic; to rounding."""
+    mechanism = PosteriorDraw(DirichletCategorical((1,) * categories), 8, 2.0, 0.5, weighting="diffused")
+    assert mechanism.sensitivity == pytest.approx(0.5 * 2**0.5, rel=1e-12)
+
+
 def test_calibrated_coefficients_at_both_orders():
     # Direct sampling costs 0.1912902 at order 2; order 15 is beyond its asymptote and stops both at 6/14.
     # Independent: by mpmath, and by hand.

@@ -7,12 +7,13 @@ import random
 import secrets
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from release_cases import YES_NO
 
 from privpost.distributions.exact_draws import ball, flint
-from privpost.distributions.noise import gaussian_epsilon
+from privpost.distributions.noise import SecureNoise, gaussian_epsilon
 from privpost.mechanisms import logistic_lattice
 from privpost.mechanisms.logistic_ball import BallDraw
 from privpost.mechanisms.logistic_lattice import SHIFT, OutputNoise
@@ -76,6 +77,25 @@ def test_the_gradient_is_bounded_by_interval_arithmetic_s_own():
             norm = float(sum((part * part for part in exact), ball(Fraction(0))).sqrt())
         bound = certified_gradient(posterior, weights)
         assert norm <= bound <= norm + 1e-9
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 7])
+def test_the_sensitivity_is_rounded_up(dimension):
+    """(2c + 2τ)/(Pγ) + c with c = √d and τ = c/1024 in 50 digits: never above what is stated, nor 2e-12 below."""
+    mechanism = OutputNoise(100, dimension, 0.3, 1.0)
+    with mpmath.workdps(50):
+        c = mpmath.sqrt(dimension)
+        exact = (2 * c + c / 512) / (mpmath.mpf(0.3) * mpmath.mpf(mechanism.step)) + c
+        assert exact <= mpmath.mpf(mechanism.sensitivity) <= exact * (1 + mpmath.mpf("2e-12"))
+
+
+def test_noise_is_added_to_whole_lattice_steps_alone():
+    """A release less its weights is σ times the generator's own variates; secure noise refuses half a step."""
+    mechanism, steps = OutputNoise(4, 2, 3.0, 2.5), np.array([7.0, -3.0])
+    released = mechanism.perturb(steps, np.random.default_rng(5))
+    assert released == pytest.approx(steps + 2.5 * np.random.default_rng(5).standard_normal(2), rel=1e-12)
+    with pytest.raises(ValueError, match="not whole numbers"):
+        mechanism.perturb(steps + 0.5, SecureNoise())
 
 
 def test_noise_costs_what_the_statement_says(folder):

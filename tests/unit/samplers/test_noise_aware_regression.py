@@ -109,10 +109,20 @@ def test_no_pair_of_records_is_farther_apart_than_the_sensitivity(dimension):
         assert largest > 0.6 * mechanism.sensitivity
 
 
+@pytest.mark.parametrize("dimension", [2, 3, 6])
+def test_the_bound_on_an_l1_change_weighs_each_moment(dimension):
+    """√4.5 times the root of the sum over pairs, a loop: 1/2 for a product of two features, 1 for all others."""
+    # The label is the last one.
+    weights = [0.5 if i < j < dimension else 1.0 for j in range(dimension + 1) for i in range(j + 1)]
+    sensitivity = MomentsLaplace(NormalRegression(dimension), 1, 1.0).sensitivity
+    assert sensitivity == pytest.approx((4.5 * sum(weights)) ** 0.5, rel=1e-12)
+
+
 def test_the_sensitivities_are_attained_where_they_are_exact():
     corners = np.array([[[1.0, 1.0]], [[0.0, 0.0]], [[1.0, -1.0]]])
-    laplace = MomentsLaplace(NormalRegression(1), 1, 1.0).query(corners)
-    assert np.abs(laplace[0] - laplace[1]).sum() == 3.0
+    mechanism = MomentsLaplace(NormalRegression(1), 1, 1.0)
+    laplace = mechanism.query(corners)
+    assert np.abs(laplace[0] - laplace[1]).sum() == mechanism.sensitivity == 3.0
     mechanism = MomentsGaussian(NormalRegression(1), 1, 1.0, 2.0)
     gaussian = mechanism.query(corners)
     assert np.linalg.norm(gaussian[0] - gaussian[2]) == mechanism.sensitivity
