@@ -11,6 +11,7 @@ from recomputed import beta_density, ks, log_beta, mean_and_error, midpoints, ro
 from recomputed_graphs import adult_toy, aware, chance, counted, divergence, learned, naive_bayes, posterior_means
 from scipy.special import betainc
 
+from privpost.experiments.noise_aware import scores as noise_aware_scores
 from privpost.experiments.zhang2016.naive_bayes import study as zhang
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.samplers import noise_aware_records
@@ -184,6 +185,46 @@ def test_a_noise_aware_classifier_sums_over_all_counts_with_the_noise_that_was_a
     )  # fmt: skip
     both = [[value["log_likelihood"] for value in found[method, "paper"]] for method in ("naive", "exact")]
     assert pair.difference_mean == pytest.approx(np.mean(both[0]) - np.mean(both[1]))
+
+
+def test_all_attributes_have_their_quantiles_and_the_class_and_first_one_their_spread(monkeypatch):
+    """Two attributes: sums over all counts of three records, to rounding; the prior's variance is that of a uniform."""
+    made, parents = spied(monkeypatch, BayesianNetwork, "sample_data"), naive_bayes(2)
+    cell = run("noise_aware/naive_bayes", 4, 2, attributes=2, n=3, n_test=1, epsilon=[1.5, 9.0], concentration=1)
+    ones = range(4)
+    tables = [
+        ([y, 3 - y, a, 3 - y - a, b, y - b, c, 3 - y - c, d, y - d],
+         math.comb(3, y) * math.comb(3 - y, a) * math.comb(y, b) * math.comb(3 - y, c) * math.comb(y, d))
+        for y, a, b, c, d in itertools.product(ones, repeat=5) if max(a, c) <= 3 - y and max(b, d) <= y
+    ]  # fmt: skip
+    laws = [
+        (counts, ways * math.exp(sum(log_beta(1 + counts[k], 1 + counts[k + 1]) for k in range(0, 10, 2))))
+        for counts, ways in tables
+    ]
+    lines = noise_aware_scores.lines(cell.config.method)
+    aware_line, plain = lines.index(("exact", "paper")), lines.index(("non_private", "paper"))
+    for e, epsilon in enumerate((1.5, 9.0)):
+        variances = []
+        for trial in range(4):
+            theta, records = (each[trial % 2] for each in (made[trial // 2].given[1], made[trial // 2].result))
+            release = cell.ledger.released(f"counts/epsilon={epsilon:g}")[trial]
+            # A record changes two counts of each of three nodes: Δ = 6.
+            weights = np.array([
+                weight * math.exp(-sum(abs(r - c) for r, c in zip(release, counts, strict=True)) * epsilon / 6)
+                for counts, weight in laws
+            ])  # fmt: skip
+            weights /= weights.sum()
+            table = np.array([counts for counts, _ in laws], float)
+            a, b = 1 + table[:, ::2], 1 + table[:, 1::2]
+            mean, square = weights @ (a / (a + b)), weights @ (a * (a + 1) / ((a + b) * (a + b + 1)))
+            variances.append((square - mean**2)[:3])
+            known = 1 + np.array(counted(records[:3].tolist(), parents), float)
+            for line, expected in (
+                (aware_line, weights @ betainc(a, b, theta)), (plain, betainc(known[::2], known[1::2], theta))
+            ):  # fmt: skip
+                np.testing.assert_allclose(cell.arrays["quantile"][line, e, :, trial], expected[:3], atol=1e-9)
+                np.testing.assert_allclose(cell.arrays["others"][line, e, :, trial], expected[3:], atol=1e-9)
+        np.testing.assert_allclose(cell.arrays["sd_of_prior"][e], np.sqrt(12 * np.mean(variances, axis=0)), rtol=1e-9)
 
 
 # Noise-aware networks: a chain on records, whose law is known by enumeration
