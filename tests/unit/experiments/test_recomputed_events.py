@@ -118,3 +118,20 @@ def test_calibration_is_tabulated_row_by_row_beside_what_is_known_of_each_chain(
                 mean_and_error(arrays["kl"][index] - aware)
             )
             assert (gained.n, gained.n_trials) == (4, trials)
+
+
+@pytest.mark.parametrize("months", [1, 2])
+def test_where_a_chain_runs_the_truth_is_ranked_among_its_draws_and_the_chain_is_diagnosed(months):
+    """Which rows have a chain is listed by hand; a rank is no average of distribution functions."""
+    cell = run(
+        "noise_aware/event_calibration", 4, 4, n=6, n_states=months, regions=1, months=months, sizes=[2],
+        epsilon=[2.0], method=["non_private", "laplace", "gibbs"], variant=["paper"], iterations=60, burn_in=20, thin=5,
+    )  # fmt: skip
+    chains = [True, True, True] if months == 2 else [False, False, True]
+    arrays = cell.arrays
+    assert [(arrays["quantiles"][k] != arrays["averaged"][k]).all() for k in range(3)] == chains
+    assert [(arrays["quantiles"][k] == arrays["averaged"][k]).all() for k in range(3)] == [not each for each in chains]
+    for name in ("rhat", "ess"):
+        assert (~np.isnan(arrays[name])).tolist() == chains
+    # Where one cell holds all events, their number is public.
+    assert (~np.isnan(arrays["total_ess"])).tolist() == [False, False, months == 2]
