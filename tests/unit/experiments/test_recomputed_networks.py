@@ -250,8 +250,9 @@ def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
     # Three nodes: Δ = 6. The first trial has four chains.
     assert (n, set(scale)) == (2, {1.0})
     np.testing.assert_array_equal(given, releases[[0, 1, 0, 0, 0]])
-    exact, likelihood = [], []
+    exact, likelihood, variances = [], [], []
     for trial in range(2):
+        moments = np.zeros((2, 6))
         counts = counted(records[trial], COLLIDER)
         noise = cell.streams("mechanism", 0, epsilon=6.0).laplace(size=(2, 12))[trial]
         np.testing.assert_allclose(releases[trial], np.array(counts) + noise)
@@ -269,13 +270,22 @@ def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
                 [betainc(1 + a, 1 + b, t) for (a, b), t in zip(pairs, theta[trial], strict=True)]
             )
             predictive += weight * np.array([chance(one, posterior_means(each), COLLIDER) for one in cells])
+            means = [(1 + a) / (2 + a + b) for a, b in pairs]
+            moments += weight * np.array(
+                [means, [m * (2 + a) / (3 + a + b) for m, (a, b) in zip(means, pairs, strict=True)]]
+            )
         exact.append(quantiles / total)
+        variances.append(moments[1] / total - (moments[0] / total) ** 2)
         law = np.array([chance(one, theta[trial], COLLIDER) for one in cells])
         likelihood.append(float(law @ np.log(predictive / total)))
     lines = [("non_private", "paper"), ("naive", "paper"), ("naive", "consistent"), ("gibbs", "paper")]
     chain = cell.arrays["quantile"][lines.index(("gibbs", "paper")), 0]
     # Averages of 1500 dependent draws: four standard errors are below 0.03.
     np.testing.assert_allclose(chain, np.transpose(exact), atol=0.03)
+    # Of the uniform prior's variance, 1/12.
+    np.testing.assert_allclose(cell.arrays["sd_of_prior"][0], np.sqrt(12 * np.mean(variances, axis=0)), atol=0.03)
+    named = set(cell.tables["networks_calibration"].parameter)
+    assert len(named) == 6 and sum(name.endswith(("= 0", "= 1")) for name in named) == 4
     kept = row(cell.tables["networks"], method="gibbs", metric="log_likelihood")
     assert kept["mean"] == pytest.approx(np.mean(likelihood), abs=0.03)
     # Without noise everything is a conjugate update.
