@@ -11,6 +11,7 @@ from recomputed import beta_density, ks, log_beta, mean_and_error, midpoints, ro
 from recomputed_graphs import adult_toy, aware, chance, counted, divergence, learned, naive_bayes, posterior_means
 from scipy.special import betainc
 
+from privpost.experiments.noise_aware import scores as noise_aware_scores
 from privpost.experiments.zhang2016.naive_bayes import study as zhang
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.samplers import noise_aware_records
@@ -186,6 +187,46 @@ def test_a_noise_aware_classifier_sums_over_all_counts_with_the_noise_that_was_a
     assert pair.difference_mean == pytest.approx(np.mean(both[0]) - np.mean(both[1]))
 
 
+def test_all_attributes_have_their_quantiles_and_the_class_and_first_one_their_spread(monkeypatch):
+    """Two attributes: sums over all counts of three records, to rounding; the prior's variance is that of a uniform."""
+    made, parents = spied(monkeypatch, BayesianNetwork, "sample_data"), naive_bayes(2)
+    cell = run("noise_aware/naive_bayes", 4, 2, attributes=2, n=3, n_test=1, epsilon=[1.5, 9.0], concentration=1)
+    ones = range(4)
+    tables = [
+        ([y, 3 - y, a, 3 - y - a, b, y - b, c, 3 - y - c, d, y - d],
+         math.comb(3, y) * math.comb(3 - y, a) * math.comb(y, b) * math.comb(3 - y, c) * math.comb(y, d))
+        for y, a, b, c, d in itertools.product(ones, repeat=5) if max(a, c) <= 3 - y and max(b, d) <= y
+    ]  # fmt: skip
+    laws = [
+        (counts, ways * math.exp(sum(log_beta(1 + counts[k], 1 + counts[k + 1]) for k in range(0, 10, 2))))
+        for counts, ways in tables
+    ]
+    lines = noise_aware_scores.lines(cell.config.method)
+    aware_line, plain = lines.index(("exact", "paper")), lines.index(("non_private", "paper"))
+    for e, epsilon in enumerate((1.5, 9.0)):
+        variances = []
+        for trial in range(4):
+            theta, records = (each[trial % 2] for each in (made[trial // 2].given[1], made[trial // 2].result))
+            release = cell.ledger.released(f"counts/epsilon={epsilon:g}")[trial]
+            # A record changes two counts of each of three nodes: Δ = 6.
+            weights = np.array([
+                weight * math.exp(-sum(abs(r - c) for r, c in zip(release, counts, strict=True)) * epsilon / 6)
+                for counts, weight in laws
+            ])  # fmt: skip
+            weights /= weights.sum()
+            table = np.array([counts for counts, _ in laws], float)
+            a, b = 1 + table[:, ::2], 1 + table[:, 1::2]
+            mean, square = weights @ (a / (a + b)), weights @ (a * (a + 1) / ((a + b) * (a + b + 1)))
+            variances.append((square - mean**2)[:3])
+            known = 1 + np.array(counted(records[:3].tolist(), parents), float)
+            for line, expected in (
+                (aware_line, weights @ betainc(a, b, theta)), (plain, betainc(known[::2], known[1::2], theta))
+            ):  # fmt: skip
+                np.testing.assert_allclose(cell.arrays["quantile"][line, e, :, trial], expected[:3], atol=1e-9)
+                np.testing.assert_allclose(cell.arrays["others"][line, e, :, trial], expected[3:], atol=1e-9)
+        np.testing.assert_allclose(cell.arrays["sd_of_prior"][e], np.sqrt(12 * np.mean(variances, axis=0)), rtol=1e-9)
+
+
 # Noise-aware networks: a chain on records, whose law is known by enumeration
 
 
@@ -209,8 +250,9 @@ def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
     # Three nodes: Δ = 6. The first trial has four chains.
     assert (n, set(scale)) == (2, {1.0})
     np.testing.assert_array_equal(given, releases[[0, 1, 0, 0, 0]])
-    exact, likelihood = [], []
+    exact, likelihood, variances = [], [], []
     for trial in range(2):
+        moments = np.zeros((2, 6))
         counts = counted(records[trial], COLLIDER)
         noise = cell.streams("mechanism", 0, epsilon=6.0).laplace(size=(2, 12))[trial]
         np.testing.assert_allclose(releases[trial], np.array(counts) + noise)
@@ -228,13 +270,22 @@ def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
                 [betainc(1 + a, 1 + b, t) for (a, b), t in zip(pairs, theta[trial], strict=True)]
             )
             predictive += weight * np.array([chance(one, posterior_means(each), COLLIDER) for one in cells])
+            means = [(1 + a) / (2 + a + b) for a, b in pairs]
+            moments += weight * np.array(
+                [means, [m * (2 + a) / (3 + a + b) for m, (a, b) in zip(means, pairs, strict=True)]]
+            )
         exact.append(quantiles / total)
+        variances.append(moments[1] / total - (moments[0] / total) ** 2)
         law = np.array([chance(one, theta[trial], COLLIDER) for one in cells])
         likelihood.append(float(law @ np.log(predictive / total)))
     lines = [("non_private", "paper"), ("naive", "paper"), ("naive", "consistent"), ("gibbs", "paper")]
     chain = cell.arrays["quantile"][lines.index(("gibbs", "paper")), 0]
     # Averages of 1500 dependent draws: four standard errors are below 0.03.
     np.testing.assert_allclose(chain, np.transpose(exact), atol=0.03)
+    # Of the uniform prior's variance, 1/12.
+    np.testing.assert_allclose(cell.arrays["sd_of_prior"][0], np.sqrt(12 * np.mean(variances, axis=0)), atol=0.03)
+    named = set(cell.tables["networks_calibration"].parameter)
+    assert len(named) == 6 and sum(name.endswith(("= 0", "= 1")) for name in named) == 4
     kept = row(cell.tables["networks"], method="gibbs", metric="log_likelihood")
     assert kept["mean"] == pytest.approx(np.mean(likelihood), abs=0.03)
     # Without noise everything is a conjugate update.

@@ -127,7 +127,10 @@ def test_the_papers_chains_are_scored_after_burn_in_and_one_sample_by_itself(mon
         kept = states[-1:] if method == "ops" else states[7:]
         mean = np.mean([held_out_likelihood(held, *state) for state in kept])
         assert cell.arrays["log_likelihood"][index, 0] == pytest.approx(math.log(mean), abs=1e-9)
-        assert row(cell.tables["war_logs_likelihood"], method=method)["sampler"] == "paper"
+        kept = row(cell.tables["war_logs_likelihood"], method=method)
+        assert kept["sampler"] == "paper"
+        # Only OPS's chain spends on iterations; Laplace noise is added once.
+        assert kept.iterations == 12 if method == "ops" else math.isnan(kept.iterations)
 
 
 @pytest.mark.parametrize("sampler", ["paper", "collapsed"])
@@ -138,6 +141,8 @@ def test_no_chain_sees_the_events_of_a_held_out_cell(sampler, monkeypatch):
     cell = run("foulds2016/war_logs_likelihood", 1, 1, **settings)
     (held,) = held_out_cells(cell, 1)
     before, scores = list(runs), cell.arrays["log_likelihood"]
+    # No chain pays for its updates.
+    assert cell.tables["war_logs_likelihood"].ops_minus_paid_mean.isna().all()
     a, b, c, d = COUNTS[held]
     changed = [*COUNTS[:held], [b, a, d, c], *COUNTS[held + 1 :]]
     monkeypatch.setattr(data, "load", lambda name, load=data.load: load(name)._replace(counts=np.array(changed)))
@@ -192,6 +197,8 @@ def test_held_out_cells_of_naive_bayes_are_scored_by_what_the_others_say():
     kept = row(table, model="naive_bayes", method="ops")
     per_event = [score / number for score, number in zip(scores, events, strict=True)]
     assert (kept.per_event_mean, kept.per_event_sem) == pytest.approx(mean_and_error(per_event))
+    # Its law is drawn exactly, so that nothing has to converge.
+    assert (kept.guarantee, kept.worst_case_epsilon, kept.converged) == ("unconditional", 1.0, True)
     best = cell.arrays["log_likelihood"][0] / events
     assert kept.per_event_loss_mean == pytest.approx(np.mean(best - per_event))
     noisy = cell.arrays["log_likelihood"][list(table.method).index("laplace")] / events

@@ -102,6 +102,7 @@ def log_joint(states, counts, data, trial: int) -> float:
 def test_chains_are_scored_after_burn_in_on_fresh_events_of_held_out_cells(monkeypatch):
     """Loops over the recorded chains' samples decide; only rounding is left."""
     runs, drawn = recorded(monkeypatch), spied(monkeypatch, study, "draw_data")
+    joints = spied(monkeypatch, study._Watch, "joints")
     methods = ["non_private", "laplace", "ops", "private_gibbs"]
     cell = run("foulds2016/who_leads", 2, 2, **TINY, model=["hmm"], method=methods)
     data, table = drawn[0].result, cell.tables["who_leads"]
@@ -146,6 +147,9 @@ def test_chains_are_scored_after_burn_in_on_fresh_events_of_held_out_cells(monke
             ]
             apart, spread = abs(np.mean(traces[0]) - np.mean(traces[1])), np.mean([np.std(one) for one in traces])
             assert kept.agree == (apart <= max(1, 5 * spread))
+            # Both regions start in either state as likely.
+            found = [call.result[:, 0] + 2 * math.log(2) for call in joints[:2]]
+            np.testing.assert_allclose(found, traces)
         # 4D²/Δ: Δ = 2 ln 19 at levels of at least 1/20.
         crossover = 16 / (2 * math.log(19)) / 3
         assert kept.crossover == pytest.approx(crossover) if method == "ops" else math.isnan(kept.crossover)
@@ -162,9 +166,14 @@ def test_chains_are_scored_after_burn_in_on_fresh_events_of_held_out_cells(monke
 
 
 def test_chains_agree_whose_mean_log_joints_are_within_1_or_five_of_their_spreads(monkeypatch):
-    """Made log joints: means 0 and 3, 0 and 6 at a spread of 1, and 0 and 0.9 at one of 0.01."""
-    for apart, spread, verdict in ((3.0, 1.0, 1.0), (6.0, 1.0, 0.0), (0.9, 0.01, 1.0)):
-        made = [np.array([[-spread], [spread]]), np.array([[apart - spread], [apart + spread]])]
+    """Made log joints: means 0 and 3, 0 and 6 at a mean spread of 1, and 0 and 0.9 at one of 0.01."""
+    for apart, one, other, verdict in (
+        (3.0, 1.0, 1.0, 1),
+        (6.0, 1.0, 1.0, 0),
+        (6.0, 0.2, 1.8, 0),
+        (0.9, 0.01, 0.01, 1),
+    ):
+        made = [np.array([[-one], [one]]), np.array([[apart - other], [apart + other]])]
         monkeypatch.setattr(study._Watch, "joints", lambda *given, made=made: made.pop())
         cell = run("foulds2016/who_leads", 1, 1, **TINY, model=["hmm"], method=["non_private"])
         assert row(cell.tables["who_leads"], method="non_private").agree == verdict
@@ -227,6 +236,12 @@ def test_naive_bayes_is_scored_by_the_noisy_totals_or_the_sample_that_was_releas
             assert cell.arrays["score"][index, trial] == pytest.approx(np.mean(logs) / 12, abs=allowed[0])
             error = emission_error([law] * 8, data, place)
             assert cell.arrays["emission_error"][index, trial] == pytest.approx(error, abs=allowed[1])
+
+
+def test_events_of_one_state_have_one_law_in_all_cells():
+    """Exactly: there is one state, and nothing to move to."""
+    data = study.draw_data(SimpleNamespace(**TINY | {"true_states": 1}), 5, np.random.default_rng(2))
+    assert (data.states == 0).all() and (data.laws == data.laws[:, :1]).all()
 
 
 def test_events_have_the_law_that_the_settings_say():

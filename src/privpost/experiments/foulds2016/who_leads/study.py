@@ -160,7 +160,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _naive_bayes(config, data, setup, row, noise, rng, ledger, block):
-    """Return scores and errors for K = 1: on corpus totals, whose draws are exact without latent counts."""
+    """Return scores and errors for K = 1: on corpus totals, whose draws are exact."""
     totals = (data.counts * data.observed[..., None]).sum(axis=1, keepdims=True)
     observed, kept = np.ones((block.size, 1), bool), config.iterations - config.burn_in
     watch = _Watch(config, setup, None)
@@ -168,15 +168,9 @@ def _naive_bayes(config, data, setup, row, noise, rng, ledger, block):
         values = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=block.trials).values
         draws = values[:, None] if values.ndim == 3 else values
     else:
-        chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, slice(None), n_held=1)
-        if row.method == "gibbs":
-            laws = []
-            own = replace(setup, iterations=config.iterations, burn_in=config.burn_in)
-            own.follow(chains, lambda i, state: i < config.burn_in or laws.append(state.probabilities.copy()))
-            draws = np.stack(laws, axis=1)[:, :, 0][:, :, None]
-        else:
-            given = np.broadcast_to(chains.counts, (block.size, kept, chains.counts.shape[-1]))
-            draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0][:, :, None]
+        chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, slice(None))
+        given = np.broadcast_to(chains.counts, (block.size, kept, chains.counts.shape[-1]))
+        draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0][:, :, None]
     for laws in np.moveaxis(draws, 1, 0):
         watch.score(data, laws, np.ones((data.sites.shape[1], 1, block.size)))
         watch.fit(data, np.broadcast_to(laws, data.laws.shape))
