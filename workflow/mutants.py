@@ -4,20 +4,20 @@
     python workflow/mutants.py --changed origin/main --seconds 120
 
 A name is a study (its study.py and claims.py) or a module below src/privpost. The tests are those that import the
-module or name the study, and of these the ones that take at most `--limit` seconds. A fault that none of them sees is
-printed as it stands in the file. Survivors that change nothing stand in equivalent_mutants.txt, with the reason.
+module or name the study, then the others of its room, and of these the ones that take at most `--limit` seconds; a
+fault meets those that run its function. A fault that none of them sees is printed as it stands in the file. Survivors
+that change nothing stand in equivalent_mutants.txt, with the reason.
 With `--changed` the files are those that differ from where the branch left a commit, those with most new lines first;
 with `--seconds` faults are tried in a random order, the same every time, for so long.
 
 Libraries (mutmut, cosmic-ray) start Python anew for each mutant, which takes longer here than the tests do. This one
-forks a process that has numpy, scipy and pandas already, gives it the changed module, and leaves the files alone.
+collects and runs the tests once, and forks that process for each fault, which gives the function its changed code.
 """
 
 import argparse
-import ast
-import copy
-import importlib.abc
-import importlib.util
+import contextlib
+import functools
+import gc
 import math
 import os
 import random
@@ -26,167 +26,62 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType, FunctionType
+from typing import IO, Self
 
 import pytest
+from faults import mutants
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests" / "unit", ROOT / "workflow" / "equivalent_mutants.txt"
 PACKAGE, TURNS = SOURCES / "privpost", ROOT / "tests" / "workflow" / "test_claims_turn.py"
-# What a mutant may take beside twice the time of the tests, and what is imported before any is made.
+# What a mutant may take beside three times the time of the tests.
 SPARE = 10.0
-# All tests of a file are tried for so long at most.
-LONGEST = 60.0
+# All tests of a file are tried for so long at most, in seconds of the processor.
+LONGEST = 90.0
 # What a file gets of a limited time at least, if half of that is left, and the share that choosing tests may take.
 WORTH, SHARE_OF_TESTS = 30.0, 0.4
-# No fault is tried in less.
-QUICKEST = 0.1
 # Tests of all classes of a room, or of all studies.
 CONTRACTS = {"test_gate_of_studies.py", "test_mechanisms.py", "test_models.py", "test_seeded_faults.py"}
 CONTRACTS |= {"test_verdicts.py", TURNS.name}
-HEAVY = ("numpy", "scipy.stats", "scipy.optimize", "pandas", "hypothesis", "yaml", "mpmath", "hydra", "numba")
-# Instances of the contract tests and words: to change them is no fault.
-SPARED = {"examples", "__repr__", "__post_init__", "name", "recorded", "options"}
-OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
-OPERATORS |= {ast.FloorDiv: ast.Div, ast.MatMult: ast.Add, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
-COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
-COMPARISONS |= {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
-NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "log": "log1p", "exp": "expm1"}
-NAMES |= {"any": "all", "all": "any", "floor": "ceil", "ceil": "floor", "sum": "max", "mean": "max", "abs": "negative"}
 
 
-def variants(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the faults that a node can have."""
-    made = copy.deepcopy(node)
-    if isinstance(made, ast.BinOp) and type(made.op) in OPERATORS:
-        made.op = OPERATORS[type(made.op)]()
-        yield made
-    elif isinstance(made, ast.Compare) and type(made.ops[0]) in COMPARISONS:
-        made.ops[0] = COMPARISONS[type(made.ops[0])]()
-        yield made
-    elif isinstance(made, ast.BoolOp):
-        made.op = ast.Or() if isinstance(made.op, ast.And) else ast.And()
-        yield made
-    elif isinstance(made, ast.UnaryOp):
-        yield made.operand
-    elif isinstance(made, ast.Constant) and type(made.value) is bool:
-        yield ast.Constant(not made.value)
-    elif isinstance(made, ast.Constant) and type(made.value) in (int, float):
-        yield ast.Constant(made.value + 1)
-    elif isinstance(made, ast.IfExp):
-        yield made.body
-        yield made.orelse
-    elif isinstance(made, ast.AugAssign) and type(made.op) in OPERATORS:
-        made.op = OPERATORS[type(made.op)]()
-        yield made
-    elif isinstance(made, ast.Call):
-        own = made.func
-        name = own.attr if isinstance(own, ast.Attribute) else getattr(own, "id", "")
-        if name in NAMES:
-            setattr(own, "attr" if isinstance(own, ast.Attribute) else "id", NAMES[name])
-            yield made
-        elif len(made.args) > 1 and not any(isinstance(each, ast.Starred) for each in made.args[:2]):
-            # Two arguments change places, as those of a divergence.
-            made.args[:2] = made.args[1::-1]
-            yield made
+def functions_in(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of every function that a module's code defines."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from functions_in(constant)
 
 
-def places(tree: ast.Module) -> Iterator[tuple[str, ast.AST, str, int | None]]:
-    """Yield the function, parent, field and index of every expression or statement that may get a fault."""
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef) and function.name not in SPARED:
-            for statement in function.body:
-                yield from _within(function.name, statement)
+def put_in_place(code: CodeType) -> None:
+    """Give the functions of a loaded module the code of a changed one, and forget what functions have remembered."""
+    new = {(each.co_qualname, each.co_firstlineno): each for each in functions_in(code)}
+    for each in gc.get_objects():
+        if isinstance(each, functools._lru_cache_wrapper):
+            each.cache_clear()
+        elif isinstance(each, FunctionType) and each.__code__.co_filename == code.co_filename:
+            key = each.__code__.co_qualname, each.__code__.co_firstlineno
+            if key in new and new[key] != each.__code__:
+                each.__code__ = new[key]
 
 
-def _within(name: str, parent: ast.AST) -> Iterator[tuple[str, ast.AST, str, int | None]]:
-    # Errors, warnings, annotations and texts are left alone, and functions within functions have their own turn. That
-    # lists are of one length is no arithmetic.
-    if isinstance(parent, ast.Raise | ast.Assert | ast.FunctionDef | ast.JoinedStr | ast.Import | ast.ImportFrom):
-        return
-    if isinstance(parent, ast.keyword) and parent.arg == "strict":
-        return
-    for field, value in ast.iter_fields(parent):
-        if field in ("annotation", "returns"):
-            continue
-        for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if isinstance(child, ast.AST):
-                yield name, parent, field, index
-                yield from _within(name, child)
+@contextlib.contextmanager
+def printing() -> Iterator[IO[str]]:
+    """Give standard output's place to nothing, for Pytest's own words, and hand out what writes where it was."""
+    sys.stdout.flush()
+    with os.fdopen(os.dup(1), "w") as printed, open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        try:
+            yield printed
+        finally:
+            os.dup2(printed.fileno(), 1)
 
 
-def mutants(source: str, of: Iterable[str] = ()) -> Iterator[tuple[str, str, ast.Module]]:
-    """Yield place, change and syntax tree of every mutant of a module, or of those in functions with certain names. The
-    tree has its fault until the next one is asked for."""
-    tree = ast.parse(source)
-    for name, parent, field, index in places(tree):
-        if of and name not in of:
-            continue
-        held = getattr(parent, field)
-        node = held if index is None else held[index]
-        for changed in variants(node):
-            ast.copy_location(changed, node)
-            if index is None:
-                setattr(parent, field, changed)
-            else:
-                held[index] = changed
-            line = getattr(node, "lineno", getattr(parent, "lineno", 0))
-            yield f"{line} {name}", f"{ast.unparse(node)} → {ast.unparse(changed)}", ast.fix_missing_locations(tree)
-            if index is None:
-                setattr(parent, field, node)
-            else:
-                held[index] = node
-
-
-class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports one module from code that is given."""
-
-    def __init__(self, name: str, path: Path, code: CodeType):
-        self.name, self.path, self.code = name, path, code
-
-    def find_spec(self, name, path=None, target=None):
-        return importlib.util.spec_from_file_location(name, self.path, loader=self) if name == self.name else None
-
-    def exec_module(self, module):
-        exec(self.code, module.__dict__)
-
-
-def spent() -> float:
-    """Return the seconds that this process and those that it waited for have had of the processor."""
-    return sum(os.times()[:4])
-
-
-class Times:
-    """A plugin that notes what each part of a test took, with its id; failures take for ever. It ends the tests after
-    a while. All of it is time of the processor, as other work may slow tests down."""
-
-    def __init__(self, notes: Path, subjects: list[str], longest: float):
-        self.notes, self.subjects, self.end, self.last = notes, subjects, spent() + longest, spent()
-
-    def pytest_collection_modifyitems(self, items):
-        # Contracts run on all subjects: those of others are left out.
-        every = [item for item in items if item.path.name not in CONTRACTS]
-        items[:] = every + [item for item in items if any(name in item.nodeid for name in self.subjects)]
-        items[:] = list(dict.fromkeys(items))
-
-    def pytest_runtest_setup(self, item):
-        if spent() > self.end:
-            item.session.shouldstop = "the tests take too long"
-
-    def pytest_runtest_logstart(self):
-        self.last = spent()
-
-    def pytest_runtest_logreport(self, report):
-        took, self.last = spent() - self.last if report.outcome != "failed" else math.inf, spent()
-        with self.notes.open("a", encoding="utf-8") as file:
-            file.write(f"{took}\t{report.nodeid}\n")
-
-
-def in_child(work, limit: float, end: float = math.inf) -> int:
+def in_child(work: Callable[[], int], limit: float, end: float = math.inf) -> int:
     """Run a function of no arguments in a forked process; returns its status, negative after so many seconds of
     the processor or ten times as many of the clock, or when `end` has come."""
     child = os.fork()
@@ -204,10 +99,74 @@ def in_child(work, limit: float, end: float = math.inf) -> int:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
-        time.sleep(0.02)
+        time.sleep(0.005)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return -1
+
+
+def spent() -> float:
+    """Return the seconds that this process and those that it waited for have had of the processor."""
+    return sum(os.times()[:4])
+
+
+class Tests:
+    """A plugin that runs the collected tests of a file, notes which of its functions each one runs and how long it
+    takes, and then calls a function with itself in place of running them."""
+
+    def __init__(self, path: Path, subjects: list[str], limit: float, longest: float, then: Callable[[Self], None]):
+        self.path, self.subjects, self.limit, self.longest, self.then = str(path), subjects, limit, longest, then
+        self.items, self.reached, self.took = [], {}, {}
+
+    def pytest_collection_modifyitems(self, items):
+        # Contracts run on all subjects: those of others are left out.
+        every = [item for item in items if item.path.name not in CONTRACTS]
+        items[:] = every + [item for item in items if any(name in item.nodeid for name in self.subjects)]
+        items[:] = list(dict.fromkeys(items))
+
+    def pytest_runtestloop(self, session):
+        end = spent() + self.longest
+        for item in session.items:
+            if spent() > end:
+                break
+            if self.passes(item) and self.reached[item] and self.took[item] <= self.limit:
+                self.items.append(item)
+        self.items.sort(key=self.took.__getitem__)
+        self.then(self)
+        return True
+
+    def passes(self, item) -> bool:
+        """Run a test twice, as the first time may include what is done once; whether it passes both times."""
+        functions: set[str] = set()
+
+        def note(frame: FrameType, event: str, argument: object) -> None:
+            if event == "call" and frame.f_code.co_filename == self.path:
+                functions.add(frame.f_code.co_name)
+
+        sys.setprofile(note)
+        try:
+            status = self.run([item])
+        finally:
+            sys.setprofile(None)
+        self.reached[item], start = functions, spent()
+        if status or not functions:
+            return False
+        status, self.took[item] = self.run([item]), spent() - start
+        return not status
+
+    def run(self, items) -> int:
+        """Run tests until one fails; returns the number of failures."""
+        for item in items:
+            session = item.session
+            before = session.testsfailed
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            if session.testsfailed > before:
+                return 1
+        return 0
+
+    def of(self, function: str) -> list:
+        """Return the tests that run a function, the quickest first."""
+        return [item for item in self.items if function in self.reached[item]]
 
 
 def tests_of(path: Path, study: str | None) -> list[str]:
@@ -234,6 +193,7 @@ def tests_of(path: Path, study: str | None) -> list[str]:
     imports, every = r"import (?:\([^)]*|[^\n]*)\b", "|".join([path.stem, *defined])
     tests += naming(rf"{imports}({every})\b", sorted(room.rglob("test_*.py")))
     tests += naming(rf"{imports}({classes})\b", sorted(TESTS.rglob("test_*.py")))
+    tests += sorted(room.rglob("test_*.py"))
     return list(dict.fromkeys(map(str, tests)))
 
 
@@ -247,64 +207,51 @@ def heirs(names: list[str]) -> list[str]:
     return sorted(new)
 
 
-def quick_tests(files: list[str], subjects: list[str], limit: float, seconds: float) -> tuple[list[str], float]:
-    """Return the tests that pass within the limit, the quickest first, and the time that they take together."""
-    if not files:
-        return [], 0.0
-    with tempfile.TemporaryDirectory() as folder:
-        notes = Path(folder) / "taken"
-        notes.write_text("")
-        times, end = Times(notes, subjects, LONGEST), time.monotonic() + seconds
-        in_child(lambda: pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[times]), LONGEST + SPARE, end)
-        lines = notes.read_text(encoding="utf-8").splitlines()
-    taken: dict[str, float] = {}
-    for took, test in (line.split("\t") for line in lines):
-        taken[test] = taken.get(test, 0.0) + float(took)
-    quick = {test: took for test, took in taken.items() if took <= limit}
-    return sorted(quick, key=quick.__getitem__), sum(quick.values())
-
-
 def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: float, equivalent: set[str]) -> tuple:
     """Return the numbers of mutants, of killed and of equivalent ones, and print the survivors."""
-    end = time.monotonic() + seconds
-    name = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+    end, counts = time.monotonic() + seconds, [0, 0, 0]
     source = path.read_text(encoding="utf-8")
     subjects = [study] if study else heirs(re.findall(r"^class (\w+)", source, re.MULTILINE))
-    tests, took = quick_tests(tests_of(path, study), subjects, given.limit, SHARE_OF_TESTS * seconds)
     of = [word for word in given.of.split(",") if word]
-    numbers = range(0, sum(1 for _ in mutants(source, of)), given.every)
-    print(f"{path.relative_to(ROOT)}: {len(numbers)} faults, {len(tests)} tests in {took:.1f} s", flush=True)
+    numbers = list(range(0, sum(1 for _ in mutants(source, of)), given.every))
     if math.isfinite(seconds):
-        numbers = random.Random(0).sample(numbers, min(len(numbers), int(seconds / QUICKEST)))
-    chosen = set(numbers)
-    made = {
-        number: (place, change, compile(tree, str(path), "exec"))
-        for number, (place, change, tree) in enumerate(mutants(source, of))
-        if number in chosen
-    }
-    total = killed = same = 0
-    lines = source.splitlines()
-    for place, change, code in (made[number] for number in numbers):
-        if time.monotonic() > end:
-            break
-        line, function = place.split()
-        if f"{path.relative_to(ROOT)} {function}: {change} in {lines[int(line) - 1].strip()}" in equivalent:
-            same += 1
-            continue
+        random.Random(0).shuffle(numbers)
+    lines, made = source.splitlines(), {}
+    for number, (place, change, tree) in enumerate(mutants(source, of)):
+        if number % given.every == 0:
+            made[number] = place, change, compile(tree, str(path), "exec")
 
-        def work(code=code):
-            sys.meta_path.insert(0, Changed(name, path, code))
-            return pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests])
+    def attack(tests: Tests) -> None:
+        print(f"{path.relative_to(ROOT)}: {len(numbers)} faults, {len(tests.items)} tests in "
+              f"{sum(tests.took[item] for item in tests.items):.1f} s", file=printed, flush=True)  # fmt: skip
+        for place, change, code in (made[number] for number in numbers):
+            if time.monotonic() > end:
+                return
+            line, function = place.split()
+            if f"{path.relative_to(ROOT)} {function}: {change} in {lines[int(line) - 1].strip()}" in equivalent:
+                counts[2] += 1
+                continue
+            items = tests.of(function)
 
-        status = in_child(work, SPARE + 3 * took, end) if tests else 0
-        if status < 0 and time.monotonic() > end:
-            break
-        total += 1
-        if status == 0:
-            print(f"  {place}: {change}", flush=True)
-        else:
-            killed += 1
-    return total, killed, same
+            def work(code=code, items=items):
+                put_in_place(code)
+                return tests.run(items)
+
+            took = sum(tests.took[item] for item in items)
+            status = in_child(work, SPARE + 3 * took, end) if items else 0
+            if status < 0 and time.monotonic() > end:
+                return
+            counts[0] += 1
+            counts[1] += status != 0
+            if status == 0:
+                print(f"  {place}: {change}{'' if items else ' (no test runs it)'}", file=printed, flush=True)
+
+    files = tests_of(path, study)
+    with printing() as printed:
+        tests = Tests(path, subjects, given.limit, min(LONGEST, SHARE_OF_TESTS * seconds), attack)
+        if files:
+            pytest.main(["-q", "-p", "no:cacheprovider", *files], plugins=[tests])
+    return tuple(counts)
 
 
 def changed(base: str) -> list[Path] | None:
@@ -364,8 +311,6 @@ def main() -> int:
         return 0
     os.chdir(ROOT)
     sys.path.insert(0, str(SOURCES))
-    for module in HEAVY:
-        importlib.import_module(module)
     listed = EQUIVALENT.read_text(encoding="utf-8").splitlines() if EQUIVALENT.is_file() else []
     equivalent = {line.split(" # ")[0] for line in listed}
     rows = []

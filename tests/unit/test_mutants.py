@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -32,10 +30,9 @@ def paired(p):
 
 @pytest.fixture(scope="module")
 def tool():
-    spec = importlib.util.spec_from_file_location("mutants", ROOT / "workflow/mutants.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "workflow")
+        return importlib.import_module("mutants")
 
 
 def test_every_fault_is_made_once_and_texts_of_errors_are_left_alone(tool):
@@ -49,19 +46,24 @@ def test_every_fault_is_made_once_and_texts_of_errors_are_left_alone(tool):
     ]
 
 
-def test_a_fault_is_in_the_module_that_is_imported_and_in_that_process_alone(tool, tmp_path, monkeypatch):
+def test_a_fault_is_in_the_functions_of_that_process_alone_and_nothing_remembered_hides_it(tool, tmp_path, monkeypatch):
     path = tmp_path / "mutated_module.py"
-    path.write_text("def largest():\n    return max(1, 2)\n")
+    path.write_text(
+        "import functools\n\n@functools.cache\ndef largest():\n    return max(1, 2)\n\n"
+        "class Pair:\n    def smallest(self):\n        return [min(3, x) for x in (4, 5)][0]\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
-    tree = next(tree for _, change, tree in tool.mutants(path.read_text()) if change == "max(1, 2) → min(1, 2)")
-    code = compile(tree, str(path), "exec")
+    module = importlib.import_module("mutated_module")
+    assert (module.largest(), module.Pair().smallest()) == (2, 3)
 
-    def found():
-        sys.meta_path.insert(0, tool.Changed("mutated_module", path, code))
-        return importlib.import_module("mutated_module").largest()
+    def values(change):
+        tree = next(tree for _, made, tree in tool.mutants(path.read_text()) if made == change)
+        tool.put_in_place(compile(tree, str(path), "exec"))
+        return 10 * module.largest() + module.Pair().smallest()
 
-    assert tool.in_child(found, 20) == 1
-    assert importlib.import_module("mutated_module").largest() == 2
+    assert tool.in_child(lambda: values("max(1, 2) → min(1, 2)"), 20) == 13
+    assert tool.in_child(lambda: values("min(3, x) → max(3, x)"), 20) == 24
+    assert (module.largest(), module.Pair().smallest()) == (2, 3)
 
 
 def test_only_functions_that_are_named_get_faults(tool):
@@ -178,22 +180,91 @@ def test_a_sample_is_too_low_by_two_standard_errors(tool, total, killed, sampled
     assert tool.too_low(total, killed, sampled) == low
 
 
-def test_a_file_is_left_once_its_time_is_over(tool, tmp_path, monkeypatch):
-    """Of forty faults that take three seconds each by a clock of the test's, ten seconds try three, and no limit all:
-    what the fourth one was ended by was not a test."""
-    path, now = tmp_path / "many.py", [0.0]
-    path.write_text(f"def f():\n    return {list(range(40))}\n")
-    for name in ("PACKAGE", "SOURCES", "ROOT"):
-        monkeypatch.setattr(tool, name, tmp_path)
-    monkeypatch.setattr(tool, "tests_of", lambda *words: [])
-    monkeypatch.setattr(tool, "quick_tests", lambda *words: (["a test"], 0.0))
-    monkeypatch.setattr(tool, "time", SimpleNamespace(monotonic=lambda: now[0]))
+TOY = """
+def double(x):
+    return 2 * x
 
-    def killed(work, limit, end):
-        now[0] += 3
-        return 1 if now[0] <= end else -1
 
-    monkeypatch.setattr(tool, "in_child", killed)
-    given = SimpleNamespace(of="", every=1, limit=2.0)
-    assert tool.examined(path, None, given, 10.0, set()) == (3, 3, 0)
-    assert tool.examined(path, None, given, float("inf"), set()) == (40, 40, 0)
+def half(x):
+    return x / 2
+
+
+def unseen(x):
+    return x - 1
+"""
+TOY_TESTS = """
+import time
+
+from toy import double, half
+
+
+def test_double():
+    assert double(3) == 6
+
+
+def test_double_more_slowly():
+    time.sleep(0.01)
+    assert double(1) == 2
+
+
+def test_half():
+    assert half(0) == 0
+
+
+def test_that_fails():
+    assert half(2) == 2
+
+
+def test_of_nothing():
+    pass
+"""
+
+
+@pytest.fixture
+def toy(tool, tmp_path):
+    """A function that examines a module of three functions, in a process of its own; returns what is printed."""
+    (tmp_path / "toy.py").write_text(TOY)
+    (tmp_path / "test_toy.py").write_text(TOY_TESTS)
+    script = tmp_path / "examine.py"
+
+    def run(seconds: str, equivalent: str = "") -> list[str]:
+        script.write_text(
+            f"""
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+sys.path[:0] = [{str(ROOT / "workflow")!r}, {str(tmp_path)!r}]
+import mutants
+folder = Path({str(tmp_path)!r})
+mutants.ROOT = mutants.PACKAGE = mutants.SOURCES = folder
+mutants.tests_of = lambda *words: [str(folder / "test_toy.py")]
+given = SimpleNamespace(of="", every=1, limit=2.0)
+print(mutants.examined(folder / "toy.py", None, given, {seconds}, {{{equivalent!r}}}))
+"""
+        )
+        done = subprocess.run(
+            [sys.executable, script], check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    return run
+
+
+def test_a_fault_meets_the_tests_that_run_its_function_and_survivors_are_printed(toy):
+    """By hand: of the product and its 2 both faults are seen, of the quotient at 0 neither (0 · 2 and 0 / 3 are 0), and
+    nothing runs the third function; a test that fails without a fault does not count."""
+    first, *survivors, counts = toy("float('inf')")
+    assert first.startswith("toy.py: 6 faults, 3 tests in ")
+    assert survivors == [
+        "  7 half: x / 2 → x * 2",
+        "  7 half: 2 → 3",
+        "  11 unseen: x - 1 → x + 1 (no test runs it)",
+        "  11 unseen: 1 → 2 (no test runs it)",
+    ]
+    assert counts == "(6, 2, 0)"
+
+
+def test_equivalent_faults_are_not_tried_and_a_file_is_left_once_its_time_is_over(toy):
+    assert toy("float('inf')", "toy.py half: 2 → 3 in return x / 2")[-1] == "(5, 2, 1)"
+    assert toy("0.0")[-1] == "(0, 0, 0)"
