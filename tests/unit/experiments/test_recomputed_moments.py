@@ -291,3 +291,12 @@ def test_distances_from_the_integrated_law(monkeypatch):
                 quantile = made.arrays["quantile"][2 + k, i, 3 * block : 3 * block + 3]
                 assert ((below / 41 <= quantile) & (quantile <= (below + 1) / 41)).all()
     assert table[table.method.isin(["naive", "non_private"])].oracle_floor.isna().all()
+
+
+def test_what_is_not_known_is_nan(toys):
+    """Of a prior of σ² with shape 1 the weight has no variance; without a posterior of the data there is no excess."""
+    made = run(CALIBRATION, trials=2, block=2, oracles=0, method=["non_private", "naive"], epsilon=[1.0], shape=1.0)
+    assert made.tables["regression_calibration"].sd_of_prior.isna().all()
+    made = run(CENSUS, trials=2, block=2, method=["naive"], train_share=0.25, prior_precision=[1])
+    (line,) = made.tables["regression"].itertuples()
+    assert math.isnan(line.excess_mean) and math.isnan(line.draw_excess_mean) and line.mse_mean > 0
