@@ -88,7 +88,7 @@ def test_scores_of_every_posterior_of_a_network(monkeypatch):
     for e in range(2):
         worst = []
         for block in range(2):
-            # A block draws its parameters, those that chains start from, and after every sweep those of two times four chains.
+            # A block draws its parameters, those that chains start from, and after a sweep those of eight chains.
             draws = np.stack([call.result for call in sampled[202 * block + 2 : 202 * (block + 1)]])
             worst.append(assess(np.stack([draws[:, e, trial::2] for trial in range(2)], axis=2)))
         kept = row(cell.tables["networks_chains"], epsilon=[2.0, 9.0][e])
