@@ -50,7 +50,7 @@ def test_evidence_of_both_tests():
     table = width_claims.tested(
         rows(
             {"z2": 1.2, "z2_p": 1e-3, "z2_values": 500.0, "p_value": 1e-4, "ks": 0.1},
-            {"z2_p": 2e-3, "sd_of_prior": 0.95, "p_value": 1e-3}, {"sd_of_prior": 0.96, "p_value": 0.025 / 3},
+            {"z2_p": 2e-3, "sd_of_prior": 0.95, "p_value": 1e-3}, {"sd_of_prior": 0.96, "p_value": 0.025 / 3, "z2_p": 0.025 / 3},
         )
     )  # fmt: skip
     narrow, wide = chi2(500).sf(600), chi2(500).cdf(600)
@@ -109,7 +109,8 @@ def test_joint_levels_and_limits():
         limit, text = claim_helpers.joint_limit(4, sides)
         assert limit == pytest.approx(NormalDist().inv_cdf(1 - 0.05 / 4 / sides))
         assert text == f"{limit:.2f} standard errors ({words}, 5 % over 4 comparisons)"
-        assert claim_helpers.joint_limit(0, sides)[0] == claim_helpers.joint_limit(1, sides)[0]
+        single = NormalDist().inv_cdf(1 - 0.05 / sides)
+        assert [claim_helpers.joint_limit(n, sides)[0] for n in (0, 1)] == pytest.approx([single] * 2)
         each = sides * NormalDist().cdf(-3)
         assert claim_helpers.errors_allowed(3.0, 20, sides) == (
             f"3 standard errors ({words.removesuffix('-sided')}-sided {each:.2g} each, at most {20 * each:.1%} "
