@@ -50,7 +50,8 @@ def test_evidence_of_both_tests():
     table = width_claims.tested(
         rows(
             {"z2": 1.2, "z2_p": 1e-3, "z2_values": 500.0, "p_value": 1e-4, "ks": 0.1},
-            {"z2_p": 2e-3, "sd_of_prior": 0.95, "p_value": 1e-3}, {"sd_of_prior": 0.96, "p_value": 0.025 / 3, "z2_p": 0.025 / 3},
+            {"z2_p": 2e-3, "sd_of_prior": 0.95, "p_value": 1e-3},
+            {"z2_p": 0.025 / 3, "sd_of_prior": 0.96, "p_value": 0.025 / 3},
         )
     )  # fmt: skip
     narrow, wide = chi2(500).sf(600), chi2(500).cdf(600)
