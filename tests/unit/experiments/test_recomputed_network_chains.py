@@ -91,6 +91,6 @@ def test_scores_of_every_posterior_of_a_network(monkeypatch):
             # A block draws its parameters, those that chains start from, and after a sweep those of eight chains.
             draws = np.stack([call.result for call in sampled[202 * block + 2 : 202 * (block + 1)]])
             worst.append(assess(np.stack([draws[:, e, trial::2] for trial in range(2)], axis=2)))
-        kept = row(cell.tables["networks_chains"], epsilon=[2.0, 9.0][e])
+        kept = row(cell.tables["networks_chains"], graph="collider_2", epsilon=[2.0, 9.0][e])
         assert kept.rhat_max == pytest.approx(max(each.rhat_max for each in worst))
         assert kept.ess_min == pytest.approx(min(each.ess_min for each in worst))
