@@ -147,7 +147,7 @@ class State(NamedTuple):
     states: Sequence[np.ndarray]
     energies: Sequence[np.ndarray]
     cold: gibbs.State
-    memory: Sequence[Sequence[list[tuple]]]
+    memory: Sequence[Sequence[list[Memory]]]
     members: Sequence[tuple[np.ndarray, np.ndarray]]
     rounds: int = 0
 
@@ -190,13 +190,32 @@ class Entries(NamedTuple):
         )
 
 
-def _memory(n_cells: int, n_states: int, sizes: Sequence[int]) -> tuple:
-    """What `collapsed_sweep` keeps of one chain from round to round, empty."""
-    weights, fields = (n_cells, n_states), (n_states, len(sizes))
-    return (
-        np.full(n_cells, -1), np.zeros(weights), np.zeros(n_states, np.int64), np.zeros(weights, np.int64),
-        np.zeros(fields), np.zeros((*fields, POINT)),
-    )  # fmt: skip
+class Memory(NamedTuple):
+    """What `collapsed_sweep` keeps of one chain from round to round.
+
+    Attributes:
+        known: states after the last pass, −1 before the first; (cells,).
+        weights: weights of cells in states, (cells, K).
+        versions: how often each state's cells have changed, (K,).
+        stamps: versions that the weights are of, (cells, K).
+        masses, points: `log_masses` (K, fields), and its points (K, fields, numbers).
+    """
+
+    known: np.ndarray
+    weights: np.ndarray
+    versions: np.ndarray
+    stamps: np.ndarray
+    masses: np.ndarray
+    points: np.ndarray
+
+    @classmethod
+    def empty(cls, n_cells: int, n_states: int, sizes: Sequence[int]) -> Memory:
+        """The memory of a chain that starts."""
+        weights, fields = (n_cells, n_states), (n_states, len(sizes))
+        return cls(
+            np.full(n_cells, -1), np.zeros(weights), np.zeros(n_states, np.int64), np.zeros(weights, np.int64),
+            np.zeros(fields), np.zeros((*fields, POINT)),
+        )  # fmt: skip
 
 
 def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
@@ -216,7 +235,7 @@ def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Pri
     if entries.lows.any():
         from privpost.samplers.truncated_masses import truncation_masses
 
-        likelihood += truncation_masses(np.stack([totals, gammas], axis=-1), tuple(entries))
+        likelihood += truncation_masses(np.stack([totals, gammas], axis=-1), entries)
     a, n_states = prior.transition, prior.n_states
     moves = gibbs.transition_counts(states, layout, n_states)
     rows = (gammaln(moves + a) - math.lgamma(a)).sum(axis=1)
@@ -256,7 +275,7 @@ class Chains:
         # Of one layout, as compiled loops are made for each.
         states = tuple(np.ascontiguousarray(np.stack([own] * replicas, axis=1)) for own in first)
         sizes = len(self._layout.first), self.prior.n_states, self.prior.sizes
-        memory = [[[_memory(*sizes) for _ in range(replicas)] for _ in own] for own in states]
+        memory = [[[Memory.empty(*sizes) for _ in range(replicas)] for _ in own] for own in states]
         energies = tuple(np.full((len(own), replicas, 2), -np.inf) for own in states)
         members = [
             (np.stack([own] * self._population, axis=1), np.full((len(own), self._population), -np.inf))
@@ -276,8 +295,8 @@ class Chains:
             for chain, replica in itertools.product(range(len(states)), range(len(ladder))):
                 settings = 1 / group.prior_temperature, float(self.prior.transition), ladder[replica]
                 state.energies[place][chain, replica] = self._round(
-                    states[chain, replica], self.prior.n_states, tuple(self._cells[place][chain]),
-                    tuple(self._entries[place]), tuple(self._layout), settings,
+                    states[chain, replica], self.prior.n_states, self._cells[place][chain], self._entries[place],
+                    self._layout, settings,
                     own.random(n_cells * (1 if group.lows is None else 2)),
                     own.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain][replica],
                 )  # fmt: skip

@@ -32,7 +32,7 @@ def weigh(chosen, number, old, own, cells, entries, sums, found):
         sums: the states' totals and ln Γ of them, (K, entries, 2).
         found: as long as `chosen`.
     """
-    (_, index, value), sign, table = cells, entries[1], entries[4]
+    (_, index, value), sign, table = cells, entries.sign, entries.table
     for first in range(0, number, LANES):
         for m in range(number, first + LANES):
             chosen[m] = chosen[0]
@@ -42,7 +42,7 @@ def weigh(chosen, number, old, own, cells, entries, sums, found):
 @inner
 def add_cell(own, cells, entries, change, sums):
     """Add a cell's entries to a state's totals, or with a change of −1 take them away, and ln Γ; (entries, 2)."""
-    (_, index, value), offset, table = cells, entries[0], entries[4]
+    (_, index, value), offset, table = cells, entries.offset, entries.table
     for j in range(own[0], own[1]):
         i = index[j]
         # Never below the offset, whatever rounding does.
@@ -54,22 +54,22 @@ def add_cell(own, cells, entries, change, sums):
 def fill_gammas(sums, entries):
     """ln Γ of one state's totals, both in `sums` (entries, 2)."""
     for i in range(len(sums)):
-        sums[i, 1] = log_gamma(sums[i, 0], entries[4])
+        sums[i, 1] = log_gamma(sums[i, 0], entries.table)
 
 
 @inner
-def mass_allows(pair, own, cells, entries, sums, power, uniform, truncation):
+def mass_allows(pair, own, cells, entries, sums, power, uniform, memory):
     """Whether a move of a cell is accepted by the change of ln P of `log_masses`; if so, that after it is noted.
 
     `pair` are the state that the cell leaves and the one that it enters.
     """
-    masses, points = truncation
+    masses, points = memory.masses, memory.points
     own_masses, own_points = np.zeros((2, masses.shape[1])), np.empty((2, *points.shape[1:]))
     after, change = np.empty(sums.shape[1:]), 0.0
     for row, state in enumerate(pair):
         after[:], own_points[row] = sums[state], points[state]
         add_cell(own, cells, entries, 1.0 if row else -1.0, after)
-        change_masses(own, cells[1], entries, sums[state], after, own_masses[row], own_points[row])
+        change_masses(own, cells.index, entries, sums[state], after, own_masses[row], own_points[row])
         change += own_masses[row].sum() - masses[state].sum()
     if change < 0 and uniform >= math.exp(power * change):
         return False
@@ -105,8 +105,8 @@ def shift(pair, own, cells, entries, sums):
 @inner
 def enter(t, pair, own, cells, entries, sums, memory):
     """`shift` a cell, and note it."""
-    known, _, versions, stamps = memory[:4]
-    known[t] = pair[1]
+    versions, stamps = memory.versions, memory.stamps
+    memory.known[t] = pair[1]
     for k in pair:
         # Of the state's other cells the weight of this one still tells.
         versions[k] += 1
@@ -117,14 +117,14 @@ def enter(t, pair, own, cells, entries, sums, memory):
 @inlined
 def weigh_anew(t, old, own, cells, entries, sums, memory, stale, found):
     """`weigh` a cell in the states whose other cells have changed since."""
-    (_, seen, versions, stamps), number = memory[:4], 0
+    versions, stamps, number = memory.versions, memory.stamps, 0
     for k in range(len(versions)):
         if stamps[t, k] != versions[k]:
             stale[number] = k
             number += 1
     weigh(stale, number, old, own, cells, entries, sums, found)
     for m in range(number):
-        seen[t, stale[m]], stamps[t, stale[m]] = found[m], versions[stale[m]]
+        memory.weights[t, stale[m]], stamps[t, stale[m]] = found[m], versions[stale[m]]
 
 
 @inner
@@ -132,9 +132,9 @@ def log_likelihood(masses, sums, entries):
     """Collapsed log-likelihood from totals and ln Γ of them (K, entries, 2), and ln P of the fields (K, fields)."""
     found = masses.sum()
     for i in range(sums.shape[1]):
-        empty = log_gamma(entries[0][i], entries[4])
+        empty = log_gamma(entries.offset[i], entries.table)
         for k in range(len(sums)):
-            found += entries[1][i] * (sums[k, i, 1] - empty)
+            found += entries.sign[i] * (sums[k, i, 1] - empty)
     return found
 
 
@@ -155,42 +155,39 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         layout: `first`, `last` (cells,).
         power: 1/τ of the pass; `prior_power` that of p(z) beside the emissions, before 1/τ.
         uniforms: (cells,), or twice as many where emissions are truncated.
-        memory: the states after the last pass (cells,), −1 before the first; the weights of cells in states (cells, K),
-            the versions of states (K,) and those that the weights are of (cells, K); `log_masses` (K, fields) and its
-            points (K, fields, numbers).
+        memory: `hidden_markov_collapsed.Memory`.
         sums: space for the totals, offsets and entries summed by state, and for ln Γ of them, (K, entries, 2).
 
     Returns:
         The collapsed log-likelihood of the states, and prior_power ln p(z).
     """
-    (indptr, index, value), lows, (first, last), truncation = cells, entries[3], layout, memory[4:]
-    (known, seen, versions), n_states = memory[:3], len(sums)
+    (indptr, index, value), lows, (first, last), n_states = cells, entries.lows, layout, len(sums)
     moves, leaving, weights = np.empty((n_states, n_states)), np.empty(n_states), np.empty(n_states)
     stale, truncated = np.empty(-(-n_states // LANES) * LANES, np.int64), lows.max() > 0
     logs, found = np.empty(n_states), np.empty(len(stale))
     count_moves(states, last, moves)
-    add_up(states, indptr, index, value, entries[0], sums)
-    changed = note_changes(states, known, versions)
+    add_up(states, indptr, index, value, entries.offset, sums)
+    changed = note_changes(states, memory.known, memory.versions)
     for k in range(n_states):
         leaving[k] = moves[k].sum()
         fill_gammas(sums[k], entries)
         if truncated and changed[k]:
-            log_masses(sums[k], entries, truncation[0][k], truncation[1][k])
+            log_masses(sums[k], entries, memory.masses[k], memory.points[k])
     for t in range(len(states)):
         old, own = states[t], (indptr[t], indptr[t + 1])
         move_site(t, old, states, first, last, moves, leaving, -1.0)
         site_weights(t, states, first, last, moves, leaving, a, weights)
         weigh_anew(t, old, own, cells, entries, sums, memory, stale, found)
         for k in range(n_states):
-            logs[k] = power * (seen[t, k] + prior_power * _log(weights[k]))
+            logs[k] = power * (memory.weights[t, k] + prior_power * _log(weights[k]))
         new = choose(logs, uniforms[t])
         if new != old:
             given = own, cells, entries, sums
             uniform = uniforms[len(states) + t] if truncated else 0.0
-            if truncated and not mass_allows((old, new), *given, power, uniform, truncation):
+            if truncated and not mass_allows((old, new), *given, power, uniform, memory):
                 new = old
         states[t] = new
         move_site(t, new, states, first, last, moves, leaving, 1.0)
         if new != old:
             enter(t, (old, new), own, cells, entries, sums, memory)
-    return log_likelihood(truncation[0], sums, entries), prior_power * log_prior(moves, first.sum(), a)
+    return log_likelihood(memory.masses, sums, entries), prior_power * log_prior(moves, first.sum(), a)
