@@ -99,10 +99,10 @@ class Account:
 
     def published(self) -> tuple[float, float]:
         """What the releases of all repeats cost together if they are about the same people, of ε and of δ."""
-        every = [self.total([length * count for count in value]) for length, value in self.counts.runs()]
-        if not every:
+        totals = [self.total([length * count for count in value]) for length, value in self.counts.runs()]
+        if not totals:
             return 0.0, 0.0
-        return sum(epsilon for epsilon, _ in every), sum(delta for _, delta in every)
+        return sum(epsilon for epsilon, _ in totals), sum(delta for _, delta in totals)
 
     @staticmethod
     def _told(budget: dict, total: tuple[float, float]) -> dict:
@@ -144,13 +144,13 @@ class Account:
         Raises:
             ValueError: a repeat has a release with that noise already; both together would give the statistics away.
         """
-        given = self.shared.setdefault(noise, [])
-        if any(repeats.start < had.stop and had.start < repeats.stop for had in given):
+        earlier = self.shared.setdefault(noise, [])
+        if any(repeats.start < had.stop and had.start < repeats.stop for had in earlier):
             raise ValueError(
                 f"account {self.name!r}: two releases in repeats {repeats} share their noise; "
                 "each needs its own, as two releases with the same noise tell the statistics"
             )
-        given.append(repeats)
+        earlier.append(repeats)
 
     def rows(self, mechanisms: dict) -> list[dict]:
         """What `Ledger.record` has of the account; mechanisms by key, with number and class."""
@@ -161,13 +161,13 @@ class Account:
         }
         totals |= {"budget": budget, "accounting": self.accounting}
         none = {"mechanism": None, "settings": None}
-        found = []
+        rows = []
         for key, place in self.places.items():
             runs = [(length, value[place]) for length, value in self.counts.runs() if any(value[place : place + 1])]
             # A charge that was refused has left its place, and no releases.
             if runs:
-                made = mechanisms.get(key, none)
+                mechanism = mechanisms.get(key, none)
                 counts = {"releases": max(count for _, count in runs), "repeats": sum(length for length, _ in runs)}
-                found.append({"account": self.name, **made, **cost_fields(self.stated[place]), **counts, **totals})
+                rows.append({"account": self.name, **mechanism, **cost_fields(self.stated[place]), **counts, **totals})
         nothing = {**none, **self._told(budget, (0.0, 0.0)), "releases": 0, "repeats": 0}
-        return found or [{"account": self.name, **nothing, **totals}]
+        return rows or [{"account": self.name, **nothing, **totals}]

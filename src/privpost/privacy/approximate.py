@@ -34,11 +34,11 @@ def pure_from_approximate(epsilon: float, delta: float) -> float:
     """
     check_range("(0, inf)", epsilon=epsilon)
     check_range("[0, 1)", delta=delta)
-    found = float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
+    pure = float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
     # A small δ can be lost to rounding of ε0.
-    while found > epsilon and pure_curve(found, epsilon) > delta:
-        found = float(np.nextafter(found, 0.0))
-    return found
+    while pure > epsilon and pure_curve(pure, epsilon) > delta:
+        pure = float(np.nextafter(pure, 0.0))
+    return pure
 
 
 def pure_curve(pure: float, epsilon) -> Any:
@@ -125,15 +125,15 @@ def _upper_tail(place, a, b):
     """P(logit θ ≥ place) of a beta distribution, from θ where it is small, or from 1 − θ, which takes less time."""
     place, a, b = np.broadcast_arrays(place, a, b)
     low = place < -8
-    found = np.empty(place.shape)
-    betainc(b, a, expit(-place), out=found, where=~low)
-    betaincc(a, b, expit(place), out=found, where=low)
+    tails = np.empty(place.shape)
+    betainc(b, a, expit(-place), out=tails, where=~low)
+    betaincc(a, b, expit(place), out=tails, where=low)
     # Where θ underflows the first term of the series is all there is.
     if np.any(far := np.abs(place) > 600):
         near, other = np.where(low, a, b), np.where(low, b, a)
         least = np.exp(np.minimum(-near * np.abs(place) - np.log(near) - betaln(near, other), 0.0))
-        found = np.where(far, np.where(low, 1 - least, least), found)
-    return found
+        tails = np.where(far, np.where(low, 1 - least, least), tails)
+    return tails
 
 
 def bits_curve(mechanism, epsilon: float) -> float:
@@ -247,8 +247,8 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
         factor *= 2
     if delta(factor**sign) > allowed:
         return None
-    found = largest_within(lambda value: delta(value**sign) <= allowed, factor, 2 * factor, steps=20)
-    return at(start * found**sign)
+    furthest = largest_within(lambda value: delta(value**sign) <= allowed, factor, 2 * factor, steps=20)
+    return at(start * furthest**sign)
 
 
 def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):

@@ -107,7 +107,7 @@ def choose_event(first, second, order: float | None, level: float, thresholds: i
     shares = np.unique(np.concatenate([np.geomspace(20 / size, 0.5, thresholds // 2), np.linspace(0.5, 1, thresholds)]))
     # Equal cuts are one event.
     places = np.unique(np.clip(np.floor((1 - shares) * size).astype(int), 0, size - 1))
-    best, chosen = -np.inf, Event(0, 1, -np.inf)
+    best, event = -np.inf, Event(0, 1, -np.inf)
     for column, ordered in enumerate(zip(np.sort(first.T), np.sort(second.T), strict=True)):
         for sign in (1, -1):
             u, v = ordered if sign == 1 else (-values[::-1] for values in ordered)
@@ -116,5 +116,5 @@ def choose_event(first, second, order: float | None, level: float, thresholds: i
             bounds = event_divergence(low[hits[0]], high[hits[1]], order)
             place = int(bounds.argmax())
             if bounds[place] > best:
-                best, chosen = bounds[place], Event(column, sign, float(cut[place]))
-    return chosen
+                best, event = bounds[place], Event(column, sign, float(cut[place]))
+    return event

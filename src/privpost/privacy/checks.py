@@ -116,17 +116,17 @@ def check_order(order) -> None:
 def check_numbers(name: str, values, size: int | None = None) -> np.ndarray:
     """The values (..., size) as an array; raises a ValueError unless they are finite numbers of that last axis."""
     try:
-        found = np.asarray(values, float)
+        numbers = np.asarray(values, float)
     except (TypeError, ValueError):
-        found = np.empty(())
-    if not found.ndim:
+        numbers = np.empty(())
+    if not numbers.ndim:
         raise ValueError(f"{name} are {values!r}; they must be numbers, those of one data set on the last axis")
-    if size not in (None, found.shape[-1]):
-        raise ValueError(f"{name} have a last axis of {found.shape[-1]}; those of one data set have {size}")
+    if size not in (None, numbers.shape[-1]):
+        raise ValueError(f"{name} have a last axis of {numbers.shape[-1]}; those of one data set have {size}")
     # Squares are finite where values are, but for huge ones; their sum is the quicker check.
-    if not (np.isfinite(np.vdot(found, found)) or np.isfinite(found).all()):
+    if not (np.isfinite(np.vdot(numbers, numbers)) or np.isfinite(numbers).all()):
         raise ValueError(f"{name} have entries that are not finite")
-    return found
+    return numbers
 
 
 def check_given(release, shape: tuple[int, ...], draws: int, rng) -> None:

@@ -55,16 +55,16 @@ def bits_epsilon(mechanism: Any, draws: Sequence[int], delta: float, points: int
         delta: δ of all of them together.
         points: of the grid of losses of one draw.
     """
-    found = np.zeros(len(draws))
+    epsilons = np.zeros(len(draws))
     for pair in mechanism.neighbouring_statistics():
         laws = mechanism.release_law(pair)
         for law_p, law_q in (laws, laws[::-1]):
-            one = loss_distribution(law_p, law_q, points, *mechanism.ends)
+            single = loss_distribution(law_p, law_q, points, *mechanism.ends)
             for place, k in enumerate(draws):
-                together = one.self_compose(k)
-                if together.get_delta_for_epsilon(found[place]) > delta:
-                    found[place] = together.get_epsilon_for_delta(delta)
-    return found
+                together = single.self_compose(k)
+                if together.get_delta_for_epsilon(epsilons[place]) > delta:
+                    epsilons[place] = together.get_epsilon_for_delta(delta)
+    return epsilons
 
 
 def naive_epsilon(curve: Callable[[float], float], draws: int, delta: float) -> float:
@@ -98,12 +98,12 @@ def together(laws: Sequence[Law], delta: float) -> float:
     """
     counts = Counter(laws)
     curves = {law: number * law.rdp(ORDERS) for law, number in counts.items()}
-    found = to_approximate(ORDERS, np.sum(list(curves.values()), axis=0), delta)[0]
+    summed = to_approximate(ORDERS, np.sum(list(curves.values()), axis=0), delta)[0]
     if normal := [law for law in counts if isinstance(law, Normal)]:
         counts[Summed(tuple(np.sum([curves[law] for law in normal], axis=0).tolist()))] = 1
     for law in normal:
         del counts[law]
-    return min(found, _product_epsilon(counts, delta)) if len(counts) <= _LAWS else found
+    return min(summed, _product_epsilon(counts, delta)) if len(counts) <= _LAWS else summed
 
 
 def _product_epsilon(counts: "Counter[Law]", delta: float) -> float:
@@ -122,9 +122,9 @@ def _product_epsilon(counts: "Counter[Law]", delta: float) -> float:
     total: Any = None
     lost = 0.0
     for law, number in numbers.items():
-        one = _on_grid(law, reaches[law], width)
-        lost += number * (_ROUNDING + 2.0**-51 * one.size)
-        several = one.self_compose(number)
+        single = _on_grid(law, reaches[law], width)
+        lost += number * (_ROUNDING + 2.0**-51 * single.size)
+        several = single.self_compose(number)
         total = several if total is None else pld_pmf.compose_pmfs(total, several)
     lost += 2.0**-50 * sum(numbers.values()) * math.sqrt(total.size) * math.log2(total.size + 1)
     return total.get_epsilon_for_delta(delta - lost) if delta > lost else math.inf

@@ -51,8 +51,8 @@ def project(noisy, sizes: Sequence[int]) -> np.ndarray:
         total = field.sum(axis=-1, keepdims=True)
         descending = -np.sort(-field, axis=-1)
         surplus = (np.cumsum(descending, axis=-1) - total) / np.arange(1, size + 1)
-        kept = np.maximum((descending > surplus).sum(axis=-1, keepdims=True), 1)
-        shift = np.take_along_axis(surplus, kept - 1, axis=-1)
+        positive = np.maximum((descending > surplus).sum(axis=-1, keepdims=True), 1)
+        shift = np.take_along_axis(surplus, positive - 1, axis=-1)
         projected[..., start : start + size] = np.where(total > 0, np.maximum(field - shift, 0.0), 0.0)
         start += size
     if start != noisy.shape[-1]:

@@ -109,13 +109,13 @@ def neighbours(mechanism: Any) -> Neighbours | None:
     pairs = mechanism.neighbouring_statistics()
     if pairs is None:
         return None
-    given = pairs[0, 0]
+    first = pairs[0, 0]
     if mechanism.releases == "sample":
-        if mechanism.model.theta_shape or mechanism.log_density(0.5, given) is None:
+        if mechanism.model.theta_shape or mechanism.log_density(0.5, first) is None:
             return None
         return Neighbours(pairs, mechanism.log_density, Space.interval(*mechanism.model.support))
-    centre = mechanism.select(given)
-    if centre.shape != (1,) or (peak := mechanism.log_density(centre, given)) is None:
+    centre = mechanism.select(first)
+    if centre.shape != (1,) or (peak := mechanism.log_density(centre, first)) is None:
         return None
     # The width of a uniform density of this height; a wrong one costs time only.
     width = math.exp(-float(peak)) if np.isfinite(peak) else 1.0
@@ -132,8 +132,8 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
     Raises:
         ValueError: a density that does not integrate to one.
     """
-    found = neighbours(mechanism)
-    return None if found is None else max(_hockey_stick(block, mechanism, epsilon) for block in found.blocks())
+    pairs = neighbours(mechanism)
+    return None if pairs is None else max(_hockey_stick(block, mechanism, epsilon) for block in pairs.blocks())
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
@@ -141,12 +141,12 @@ def rdp(mechanism: Any, orders) -> np.ndarray | None:
 
     Raises: as `curve`.
     """
-    found = neighbours(mechanism)
-    if found is None:
+    pairs = neighbours(mechanism)
+    if pairs is None:
         return None
     flat = np.ravel(np.asarray(orders, float))
     largest = np.zeros(len(flat))
-    for block in found.blocks():
+    for block in pairs.blocks():
         # What is infinite for one pair stays so.
         finite = np.isfinite(largest)
         largest[finite] = np.maximum(largest[finite], _renyi(block, mechanism, flat[finite]))
@@ -158,10 +158,10 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 
     Raises: as `curve`.
     """
-    found = neighbours(mechanism)
-    if found is None:
+    pairs = neighbours(mechanism)
+    if pairs is None:
         return None
-    law = found._replace(pairs=found.pairs[:1])
+    law = pairs._replace(pairs=pairs.pairs[:1])
     values = np.asarray(values, float) + law.space.point(0.0)
     u = np.clip(law.space.coordinate(values), -law.space.end, law.space.end)
     edges = np.unique(np.concatenate([_panels(law, lambda p, q: p).ravel(), u.ravel()]))
@@ -173,7 +173,7 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.ndarray:
     """Panels (panels, 2), sorted, on which `integrals` have converged for all pairs; none that holds nothing."""
     edges = np.linspace(-pairs.space.end, pairs.space.end, PANELS + 1)
-    wide, kept = np.stack([edges[:-1], edges[1:]], axis=-1), []
+    wide, converged = np.stack([edges[:-1], edges[1:]], axis=-1), []
     whole = pairs.integrals(of, wide)
     for _ in range(HALVINGS):
         middle = wide.mean(axis=-1)
@@ -184,15 +184,15 @@ def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.n
         with np.errstate(invalid="ignore"):
             close = np.abs(added - whole) < relative
         done = (close | (largest < math.log(ABSOLUTE))).all(axis=0)
-        held = (largest > math.log(NOTHING)).any(axis=0)
-        kept.append(halves.reshape(-1, 4)[done & held].reshape(-1, 2))
+        relevant = (largest > math.log(NOTHING)).any(axis=0)
+        converged.append(halves.reshape(-1, 4)[done & relevant].reshape(-1, 2))
         wide = halves.reshape(-1, 4)[~done].reshape(-1, 2)
         # Where rounding is larger than what is asked for, halving has no end.
         if not 0 < len(wide) < MOST:
             break
         whole = parts.reshape(len(parts), -1, 2)[:, ~done].reshape(len(parts), -1)
-    found = np.concatenate([*kept, wide])
-    return found[np.argsort(found[:, 0])]
+    panels = np.concatenate([*converged, wide])
+    return panels[np.argsort(panels[:, 0])]
 
 
 def _laws(pairs: Neighbours, mechanism, of: Callable, relative: float = RELATIVE):
@@ -298,17 +298,17 @@ def _largest(laws, order: float) -> float:
     if order == 1:
         with np.errstate(invalid="ignore"):
             terms = [np.where(np.isneginf(p), 0.0, np.exp(p + w) * (p - q))[:, 1:-1] for p, q, w in laws]
-        return max(float(each.sum(axis=(-1, -2)).max()) for each in terms)
+        return max(float(term.sum(axis=(-1, -2)).max()) for term in terms)
     if _diverges(laws, order):
         return math.inf
     parts = [_log_sum(_integrand(p, q, order) + w)[:, 1:-1] for p, q, w in laws]
-    return max(float(_log_sum(each).max()) for each in parts) / (order - 1)
+    return max(float(_log_sum(term).max()) for term in parts) / (order - 1)
 
 
 def _diverges(laws, order: float) -> bool:
     """Whether an integrand does not fall towards an end, where it has no integral."""
-    every = [_log_sum(_integrand(p, q, order) + w) for p, q, w in laws]
-    return any(np.any(np.maximum(x[:, 0], x[:, -1]) - x.max(axis=1) > math.log(1e-6)) for x in every)
+    integrals = [_log_sum(_integrand(p, q, order) + w) for p, q, w in laws]
+    return any(np.any(np.maximum(x[:, 0], x[:, -1]) - x.max(axis=1) > math.log(1e-6)) for x in integrals)
 
 
 def _integrand(p, q, order: float):
@@ -321,15 +321,15 @@ def _log_sum(terms) -> np.ndarray:
     """ln Σ exp over the last axis; +inf where a term is."""
     top = terms.max(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
-    return np.where(np.isinf(top[..., 0]), top[..., 0], found)
+        logs = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
+    return np.where(np.isinf(top[..., 0]), top[..., 0], logs)
 
 
 def _check_one(mechanism, total) -> None:
     wrong = np.abs(total - 1) > NORMALISED
     if np.any(wrong):
-        found = np.atleast_1d(total)[np.atleast_1d(wrong)][0]
+        integral = np.atleast_1d(total)[np.atleast_1d(wrong)][0]
         raise ValueError(
-            f"log_density of {type(mechanism).__name__} integrates to {found:.6g} over all releases; it must be 1. "
+            f"log_density of {type(mechanism).__name__} integrates to {integral:.6g} over all releases; it must be 1. "
             'A mechanism that releases whole numbers has support "integers" and a log_mass in its place'
         )

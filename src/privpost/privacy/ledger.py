@@ -59,8 +59,8 @@ class Request(NamedTuple):
         prepare = getattr(self.mechanism, "prepare", None)
         if prepare is None or self.size is None:
             return self
-        made = prepare(self.statistics, size=self.size, **self.settings)
-        return self._replace(settings={**self.settings, "prepared": made})
+        preparation = prepare(self.statistics, size=self.size, **self.settings)
+        return self._replace(settings={**self.settings, "prepared": preparation})
 
     def check(self) -> None:
         """Raises a ValueError for what is no source of randomness, and for statistics of other than n records."""
@@ -127,7 +127,7 @@ class Ledger:
         self._models: dict[int, tuple[Any, dict]] = {}
 
     def __repr__(self) -> str:
-        states = (f"{name} {each.spent()} of {each.budget}" for name, each in self._accounts.items())
+        states = (f"{name} {entry.spent()} of {entry.budget}" for name, entry in self._accounts.items())
         return f"Ledger({'; '.join(states) or 'no accounts'})"
 
     def open(
@@ -201,16 +201,16 @@ class Ledger:
         kinds: dict[Any, list[int]] = {}
         for place, request in enumerate(requests):
             kinds.setdefault(type(request.mechanism), []).append(place)
-        found: dict[int, Release] = {}
+        releases: dict[int, Release] = {}
         for kind, places in kinds.items():
-            found.update(zip(places, kind.draw_all([requests[place] for place in places]), strict=True))
+            releases.update(zip(places, kind.draw_all([requests[place] for place in places]), strict=True))
         for place, (request, lead) in enumerate(zip(requests, leads, strict=True)):
-            _check_number(request.mechanism, lead, np.shape(found[place].values))
-        return [found[place] for place in range(len(requests))]
+            _check_number(request.mechanism, lead, np.shape(releases[place].values))
+        return [releases[place] for place in range(len(requests))]
 
     def _reserve(self, requests: Sequence[Request], leads: Sequence[tuple[int, ...]]) -> None:
         """Charge all requests, or none of them."""
-        before, given, states = [], set(), {}
+        before, noted, states = [], set(), {}
         try:
             for request, lead in zip(requests, leads, strict=True):
                 account, repeats = self._account(request.account), request.repeats or ONE
@@ -220,14 +220,14 @@ class Ledger:
                 counts, noise = account.counts, states[id(request.rng)]
                 # An infinite budget promises nothing that noise could give away.
                 guarded = noise is not None and math.isfinite(account.budget.epsilon)
-                if guarded and (account.name, id(request.rng)) not in given:
+                if guarded and (account.name, id(request.rng)) not in noted:
                     account.share(noise, repeats)
                 else:
                     noise = None
                 before.append((account, counts, noise))
                 # A generator moves on from one release to the next of the same call.
                 if noise is not request.rng:
-                    given.add((account.name, id(request.rng)))
+                    noted.add((account.name, id(request.rng)))
                 number = math.prod(lead) // (repeats.stop - repeats.start)
                 account.charge(self._place(account, request.mechanism), repeats, number)
         except ValueError:
@@ -293,8 +293,8 @@ class Ledger:
 
     def modules(self) -> list[str]:
         """Names of the modules that the mechanisms and what they hold are defined in, in alphabetical order."""
-        made = [*self._described.values(), *(described for _, described in self._models.values())]
-        return sorted({described["module"] for described in made})
+        descriptions = [*self._described.values(), *(described for _, described in self._models.values())]
+        return sorted({described["module"] for described in descriptions})
 
     def _account(self, name: str) -> Account:
         if name not in self._accounts:

@@ -45,8 +45,8 @@ class Content(NamedTuple):
         By what the lines say of their releases' laws (`composition.together`), and at most the sum.
         """
         spent = self.spent(number)
-        found = composition.together([*map(losses.read, self.entries[:number])], delta)
-        return min(found, spent["epsilon"]) if spent["delta"] <= delta else found
+        composed = composition.together([*map(losses.read, self.entries[:number])], delta)
+        return min(composed, spent["epsilon"]) if spent["delta"] <= delta else composed
 
     def leaves(self, budget: Cost, cost: Cost) -> bool:
         """Whether a budget covers one more cost beside all entries; the gate itself does the sums."""

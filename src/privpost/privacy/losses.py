@@ -170,9 +170,9 @@ class Beta(Law):
         p = np.stack([first + self.weight, second], axis=-1)[:, None]
         q = np.stack([first, second + self.weight], axis=-1)[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.maximum(*(beta_curve(*way, epsilon, *self.ends) for way in ((p, q), (q, p)))).max(axis=0)
+            curve = np.maximum(*(beta_curve(*way, epsilon, *self.ends) for way in ((p, q), (q, p)))).max(axis=0)
         # Where a truncated law's mass underflows there is no number.
-        return np.fmin(found, worst) if math.isfinite(self.pure) else found
+        return np.fmin(curve, worst) if math.isfinite(self.pure) else curve
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Both parameters without the record that differs, of pairs that dominate all counts."""
@@ -248,7 +248,7 @@ def read(entry: dict[str, Any]) -> Law:
     """
     if "loss" not in entry:
         return Response(float(entry["epsilon"]), float(entry["delta"]))
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in entry["loss"].items()
     }
-    return LAWS[told.pop("law")](**told)
+    return LAWS[fields.pop("law")](**fields)

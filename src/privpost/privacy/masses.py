@@ -33,8 +33,8 @@ def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, 
         return _laws(mechanism, of, 4 * reach)
     total = np.exp(logsumexp(p, axis=1))
     if np.any(np.abs(total - 1) > NORMALISED):
-        found = f"{total[np.argmax(np.abs(total - 1))]:.6g}"
-        raise ValueError(f"log_mass of {type(mechanism).__name__} sums to {found} over all whole numbers; it must be 1")
+        worst = f"{total[np.argmax(np.abs(total - 1))]:.6g}"
+        raise ValueError(f"log_mass of {type(mechanism).__name__} sums to {worst} over all whole numbers; it must be 1")
     return points, p, q
 
 
@@ -44,10 +44,10 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
     Raises:
         ValueError: probabilities that do not sum to one.
     """
-    found = _laws(mechanism, lambda p, q: p)
-    if found is None:
+    laws = _laws(mechanism, lambda p, q: p)
+    if laws is None:
         return None
-    _, p, q = found
+    _, p, q = laws
     with np.errstate(invalid="ignore"):
         share = np.where(np.isneginf(p), 0.0, -np.expm1(np.minimum(epsilon + q - p, 0.0)))
     return float((np.exp(p) * share).sum(axis=1).max())
@@ -58,8 +58,8 @@ def rdp(mechanism: Any, orders) -> np.ndarray | None:
 
     Raises: as `curve`.
     """
-    found = [_renyi(mechanism, order) for order in np.ravel(np.asarray(orders, float))]
-    return None if None in found else np.reshape(np.array(found), np.shape(orders))
+    divergences = [_renyi(mechanism, order) for order in np.ravel(np.asarray(orders, float))]
+    return None if None in divergences else np.reshape(np.array(divergences), np.shape(orders))
 
 
 def _renyi(mechanism, order: float) -> float | None:
@@ -67,10 +67,10 @@ def _renyi(mechanism, order: float) -> float | None:
         with np.errstate(invalid="ignore"):
             return np.where(np.isneginf(p), -np.inf, order * p + (1 - order) * q)
 
-    found = _laws(mechanism, integrand)
-    if found is None:
+    laws = _laws(mechanism, integrand)
+    if laws is None:
         return None
-    _, p, q = found
+    _, p, q = laws
     if order == 1:
         with np.errstate(invalid="ignore"):
             return float(np.where(np.isneginf(p), 0.0, np.exp(p) * (p - q)).sum(axis=1).max())
@@ -85,10 +85,10 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 
     Raises: as `curve`.
     """
-    found = _laws(mechanism, lambda p, q: p)
-    if found is None:
+    laws = _laws(mechanism, lambda p, q: p)
+    if laws is None:
         return None
-    points, p, _ = found
+    points, p, _ = laws
     centre = points[len(points) // 2]
     below = np.append(0.0, np.cumsum(np.exp(p[0])))
     return below[np.clip(np.floor(np.asarray(values, float)) + centre - points[0] + 1, 0, len(points)).astype(int)]

@@ -83,6 +83,6 @@ def _lessened(value: float, step: float) -> Iterator[float]:
 def _converted(mechanism, delta: float) -> tuple[float, float]:
     """ε at δ by the best order, and that order, in floating point; inf where all are infinite."""
     # dp-accounting's own conversion knows no order of a cost that is infinite, or next to nothing.
-    found = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
-    best = np.argmin(found)
-    return float(found[best]), float(ORDERS[best])
+    epsilons = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+    best = np.argmin(epsilons)
+    return float(epsilons[best]), float(ORDERS[best])

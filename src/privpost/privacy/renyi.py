@@ -128,8 +128,8 @@ def gamma_divergence(shape, rate, step, order) -> np.ndarray:
         gap = order * np.log1p(change) - np.log1p(np.where(valid, order * change, 0.0))
         # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
         limit = np.log1p(change) - change / (1 + change)
-        found = shape * np.where(order == 1, limit, gap / excess)
-        worst = np.maximum(worst, np.where(valid, found, np.inf))
+        divergence = shape * np.where(order == 1, limit, gap / excess)
+        worst = np.maximum(worst, np.where(valid, divergence, np.inf))
     return worst
 
 
@@ -183,8 +183,8 @@ def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> 
         Prior and count of the first, then of the second category, shape (4, pairs).
     """
     # The common records are in the category that gains, in the one that loses, or in a third one.
-    one, others = (1, n - 1) if supremum == "exact" else (0, n)
-    counts = [(one + others, 0), (one, others), *[(one, 0)] * (len(prior) > 2)]
+    single, others = (1, n - 1) if supremum == "exact" else (0, n)
+    counts = [(single + others, 0), (single, others), *[(single, 0)] * (len(prior) > 2)]
     # Only the values of the prior's entries matter, of which many agree.
     values = set(prior)
     return np.array(

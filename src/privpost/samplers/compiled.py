@@ -48,12 +48,12 @@ class Locator(InTreeCacheLocator):
 @contextlib.contextmanager
 def _alone(name: str) -> Iterator[None]:
     """Let other processes wait for a loop that this one compiles, and read it then, instead of compiling it too."""
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         # Without a lock all compile: the folder may be read-only.
         with contextlib.suppress(OSError):
             place = Path(__file__).parent / "__pycache__" / folder()
             place.mkdir(parents=True, exist_ok=True)
-            fcntl.flock(held.enter_context((place / f"{name}.lock").open("a")), fcntl.LOCK_EX)
+            fcntl.flock(stack.enter_context((place / f"{name}.lock").open("a")), fcntl.LOCK_EX)
         yield
 
 
@@ -97,13 +97,13 @@ def outer(*signature, seconds: int = 0) -> Callable[[Callable], Any]:
         name = f"{function.__module__}.{function.__qualname__}"
         compile_it = loop.compile
 
-        def compiled(*given):
+        def compiled(*arguments):
             with _alone(name), _announced(name, seconds):
-                return compile_it(*given)
+                return compile_it(*arguments)
 
         loop.compile = compiled
-        for one in signature:
-            loop.compile(one)
+        for types in signature:
+            loop.compile(types)
         if signature:
             loop.disable_compile()
         return loop

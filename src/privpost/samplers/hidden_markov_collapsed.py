@@ -131,7 +131,7 @@ class Cells(NamedTuple):
 
 def _cells(group: gibbs.Group, fields) -> list[Cells]:
     tables = group.counts if group.counts.ndim == 3 else [group.counts] * len(group.observed)
-    return [Cells.of(*one, group.temperature, fields) for one in zip(tables, group.observed, strict=True)]
+    return [Cells.of(*chain, group.temperature, fields) for chain in zip(tables, group.observed, strict=True)]
 
 
 class State(NamedTuple):
@@ -254,20 +254,20 @@ class Chains:
         cold = self._explicit.init(rng)
         first, replicas = [cold.states[:, chains].T for chains in self.slices], len(self._ladder)
         # Of one layout, as compiled loops are made for each.
-        states = tuple(np.ascontiguousarray(np.stack([own] * replicas, axis=1)) for own in first)
+        states = tuple(np.ascontiguousarray(np.stack([group] * replicas, axis=1)) for group in first)
         sizes = len(self._layout.first), self.prior.n_states, self.prior.sizes
-        memory = [[[_memory(*sizes) for _ in range(replicas)] for _ in own] for own in states]
-        energies = tuple(np.full((len(own), replicas, 2), -np.inf) for own in states)
+        memory = [[[_memory(*sizes) for _ in range(replicas)] for _ in group] for group in states]
+        energies = tuple(np.full((len(group), replicas, 2), -np.inf) for group in states)
         members = [
-            (np.stack([own] * self._population, axis=1), np.full((len(own), self._population), -np.inf))
-            for own in first
+            (np.stack([group] * self._population, axis=1), np.full((len(group), self._population), -np.inf))
+            for group in first
         ]
         return State(states, energies, cold, memory, members)
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One round of every chain; the cost is the variates that the emissions took, shape (groups,)."""
         searching, cooling = state.rounds < self._search, state.rounds < self.burn_in
-        for place, (group, states, own) in enumerate(zip(self.groups, state.states, rng, strict=True)):
+        for place, (group, states, group_rng) in enumerate(zip(self.groups, state.states, rng, strict=True)):
             (powers, ends), n_cells = self._powers[place], states.shape[-1]
             ladder, end = (powers[[state.rounds]], ends[state.rounds]) if searching else (self._ladder, False)
             turn = int(ends[: state.rounds].sum())
@@ -278,17 +278,17 @@ class Chains:
                 state.energies[place][chain, replica] = self._round(
                     states[chain, replica], self.prior.n_states, tuple(self._cells[place][chain]),
                     tuple(self._entries[place]), tuple(self._layout), settings,
-                    own.random(n_cells * (1 if group.lows is None else 2)),
-                    own.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain][replica],
+                    group_rng.random(n_cells * (1 if group.lows is None else 2)),
+                    group_rng.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain][replica],
                 )  # fmt: skip
             if end:
                 last = state.rounds + 1 == self._search
                 for chain, joint in enumerate(state.energies[place][:, 0].sum(axis=1)):
                     partitions, joints = (part[chain] for part in state.members[place])
-                    self._breed(states[chain], joint, partitions, joints, turn, last, own)
+                    self._breed(states[chain], joint, partitions, joints, turn, last, group_rng)
             elif not searching:
                 for chain, energies in enumerate(state.energies[place]):
-                    self._exchange(states[chain], energies, state.memory[place][chain], state.rounds % 2, own)
+                    self._exchange(states[chain], energies, state.memory[place][chain], state.rounds % 2, group_rng)
         cold = self._explicit.start(np.concatenate([states[:, 0] for states in state.states]).T)
         variates = np.zeros(len(self.groups), np.int64)
         if not cooling:

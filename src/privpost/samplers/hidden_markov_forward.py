@@ -35,10 +35,10 @@ def log_likelihoods(emissions, transitions, first, observed) -> np.ndarray:
 def _forward(weights, top, transitions, first, observed):
     """Loops over parameters innermost: that is what the compiler makes vectors of."""
     cells, states, parameters = weights.shape
-    found = np.zeros((len(observed), parameters))
+    totals = np.zeros((len(observed), parameters))
     alpha, moved, scale = np.empty((states, parameters)), np.empty((states, parameters)), np.empty(parameters)
     for which in range(len(observed)):
-        total = found[which]
+        total = totals[which]
         for cell in range(cells):
             moved[:] = 1.0 / states if first[cell] else 0.0
             if not first[cell]:
@@ -57,4 +57,4 @@ def _forward(weights, top, transitions, first, observed):
                 for j in range(parameters):
                     # All states that the past allows may have underflown: impossible but for rounding.
                     alpha[k, j] = moved[k, j] / scale[j] if scale[j] > 0.0 else 1.0 / states
-    return found
+    return totals

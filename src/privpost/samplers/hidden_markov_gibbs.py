@@ -82,12 +82,12 @@ class State(NamedTuple):
 
     def part(self, group: int, chains: slice) -> State:
         """The chains of one group, as views."""
-        own = self.states[:, chains], self.counts[group : group + 1]
+        base = self.states[:, chains], self.counts[group : group + 1]
         search = None if self.search is None else self.search[chains]
         if self.probabilities is None:
-            return State(*own, search=search)
+            return State(*base, search=search)
         drawn = self.probabilities[chains], self.log_probabilities[chains], self.transitions[:, :, chains]
-        return State(*own, *drawn, search)
+        return State(*base, *drawn, search)
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ class Chains:
         """Return states that are drawn uniformly."""
         n_cells = len(self.layout.first)
         draws = [
-            own.integers(self.prior.n_states, size=(n_cells, len(group.observed)))
-            for own, group in zip(rng, self.groups, strict=True)
+            group_rng.integers(self.prior.n_states, size=(n_cells, len(group.observed)))
+            for group_rng, group in zip(rng, self.groups, strict=True)
         ]
         return self.start(np.concatenate(draws, axis=1))
 
@@ -193,17 +193,17 @@ class Chains:
         states, probabilities, logs = state.states, self._probabilities, self._logs
         variates = np.zeros(len(self.groups), np.int64)
         moves = np.empty((self.prior.n_states, self.prior.n_states, states.shape[1]), np.intp)
-        for place, (group, chains, counts, own) in enumerate(
+        for place, (group, chains, counts, group_rng) in enumerate(
             zip(self.groups, self.slices, state.counts, rng, strict=True)
         ):
             totals = state_totals(counts, states[:, chains], group.observed, self.prior.n_states)
-            probabilities[chains], variates[place] = draw_emissions(group, totals, self.prior, own)
+            probabilities[chains], variates[place] = draw_emissions(group, totals, self.prior, group_rng)
             np.log(probabilities[chains], out=logs[chains])
             scores = emission_scores(counts, logs[chains])
             scores *= group.observed[:, None] / group.temperature
             scores -= scores.max(axis=1, keepdims=True)
             np.exp(scores, out=scores)
-            uniforms = own.random((len(states), len(group.observed)))
+            uniforms = group_rng.random((len(states), len(group.observed)))
             settings = 1 / group.prior_temperature, self.prior.transition
             self._sweep(states[:, chains], scores, uniforms, tuple(self.layout), *settings, moves[..., chains])
         return State(states, state.counts, probabilities, logs, moves), variates
@@ -227,13 +227,13 @@ def follow(
     Raises:
         ValueError: iterations < 1.
     """
-    taken = 0
+    variates = 0
     for iteration, (state, (cost,)) in enumerate(chain.run(sampler, rng, draws=iterations)):
-        taken = taken + cost
+        variates = variates + cost
         for place, (chains, watch) in enumerate(zip(sampler.slices, watches, strict=True)):
             if watch is not None:
                 watch(iteration, state.part(place, chains))
-    return [End(state.part(place, chains), int(taken[place])) for place, chains in enumerate(sampler.slices)]
+    return [End(state.part(place, chains), int(variates[place])) for place, chains in enumerate(sampler.slices)]
 
 
 def emission_scores(counts, log_probabilities) -> np.ndarray:
@@ -274,8 +274,8 @@ def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray,
     lows = [0.0] * len(prior.sizes) if group.lows is None else group.lows
     for field, low in zip(prior.fields, lows, strict=True):
         if low > 0:
-            draws[..., field], taken = truncated_dirichlet.sample_counted(concentration[..., field], low, rng)
-            variates += taken
+            draws[..., field], number = truncated_dirichlet.sample_counted(concentration[..., field], low, rng)
+            variates += number
         else:
             variates += concentration[..., field].size
             gammas = rng.standard_gamma(concentration[..., field])

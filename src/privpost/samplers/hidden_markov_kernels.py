@@ -118,10 +118,10 @@ def choose(log_weights, uniform):
         if log_weights[k] > largest - 40:
             total += math.exp(log_weights[k] - largest)
         log_weights[k] = total
-    chosen = 0
-    while chosen < len(log_weights) - 1 and log_weights[chosen] < uniform * total:
-        chosen += 1
-    return chosen
+    state = 0
+    while state < len(log_weights) - 1 and log_weights[state] < uniform * total:
+        state += 1
+    return state
 
 
 # One signature for slices of chains and whole arrays, so that it is compiled once.
@@ -146,27 +146,27 @@ def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves)
     first, last = layout
     n_cells, n_chains = states.shape
     n_states = likelihoods.shape[1]
-    own, leaving, weights, sums = np.empty(n_cells, np.intp), np.empty(n_states), np.empty(n_states), np.empty(n_states)
-    counts = np.empty((n_states, n_states))
+    path, leaving, counts = np.empty(n_cells, np.intp), np.empty(n_states), np.empty((n_states, n_states))
+    weights, sums = np.empty(n_states), np.empty(n_states)
     for c in range(n_chains):
-        own[:] = states[:, c]
-        count_moves(own, last, counts)
+        path[:] = states[:, c]
+        count_moves(path, last, counts)
         for k in range(n_states):
             leaving[k] = counts[k].sum()
         for t in range(n_cells):
-            move_site(t, own[t], own, first, last, counts, leaving, -1.0)
-            site_weights(t, own, first, last, counts, leaving, a, weights)
+            move_site(t, path[t], path, first, last, counts, leaving, -1.0)
+            site_weights(t, path, first, last, counts, leaving, a, weights)
             total = 0.0
             for k in range(n_states):
                 weight = weights[k] if prior_power == 1.0 else math.exp(prior_power * _log(weights[k]))
                 total += weight * likelihoods[c, k, t]
                 sums[k] = total
-            chosen = 0
-            while chosen < n_states - 1 and sums[chosen] < uniforms[t, c] * total:
-                chosen += 1
-            own[t] = chosen
-            move_site(t, own[t], own, first, last, counts, leaving, 1.0)
-        states[:, c] = own
+            new = 0
+            while new < n_states - 1 and sums[new] < uniforms[t, c] * total:
+                new += 1
+            path[t] = new
+            move_site(t, path[t], path, first, last, counts, leaving, 1.0)
+        states[:, c] = path
         for k in range(n_states):
             for after in range(n_states):
                 moves[k, after, c] = int(counts[k, after])

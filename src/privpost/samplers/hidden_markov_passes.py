@@ -22,28 +22,28 @@ from privpost.samplers.truncated_masses import change_masses, log_masses
 
 
 @inlined
-def weigh(chosen, number, old, own, cells, entries, sums, found):
-    """Collapsed log-likelihood ratios of some states with a cell's entries and without them, written to `found`.
+def weigh(candidates, number, old, span, cells, entries, sums, gains):
+    """Collapsed log-likelihood ratios of some states with a cell's entries and without them, written to `gains`.
 
     Args:
-        chosen, number: the states, in the first places; what follows, to a multiple of `LANES`, is overwritten.
+        candidates, number: the states, in the first places; what follows, to a multiple of `LANES`, is overwritten.
         old: the state that holds the cell.
-        own: where the cell's entries begin and end.
+        span: where the cell's entries begin and end.
         sums: the states' totals and ln Γ of them, (K, entries, 2).
-        found: as long as `chosen`.
+        gains: as long as `candidates`.
     """
     (_, index, value), sign, table = cells, entries[1], entries[4]
     for first in range(0, number, LANES):
         for m in range(number, first + LANES):
-            chosen[m] = chosen[0]
-        weigh_lanes(own[0], own[1], index, value, sign, chosen, first, old, sums, table, found)
+            candidates[m] = candidates[0]
+        weigh_lanes(span[0], span[1], index, value, sign, candidates, first, old, sums, table, gains)
 
 
 @inner
-def add_cell(own, cells, entries, change, sums):
+def add_cell(span, cells, entries, change, sums):
     """Add a cell's entries to a state's totals, or with a change of −1 take them away, and ln Γ; (entries, 2)."""
     (_, index, value), offset, table = cells, entries[0], entries[4]
-    for j in range(own[0], own[1]):
+    for j in range(span[0], span[1]):
         i = index[j]
         # Never below the offset, whatever rounding does.
         sums[i, 0] = max(sums[i, 0] + change * value[j], offset[i])
@@ -58,23 +58,23 @@ def fill_gammas(sums, entries):
 
 
 @inner
-def mass_allows(pair, own, cells, entries, sums, power, uniform, truncation):
+def mass_allows(pair, span, cells, entries, sums, power, uniform, truncation):
     """Whether a move of a cell is accepted by the change of ln P of `log_masses`; if so, that after it is noted.
 
     `pair` are the state that the cell leaves and the one that it enters.
     """
     masses, points = truncation
-    own_masses, own_points = np.zeros((2, masses.shape[1])), np.empty((2, *points.shape[1:]))
+    new_masses, new_points = np.zeros((2, masses.shape[1])), np.empty((2, *points.shape[1:]))
     after, change = np.empty(sums.shape[1:]), 0.0
     for row, state in enumerate(pair):
-        after[:], own_points[row] = sums[state], points[state]
-        add_cell(own, cells, entries, 1.0 if row else -1.0, after)
-        change_masses(own, cells[1], entries, sums[state], after, own_masses[row], own_points[row])
-        change += own_masses[row].sum() - masses[state].sum()
+        after[:], new_points[row] = sums[state], points[state]
+        add_cell(span, cells, entries, 1.0 if row else -1.0, after)
+        change_masses(span, cells[1], entries, sums[state], after, new_masses[row], new_points[row])
+        change += new_masses[row].sum() - masses[state].sum()
     if change < 0 and uniform >= math.exp(power * change):
         return False
     for row, state in enumerate(pair):
-        masses[state], points[state] = own_masses[row], own_points[row]
+        masses[state], points[state] = new_masses[row], new_points[row]
     return True
 
 
@@ -96,14 +96,14 @@ def note_changes(states, known, versions):
 
 
 @inner
-def shift(pair, own, cells, entries, sums):
+def shift(pair, span, cells, entries, sums):
     """Move a cell's entries from a state to another."""
-    add_cell(own, cells, entries, -1.0, sums[pair[0]])
-    add_cell(own, cells, entries, 1.0, sums[pair[1]])
+    add_cell(span, cells, entries, -1.0, sums[pair[0]])
+    add_cell(span, cells, entries, 1.0, sums[pair[1]])
 
 
 @inner
-def enter(t, pair, own, cells, entries, sums, memory):
+def enter(t, pair, span, cells, entries, sums, memory):
     """`shift` a cell, and note it."""
     known, _, versions, stamps = memory[:4]
     known[t] = pair[1]
@@ -111,31 +111,31 @@ def enter(t, pair, own, cells, entries, sums, memory):
         # Of the state's other cells the weight of this one still tells.
         versions[k] += 1
         stamps[t, k] = versions[k]
-    shift(pair, own, cells, entries, sums)
+    shift(pair, span, cells, entries, sums)
 
 
 @inlined
-def weigh_anew(t, old, own, cells, entries, sums, memory, stale, found):
+def weigh_anew(t, old, span, cells, entries, sums, memory, stale, gains):
     """`weigh` a cell in the states whose other cells have changed since."""
     (_, seen, versions, stamps), number = memory[:4], 0
     for k in range(len(versions)):
         if stamps[t, k] != versions[k]:
             stale[number] = k
             number += 1
-    weigh(stale, number, old, own, cells, entries, sums, found)
+    weigh(stale, number, old, span, cells, entries, sums, gains)
     for m in range(number):
-        seen[t, stale[m]], stamps[t, stale[m]] = found[m], versions[stale[m]]
+        seen[t, stale[m]], stamps[t, stale[m]] = gains[m], versions[stale[m]]
 
 
 @inner
 def log_likelihood(masses, sums, entries):
     """Collapsed log-likelihood from totals and ln Γ of them (K, entries, 2), and ln P of the fields (K, fields)."""
-    found = masses.sum()
+    total = masses.sum()
     for i in range(sums.shape[1]):
         empty = log_gamma(entries[0][i], entries[4])
         for k in range(len(sums)):
-            found += entries[1][i] * (sums[k, i, 1] - empty)
-    return found
+            total += entries[1][i] * (sums[k, i, 1] - empty)
+    return total
 
 
 @inner
@@ -167,7 +167,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
     (known, seen, versions), n_states = memory[:3], len(sums)
     moves, leaving, weights = np.empty((n_states, n_states)), np.empty(n_states), np.empty(n_states)
     stale, truncated = np.empty(-(-n_states // LANES) * LANES, np.int64), lows.max() > 0
-    logs, found = np.empty(n_states), np.empty(len(stale))
+    logs, gains = np.empty(n_states), np.empty(len(stale))
     count_moves(states, last, moves)
     add_up(states, indptr, index, value, entries[0], sums)
     changed = note_changes(states, known, versions)
@@ -177,20 +177,20 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         if truncated and changed[k]:
             log_masses(sums[k], entries, truncation[0][k], truncation[1][k])
     for t in range(len(states)):
-        old, own = states[t], (indptr[t], indptr[t + 1])
+        old, span = states[t], (indptr[t], indptr[t + 1])
         move_site(t, old, states, first, last, moves, leaving, -1.0)
         site_weights(t, states, first, last, moves, leaving, a, weights)
-        weigh_anew(t, old, own, cells, entries, sums, memory, stale, found)
+        weigh_anew(t, old, span, cells, entries, sums, memory, stale, gains)
         for k in range(n_states):
             logs[k] = power * (seen[t, k] + prior_power * _log(weights[k]))
         new = choose(logs, uniforms[t])
         if new != old:
-            given = own, cells, entries, sums
+            cell = span, cells, entries, sums
             uniform = uniforms[len(states) + t] if truncated else 0.0
-            if truncated and not mass_allows((old, new), *given, power, uniform, truncation):
+            if truncated and not mass_allows((old, new), *cell, power, uniform, truncation):
                 new = old
         states[t] = new
         move_site(t, new, states, first, last, moves, leaving, 1.0)
         if new != old:
-            enter(t, (old, new), own, cells, entries, sums, memory)
+            enter(t, (old, new), span, cells, entries, sums, memory)
     return log_likelihood(truncation[0], sums, entries), prior_power * log_prior(moves, first.sum(), a)

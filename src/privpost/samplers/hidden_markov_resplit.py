@@ -36,28 +36,28 @@ def partner(free, entries, power, uniform, sums):
 @inner
 def allot(members, pair, states, cells, entries, power, uniforms, sums):
     """Put cells into one of two empty states, one after another, given those before them and by likelihood alone."""
-    found = np.empty(LANES)
+    gains = np.empty(LANES)
     for place, t in enumerate(members):
-        own = cells[0][t], cells[0][t + 1]
-        weigh(pair, 2, -1, own, cells, entries, sums, found)
-        m = int(uniforms[place] * (1 + math.exp(min(700.0, power * (found[0] - found[1])))) < 1)
+        span = cells[0][t], cells[0][t + 1]
+        weigh(pair, 2, -1, span, cells, entries, sums, gains)
+        m = int(uniforms[place] * (1 + math.exp(min(700.0, power * (gains[0] - gains[1])))) < 1)
         states[t] = pair[m]
-        add_cell(own, cells, entries, 1.0, sums[pair[m]])
+        add_cell(span, cells, entries, 1.0, sums[pair[m]])
 
 
 @inner
 def scan(members, pair, states, cells, entries, layout, settings, uniforms, moves, sums, weights):
     """A pass over cells in two states, in which each chooses between the two; all else as in `collapsed_sweep`."""
-    (prior_power, a, power), (first, last), (counts, leaving), found = settings, layout, moves, np.empty(LANES)
+    (prior_power, a, power), (first, last), (counts, leaving), gains = settings, layout, moves, np.empty(LANES)
     for place, t in enumerate(members):
-        own, old = (cells[0][t], cells[0][t + 1]), states[t]
+        span, old = (cells[0][t], cells[0][t + 1]), states[t]
         move_site(t, old, states, first, last, counts, leaving, -1.0)
         site_weights(t, states, first, last, counts, leaving, a, weights)
-        weigh(pair, 2, old, own, cells, entries, sums, found)
-        gain = found[0] - found[1] + prior_power * (_log(weights[pair[0]]) - _log(weights[pair[1]]))
+        weigh(pair, 2, old, span, cells, entries, sums, gains)
+        gain = gains[0] - gains[1] + prior_power * (_log(weights[pair[0]]) - _log(weights[pair[1]]))
         m = int(uniforms[place] * (1 + math.exp(min(700.0, power * gain))) < 1)
         if pair[m] != old:
-            shift((old, pair[m]), own, cells, entries, sums)
+            shift((old, pair[m]), span, cells, entries, sums)
             states[t] = pair[m]
         move_site(t, states[t], states, first, last, counts, leaving, 1.0)
 

@@ -106,10 +106,10 @@ def _recall(t, old, slots, data, store, work):
         if math.isnan(store.weights[slot, t]):
             work.stale[number] = slot
             number += 1
-    own = data.cells[0][t], data.cells[0][t + 1]
-    weigh(work.stale, number, old, own, data.cells, data.entries, store.sums, work.found)
+    span = data.cells[0][t], data.cells[0][t + 1]
+    weigh(work.stale, number, old, span, data.cells, data.entries, store.sums, work.gains)
     for m in range(number):
-        store.weights[work.stale[m], t] = work.found[m]
+        store.weights[work.stale[m], t] = work.gains[m]
 
 
 @inlined
@@ -170,21 +170,21 @@ def sweep(states, power, greedy, data, store, work, rng):
 
 
 @outer(seconds=5)
-def exchange(replicas, powers, rounds, kept, data, store, work, rng):
+def exchange(replicas, powers, rounds, draws, data, store, work, rng):
     """Passes of replicas, after each of which neighbours trade places by the rule of Metropolis.
 
     Args:
         replicas: states (replicas, cells), overwritten.
         powers: 1/τ of each.
         rounds: how many there are from a draw to the next.
-        kept: overwritten by the draws of the first replica's states, (draws, cells).
+        draws: overwritten by the draws of the first replica's states, (draws, cells).
     """
     place, joints = np.arange(len(replicas)), np.empty(len(replicas))
-    for n in range(len(kept) * rounds):
+    for n in range(len(draws) * rounds):
         for r in range(len(replicas)):
             joints[r] = sweep(replicas[place[r]], powers[r], False, data, store, work, rng)[0]
         for r in range(n % 2, len(replicas) - 1, 2):
             gain = (powers[r] - powers[r + 1]) * (joints[r + 1] - joints[r])
             if -rng.standard_exponential() < gain:
                 place[r], place[r + 1] = place[r + 1], place[r]
-        kept[n // rounds] = replicas[place[0]]
+        draws[n // rounds] = replicas[place[0]]

@@ -111,7 +111,7 @@ def _neighbours(states, n_states, data, store, work, rng):
             losses[n_pairs] = loss(slots[k], slots[other], data, store)
             n_pairs += 1
     # Gain, pair, and the state whose cells are split: as many as may be looked at.
-    best, found = np.full(LOOKED_AT, -WORST), np.empty((LOOKED_AT, len(states)), states.dtype)
+    best, partitions = np.full(LOOKED_AT, -WORST), np.empty((LOOKED_AT, len(states)), states.dtype)
     number = 0
     order = np.argsort(losses)
     for place, pair in enumerate(order):
@@ -131,14 +131,14 @@ def _neighbours(states, n_states, data, store, work, rng):
             row = LOOKED_AT - 1
             while row > 0 and gain > best[row - 1]:
                 best[row] = best[row - 1]
-                found[row] = found[row - 1]
+                partitions[row] = partitions[row - 1]
                 row -= 1
             best[row], number = gain, min(number + 1, LOOKED_AT)
             for t in range(len(states)):
-                found[row, t] = j if states[t] == i else states[t]
-                if found[row, t] == k and store.parts[slot, t]:
-                    found[row, t] = i
-    return found[:number]
+                partitions[row, t] = j if states[t] == i else states[t]
+                if partitions[row, t] == k and store.parts[slot, t]:
+                    partitions[row, t] = i
+    return partitions[:number]
 
 
 @inner
@@ -158,25 +158,25 @@ def climb(states, n_states, data, store, work, rng):
 
 
 @inner
-def allot(states, chosen, data, store, work, rng):
+def allot(states, group, data, store, work, rng):
     """Pool the cells of some states, and put them in random order into the best of these, which begin with one each."""
     make_room(len(states) + 1, store)
-    slots = np.empty(len(chosen), np.int64)
+    slots = np.empty(len(group), np.int64)
     find_slots(states[:0], data, store, slots)
     pooled = np.zeros(len(states), np.bool_)
-    for k in chosen:
+    for k in group:
         pooled |= states == k
     cells = np.flatnonzero(pooled)
     _shuffle(cells, rng)
     for n, t in enumerate(cells):
         m = n
-        if n >= len(chosen):
+        if n >= len(group):
             recall(t, -1, slots, data, store, work)
-            m = int(rng.random() * len(chosen))
-            for other in range(len(chosen)):
+            m = int(rng.random() * len(group))
+            for other in range(len(group)):
                 if store.weights[slots[other], t] > store.weights[slots[m], t]:
                     m = other
-        states[t] = chosen[m]
+        states[t] = group[m]
         slots[m] = changed(slots[m], t, 1.0, data, store)
 
 

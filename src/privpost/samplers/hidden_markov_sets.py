@@ -82,7 +82,7 @@ class Data(NamedTuple):
         marks = np.random.default_rng(0).integers(1, 2**63, len(counts), np.uint64)
         marks[np.diff(cells.indptr) == 0] = 0
         a, n = float(prior.transition), np.arange(len(counts) + 1.0)
-        gammas = np.stack([gammaln(n + own) - gammaln(own) for own in (a, prior.n_states * a)])
+        gammas = np.stack([gammaln(n + shape) - gammaln(shape) for shape in (a, prior.n_states * a)])
         return cls(cells, entries, gammaln(entries.offset), marks, layout, a, gammas)
 
 
@@ -123,7 +123,7 @@ class Work(NamedTuple):
     slots: np.ndarray
     odds: np.ndarray
     stale: np.ndarray
-    found: np.ndarray
+    gains: np.ndarray
 
     @classmethod
     def of(cls, n_states: int) -> Work:
@@ -168,34 +168,34 @@ class Chains:
             if group.temperature != 1 or group.lows is not None:
                 raise ValueError("sets of cells are remembered at temperature 1 and without truncation only")
             tables = group.counts if group.counts.ndim == 3 else [group.counts] * len(group.observed)
-            given = zip(tables, group.observed, strict=True)
-            self._data.append([Data.of(*one, layout, prior) for one in given])
+            pairs = zip(tables, group.observed, strict=True)
+            self._data.append([Data.of(*pair, layout, prior) for pair in pairs])
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
         """Run all chains."""
         n_cells, n_entries = len(self._data[0][0].marks), len(self._data[0][0].empty)
-        store, work, listed, searched = Store.of(n_cells, n_entries), Work.of(self.prior.n_states), [], []
-        for chains, own in zip(self._data, rng, strict=True):
-            listed.append(np.empty((len(chains), self._draws, n_cells), np.int64))
-            for kept, data in zip(listed[-1], chains, strict=True):
-                searched.append(self._run(kept, data, store, work, own))
-        cold = self._explicit.start(np.concatenate([kept[:, 0] for kept in listed]).T)
-        return State(listed, cold._replace(search=np.array(searched)))
+        store, work, group_draws, searched = Store.of(n_cells, n_entries), Work.of(self.prior.n_states), [], []
+        for chains, group_rng in zip(self._data, rng, strict=True):
+            group_draws.append(np.empty((len(chains), self._draws, n_cells), np.int64))
+            for chain_draws, data in zip(group_draws[-1], chains, strict=True):
+                searched.append(self._run(chain_draws, data, store, work, group_rng))
+        cold = self._explicit.start(np.concatenate([chain_draws[:, 0] for chain_draws in group_draws]).T)
+        return State(group_draws, cold._replace(search=np.array(searched)))
 
-    def _run(self, kept, data: Data, store: Store, work: Work, rng) -> tuple[int, bool]:
+    def _run(self, draws, data: Data, store: Store, work: Work, rng) -> tuple[int, bool]:
         """One chain from its search to its end; how many islands there were, and whether enough of them agreed."""
         from privpost.samplers.hidden_markov_set_passes import exchange
 
         store.used[0], store.places[:] = 0, -1
-        partitions, islands, met = search(self._islands, kept.shape[1], data, store, work, rng)
-        replicas = np.resize(partitions, (self._islands.replicas, kept.shape[1]))
+        partitions, islands, met = search(self._islands, draws.shape[1], data, store, work, rng)
+        replicas = np.resize(partitions, (self._islands.replicas, draws.shape[1]))
         powers = np.geomspace(1, 1 / self._islands.top, self._islands.replicas)
-        exchange(replicas, powers, self._islands.rounds, kept, data, store, work, rng)
+        exchange(replicas, powers, self._islands.rounds, draws, data, store, work, rng)
         return islands, met
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """The next draw of every chain; the cost is the variates that the emissions took, shape (groups,)."""
-        states = np.concatenate([kept[:, state.rounds] for kept in state.kept]).T
+        states = np.concatenate([draws[:, state.rounds] for draws in state.kept]).T
         cold, variates = self._explicit.start(states), np.zeros(len(rng), np.int64)
         if state.rounds >= self.burn_in:
             # An iteration of the explicit sampler, which leaves the law as it is.
@@ -210,18 +210,18 @@ def search(islands: Islands, n_cells: int, data: Data, store: Store, work: Work,
     """
     from privpost.samplers.hidden_markov_set_search import breed
 
-    found, joints, agreed = np.empty((0, n_cells), np.int64), np.empty(0), 0
-    while len(found) < islands.most and agreed < islands.agree:
-        together = len(found) % 9 == 8
+    partitions, joints, agreed = np.empty((0, n_cells), np.int64), np.empty(0), 0
+    while len(partitions) < islands.most and agreed < islands.agree:
+        together = len(partitions) % 9 == 8
         if together:
             order = np.argsort(-joints)[: 2 * islands.members]
-            members, own = found[order].copy(), joints[order].copy()
+            members, member_joints = partitions[order].copy(), joints[order].copy()
         else:
-            members, own = np.zeros((islands.members, n_cells), np.int64), np.zeros(islands.members)
+            members, member_joints = np.zeros((islands.members, n_cells), np.int64), np.zeros(islands.members)
         children = islands.children * (4 if together else 1)
-        breed(members, own, not together, children, len(work.slots), data, store, work, rng)
-        best = own.argmax()
-        found, joints = np.concatenate([found, members[[best]]]), np.append(joints, own[best])
+        breed(members, member_joints, not together, children, len(work.slots), data, store, work, rng)
+        best = member_joints.argmax()
+        partitions, joints = np.concatenate([partitions, members[[best]]]), np.append(joints, member_joints[best])
         # An island that was bred from others is no witness.
         agreed = int((joints > joints.max() - NATS)[np.arange(len(joints)) % 9 < 8].sum())
-    return found[np.argsort(-joints, kind="stable")], len(found), agreed >= islands.agree
+    return partitions[np.argsort(-joints, kind="stable")], len(partitions), agreed >= islands.agree

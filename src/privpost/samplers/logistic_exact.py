@@ -107,33 +107,33 @@ class Envelope:
         """
         if self.basis is None:
             return self._propose(normals, uniforms)
-        told = normals @ self.basis.T
-        weights, log_acceptance = self._propose(told, uniforms)
+        informed = normals @ self.basis.T
+        weights, log_acceptance = self._propose(informed, uniforms)
         # The rest of the weights has its prior's law.
-        rest = (normals - told @ self.basis) / math.sqrt(self.law.prior_precision)
+        rest = (normals - informed @ self.basis) / math.sqrt(self.law.prior_precision)
         weights = rest + weights @ self.basis
         return weights, np.where(np.isneginf(self.posterior.log_prior(weights)), -np.inf, log_acceptance)
 
     def _propose(self, normals, uniforms):
-        steps, exponents, chosen = self.steps(normals, uniforms)
-        return self.mode.mean + steps, self.log_acceptance(steps, exponents, chosen)
+        steps, exponents, shells = self.steps(normals, uniforms)
+        return self.mode.mean + steps, self.log_acceptance(steps, exponents, shells)
 
     def steps(self, normals, uniforms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps from the mode (k, d), the exponents of their envelope and the numbers of their shells (k,)."""
-        chosen = self._choose(uniforms[:, 0])
+        shells = self._choose(uniforms[:, 0])
         steps, exponents = np.empty_like(normals), np.empty(len(normals))
-        for j in np.unique(chosen):
-            rows = np.flatnonzero(chosen == j)
+        for j in np.unique(shells):
+            rows = np.flatnonzero(shells == j)
             steps[rows], exponents[rows] = self._draw(self.shells[j], normals[rows], uniforms[rows, 1:])
-        return steps, exponents, chosen
+        return steps, exponents, shells
 
-    def log_acceptance(self, steps, exponents, chosen) -> np.ndarray:
+    def log_acceptance(self, steps, exponents, shells) -> np.ndarray:
         """Log-acceptance (k,) of what `steps` gave.
 
         Raises:
             ArithmeticError: one above 0, which refutes the bound.
         """
-        log_acceptance = exponents + self._log_ratio(steps, chosen)
+        log_acceptance = exponents + self._log_ratio(steps, shells)
         if (worst := float(np.max(log_acceptance, initial=-np.inf))) > _ROUNDING:
             raise ArithmeticError(f"log-acceptance is {worst}; it must be <= 0, so the envelope is none")
         return log_acceptance
@@ -165,7 +165,7 @@ class Envelope:
         change = (values - np.einsum("kd,kd->k", rows, steps)) / tails.deviation[record] ** 2
         return steps + change[:, None] * cho_solve((shell.factor, True), rows.T, check_finite=False).T
 
-    def _log_ratio(self, steps, chosen):
+    def _log_ratio(self, steps, shells):
         """−(f − f(m)) − ln N_j within the proposal's shell, else −inf, shape (k,)."""
         result = np.empty(len(steps))
         posterior, mode = self.law, self.mode.mean
@@ -184,11 +184,11 @@ class Envelope:
                 continue
             ratios = np.abs(changes, out=changes)
             ratios *= self.scales
-            start, largest = starts[chosen[part]], ratios.max(axis=1)
+            start, largest = starts[shells[part]], ratios.max(axis=1)
             outer = np.flatnonzero(start > 0)
             crowd = np.ones(len(ratios))
             crowd[outer] = np.maximum(1, (ratios[outer] >= start[outer, None]).sum(axis=1))
-            inside = (largest >= start) & (largest < ends[chosen[part]])
+            inside = (largest >= start) & (largest < ends[shells[part]])
             result[part] = np.where(inside, result[part] - np.log(crowd), -np.inf)
         return result
 
@@ -292,10 +292,10 @@ def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, .
     """
     n, d = posterior.features.shape
     some = np.arange(0, n, 1 + n // _SOME)
-    chosen = replace(posterior, features=posterior.features[some], labels=posterior.labels[some])
-    features, spread, times = chosen.features, spread[some], n / len(some)
+    sample = replace(posterior, features=posterior.features[some], labels=posterior.labels[some])
+    features, spread, times = sample.features, spread[some], n / len(some)
     predictors, squares = features @ mode.mean, posterior.power * times * spread**2
-    sums = np.array([squares @ chosen.curvature_floor(predictors, end * spread) for end in (0, *_ENDS)])
+    sums = np.array([squares @ sample.curvature_floor(predictors, end * spread) for end in (0, *_ENDS)])
     part = np.eye(d) - posterior.prior_precision * cho_solve((mode.factor, True), np.eye(d), check_finite=False)
     lost = np.maximum((1 - sums[1:] / sums[0]) * np.sum(part**2) / np.trace(part), 1e-9)
     inner = np.exp(np.minimum(-0.5 * (sums[0] - sums[1:]) * np.log1p(-lost) / lost, _MOST))
@@ -348,11 +348,11 @@ def sample(around: Envelope, size: int, rng: np.random.Generator) -> tuple[np.nd
         points, levels = (part[:, pending].reshape(at_once * len(pending), -1) for part in numbers)
         proposed, log_acceptance = around.propose(points, levels[:, 1:])
         accepted = (np.log(levels[:, 0]) < log_acceptance).reshape(at_once, len(pending))
-        first, found = accepted.argmax(axis=0), accepted.any(axis=0)
-        evaluated += int(np.where(found, first + 1, at_once).sum())
+        first, done = accepted.argmax(axis=0), accepted.any(axis=0)
+        evaluated += int(np.where(done, first + 1, at_once).sum())
         proposed = proposed.reshape(at_once, len(pending), -1)
-        weights[pending[found]] = proposed[first[found], found]
-        pending = pending[~found]
+        weights[pending[done]] = proposed[first[done], done]
+        pending = pending[~done]
     if len(pending):
         raise RuntimeError(f"{size} draws need more than {_MOST_ROUNDS} proposals each")
     return weights, Info(evaluated / size, around.expected)

@@ -47,11 +47,11 @@ def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBal
         if tilt == 0 or centre @ centre + np.trace(np.linalg.inv(precision)) <= _MISS * posterior.radius**2:
             break
         # Deep in the tail the curvature is another than at the mode: by the normal law that fits the posterior there.
-        own = precision - tilt * np.eye(len(centre))
-        tilt = _tilt(centre + tilt * np.linalg.solve(own, centre), own, posterior.radius)
+        untilted = precision - tilt * np.eye(len(centre))
+        tilt = _tilt(centre + tilt * np.linalg.solve(untilted, centre), untilted, posterior.radius)
         around = logistic_exact.envelope(_tilted(posterior, tilt), around)
-    made = {entry.name: getattr(around, entry.name) for entry in fields(logistic_exact.Envelope)}
-    return InBall(**made, tilt=tilt, radius=posterior.radius)
+    attributes = {entry.name: getattr(around, entry.name) for entry in fields(logistic_exact.Envelope)}
+    return InBall(**attributes, tilt=tilt, radius=posterior.radius)
 
 
 def _tilted(posterior: LogisticPosterior, tilt: float) -> LogisticPosterior:
@@ -74,20 +74,20 @@ def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndar
     """
     if size < 1:
         raise ValueError(f"size is {size!r}; it must be >= 1")
-    drawn, found, made = [], 0, 0
-    while found < size:
-        number = min(_MOST, 2 * (size - found) * max(1, made) // max(1, found) + _FEWEST)
+    drawn, accepted, proposed = [], 0, 0
+    while accepted < size:
+        number = min(_MOST, 2 * (size - accepted) * max(1, proposed) // max(1, accepted) + _FEWEST)
         drawn.append(_accepted(around, number, rng))
-        found, made = found + len(drawn[-1]), made + number
-    return np.concatenate(drawn)[:size], made / found
+        accepted, proposed = accepted + len(drawn[-1]), proposed + number
+    return np.concatenate(drawn)[:size], proposed / accepted
 
 
 def _accepted(around: InBall, number: int, rng) -> np.ndarray:
     """Those of a number of proposals that are accepted; the ball is asked first, which takes no look at the records."""
     uniforms = rng.random((number, 5))
-    steps, exponents, chosen = around.steps(rng.standard_normal((number, around.law.dimension)), uniforms[:, :3])
+    steps, exponents, shells = around.steps(rng.standard_normal((number, around.law.dimension)), uniforms[:, :3])
     weights = around.mode.mean + steps
     excess = np.einsum("kd,kd->k", weights, weights) - around.radius**2
     inside = np.flatnonzero((excess <= 0) & (np.log(uniforms[:, 3]) < around.tilt / 2 * excess))
-    log_acceptance = around.log_acceptance(steps[inside], exponents[inside], chosen[inside])
+    log_acceptance = around.log_acceptance(steps[inside], exponents[inside], shells[inside])
     return weights[inside[np.log(uniforms[inside, 4]) < log_acceptance]]

@@ -182,11 +182,11 @@ class Proposals:
             ArithmeticError: an exponent above 0, which refutes the bound.
         """
         number, at_once = self.public.proposals(1), max(1, _ELEMENTS // self.public.n)
-        found = None
-        while number > 0 or found is None:
+        draw = None
+        while number > 0 or draw is None:
             accepted = self._first(min(at_once, number) if number > 0 else at_once, randbits)
-            found, number = accepted if found is None else found, number - at_once
-        return found
+            draw, number = accepted if draw is None else draw, number - at_once
+        return draw
 
     def _first(self, number: int, randbits: RandomBits) -> np.ndarray | None:
         """The first accepted of a number of proposals, all of which are looked at."""
@@ -282,7 +282,7 @@ def _words(randbits: RandomBits, *shape: int) -> np.ndarray:
 def _within(places: np.ndarray, most: int) -> np.ndarray:
     """Whether |places|² is at most a whole number, exactly, for places (number, d)."""
     squares = np.einsum("kd,kd->k", places.astype(float), places.astype(float))
-    found = squares <= most
+    within = squares <= most
     for i in np.flatnonzero(np.abs(squares - most) <= 2.0**-40 * most):
-        found[i] = sum(int(place) ** 2 for place in places[i]) <= most
-    return found
+        within[i] = sum(int(place) ** 2 for place in places[i]) <= most
+    return within

@@ -6,11 +6,11 @@ from scipy.special import betainc, gammaln, xlog1py, xlogy
 from privpost.samplers.compiled import outer
 
 
-def quantiles(found, parameter: tuple[int, int], prior: tuple[float, float], theta) -> np.ndarray:
+def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta) -> np.ndarray:
     """P(Θ ≤ θ | z) of one probability of an attribute given the class, as `naive_bayes_exact.expectations` has it.
 
     Args:
-        found: the posterior of `naive_bayes_exact.posterior`, leading axes (releases, trials).
+        law: the posterior of `naive_bayes_exact.posterior`, leading axes (releases, trials).
         parameter: (attribute from 0, class).
         prior: (α, β).
         theta: values in (0, 1), shape (trials,).
@@ -19,8 +19,8 @@ def quantiles(found, parameter: tuple[int, int], prior: tuple[float, float], the
         Shape (releases, trials).
     """
     attribute, value = parameter
-    ones, zeros, sums = (np.ascontiguousarray(part[..., attribute, value, :]) for part in found.leaves[:3])
-    sizes = found.weights if value else found.weights[..., ::-1]
+    ones, zeros, sums = (np.ascontiguousarray(part[..., attribute, value, :]) for part in law.leaves[:3])
+    sizes = law.weights if value else law.weights[..., ::-1]
     share = np.divide(sizes, sums, out=np.zeros(sizes.shape), where=sums > 0)
     alpha, beta = prior
     theta = np.asarray(theta, float)[:, None]

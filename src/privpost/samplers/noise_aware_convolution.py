@@ -14,9 +14,9 @@ def convolved(laws, releases, scale):
     Of n operations for each law, and none of them a difference: counts above y weigh in a geometric series, those below
     in one of a fixed length, whose sums are put together from the two blocks that it lies in.
     """
-    found, n, decay = np.zeros_like(laws), laws.shape[1] - 1, math.exp(-1 / scale)
+    products, n, decay = np.zeros_like(laws), laws.shape[1] - 1, math.exp(-1 / scale)
     for row in range(len(laws)):
-        y, out = releases[row], found[row]
+        y, out = releases[row], products[row]
         # Counts that are at most y.
         below = min(max(math.floor(y) + 1, 0), n + 1)
         weight, total = 1.0 if below == 0 else math.exp((y - below) / scale), 0.0
@@ -38,4 +38,4 @@ def convolved(laws, releases, scale):
                     head += power * padded[start + j + below - 1]
                     power *= decay
                 out[start + j] += weight * (tails[j] + math.exp((j - below) / scale) * head)
-    return found
+    return products

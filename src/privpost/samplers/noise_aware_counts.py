@@ -52,21 +52,21 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
         statistic: counts, shape (categories, trials), overwritten.
     """
     size, rejected = len(theta), 0
-    own, centre, drawn = np.empty(size), np.empty(size), np.empty(size)
+    spread, centre, drawn = np.empty(size), np.empty(size), np.empty(size)
     for t in range(theta.shape[1]):
         total = 0.0
         for j in range(size):
             mean = n * theta[j, t]
-            own[j] = mean / (1 + mean / variance[j, t])
-            centre[j] = own[j] * (1 + release[j, t] / variance[j, t])
-            total += own[j]
+            spread[j] = mean / (1 + mean / variance[j, t])
+            centre[j] = spread[j] * (1 + release[j, t] / variance[j, t])
+            total += spread[j]
         for _ in range(rounds + 1):
             left, valid = float(n), True
             for j in range(size):
-                drawn[j] = centre[j] + math.sqrt(own[j]) * rng.standard_normal()
+                drawn[j] = centre[j] + math.sqrt(spread[j]) * rng.standard_normal()
                 left -= drawn[j]
             for j in range(size):
-                drawn[j] += own[j] / total * left
+                drawn[j] += spread[j] / total * left
                 valid &= 0 <= drawn[j] <= n
             if valid:
                 for j in range(size):

@@ -62,14 +62,14 @@ def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
 
 def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
     """The last draws of all chains with the diagnostics of some of their quantities; warns where chains disagree."""
-    found = pooled(chains, draws).view(Draws)
-    found.diagnostics, found.chains = diagnostics.assess(assessed), chains.shape[1]
-    if found.diagnostics.rhat_max > diagnostics.LARGEST_RHAT:
-        told = (
-            f"R-hat is {found.diagnostics.rhat_max:.3g}: the chains disagree, and their draws are not the posterior's"
+    result = pooled(chains, draws).view(Draws)
+    result.diagnostics, result.chains = diagnostics.assess(assessed), chains.shape[1]
+    if result.diagnostics.rhat_max > diagnostics.LARGEST_RHAT:
+        message = (
+            f"R-hat is {result.diagnostics.rhat_max:.3g}: the chains disagree, and their draws are not the posterior's"
         )
-        warnings.warn(told, NotConverged, stacklevel=3)
-    return found
+        warnings.warn(message, NotConverged, stacklevel=3)
+    return result
 
 
 def network_sweeps(draws: int) -> int:
@@ -79,16 +79,16 @@ def network_sweeps(draws: int) -> int:
 
 def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray:
     """θ (sweeps, chains, m) of a Bayesian network given its noisy counts (2m,), by a table of all records if small."""
-    given = model, np.tile(np.asarray(release, float), (CHAINS, 1)), n, scale
+    arguments = model, np.tile(np.asarray(release, float), (CHAINS, 1)), n, scale
     if len(model.nodes) <= LARGEST_TABLE:
-        sampler = noise_aware_table.Tables(*given)
+        sampler = noise_aware_table.Tables(*arguments)
     else:
         from privpost.samplers.noise_aware_records import Records
 
-        sampler = Records(*given)
+        sampler = Records(*arguments)
     run = chain.run(sampler, rng, draws=sweeps(draws), burn_in=COUNT_BURN_IN, thin=COUNT_THIN)
-    kept = np.stack([_by_chain(state.counts.copy()) for state, _ in run])
-    return model.sample(model.posterior(kept), rng)
+    counts = np.stack([_by_chain(state.counts.copy()) for state, _ in run])
+    return model.sample(model.posterior(counts), rng)
 
 
 def _by_chain(counts) -> np.ndarray:

@@ -163,14 +163,14 @@ class Chains:
         annealed = int(burn_in * ANNEALED[prior.n_states > noise_aware_moves.STATES])
         self._powers, self._burn_in = np.geomspace(1 / HOTTEST, 1, annealed + 1)[:-1], burn_in
         ends = np.cumsum([len(latent.observed) for latent in latents])
-        self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
+        self.slices = [slice(int(end - len(each.observed)), int(end)) for end, each in zip(ends, latents, strict=True)]
         self._layout, self._sizes = layout, np.array(prior.sizes)
         self._tables = [latent.tables for latent in latents]
         self._restart()
 
     def _restart(self) -> None:
         """Forget what the burn-in has learnt: where the searches for tilts start, and which states are certain."""
-        self._taken, fields = 0, len(self._sizes)
+        self._swept, fields = 0, len(self._sizes)
         shapes = [latent.observed.shape for latent in self.latents]
         self._learnt = [(np.zeros((*shape, fields)), np.ones(shape)) for shape in shapes]
 
@@ -178,16 +178,16 @@ class Chains:
         """Return random states, and counts in proportion to the noisy ones."""
         self._restart()
         counts, held = zip(*(latent.start() for latent in self.latents), strict=True)
-        states = [latent.start_states(own) for latent, own in zip(self.latents, rng, strict=True)]
+        states = [latent.start_states(group_rng) for latent, group_rng in zip(self.latents, rng, strict=True)]
         return State(np.concatenate(states, axis=1), counts, np.concatenate(held))
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One sweep of every chain, then emissions; the cost is the variates that these take, (groups,)."""
-        power = float(self._powers[self._taken]) if self._taken < len(self._powers) else 1.0
-        self._taken += 1
+        power = float(self._powers[self._swept]) if self._swept < len(self._powers) else 1.0
+        self._swept += 1
         states, held = state.states.T.copy(), state.held.copy()
-        found, draws = np.empty((4, len(states))), []
-        for latent, own, chains, tables, learnt, counts in zip(
+        tally, draws = np.empty((4, len(states))), []
+        for latent, group_rng, chains, tables, learnt, counts in zip(
             self.latents, rng, self.slices, self._tables, self._learnt, state.counts, strict=True
         ):
             data = latent.noisy, latent.slots, latent.scale, self._sizes, True, *learnt, latent.pivots
@@ -195,17 +195,17 @@ class Chains:
             rest = np.stack([np.full_like(held[chains], latent.n_held), held[chains]], axis=1)
             self._sweeps(
                 data, latent.observed, (states[chains], counts, totals), self.prior.n_states, rest, tuple(self._layout),
-                float(self.prior.transition), tables, power, own, found[:, chains], self._taken <= self._burn_in,
+                float(self.prior.transition), tables, power, group_rng, tally[:, chains], self._swept <= self._burn_in,
             )  # fmt: skip
             held[chains] = rest[:, 1]
             group = gibbs.Group(counts, latent.observed)
             sums = gibbs.state_totals(counts, states[chains].T, latent.observed, self.prior.n_states)
-            draws.append(gibbs.draw_emissions(group, sums, self.prior, own)[0])
+            draws.append(gibbs.draw_emissions(group, sums, self.prior, group_rng)[0])
         probabilities = np.concatenate(draws)
         moves = gibbs.transition_counts(states.T, self._layout, self.prior.n_states)
         drawn = probabilities, np.log(probabilities), moves
-        taken = np.array([values.size for values in draws])
-        return State(states.T, state.counts, held, *drawn, found[3], found[0], found[1]), taken
+        variates = np.array([values.size for values in draws])
+        return State(states.T, state.counts, held, *drawn, tally[3], tally[0], tally[1]), variates
 
 
 def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
@@ -258,8 +258,8 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     for releases in noisy[2:]:
         others = convolved(others, releases, float(scale))
         others /= others.max(axis=1, keepdims=True)
-    found = weights[0] * others[:, ::-1]
-    return found / found.sum(axis=1, keepdims=True)
+    law = weights[0] * others[:, ::-1]
+    return law / law.sum(axis=1, keepdims=True)
 
 
 def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:

@@ -79,7 +79,7 @@ def class_counts(release, sizes, concentration: float, n: int, scale: float, siz
         Counts, shape (size, classes, levels).
     """
     s, ends = np.arange(n + 1.0), np.cumsum(sizes)
-    own, log_factorial = gammaln(concentration + s) - gammaln(s + 1), gammaln(s + 1)
+    log_prior, log_factorial = gammaln(concentration + s) - gammaln(s + 1), gammaln(s + 1)
     # About where the classes' numbers lie, and sums are made precise: the fields' noisy sums, the larger ones' less.
     guess = np.add.reduceat(np.maximum(release, 0.0), ends - sizes, axis=1) @ (1 / np.array(sizes)) + 1e-9
     guess *= n / guess.sum()
@@ -87,7 +87,7 @@ def class_counts(release, sizes, concentration: float, n: int, scale: float, siz
     for k, (row, expected) in enumerate(zip(release, guess, strict=True)):
         fields.append([])
         for levels, end in zip(sizes, ends, strict=True):
-            factors = own - np.abs(row[end - levels : end, None] - s) / scale
+            factors = log_prior - np.abs(row[end - levels : end, None] - s) / scale
             tilt = _fine_tilt(factors, expected)
             fields[-1].append(_Sum.of(factors + tilt * s))
             weights[k] += fields[-1][-1].all.at(np.arange(n + 1)) - tilt * s
@@ -106,8 +106,8 @@ class _Window(NamedTuple):
     @classmethod
     def of(cls, start: int, logs) -> "_Window":
         """Without the ends that lie more than `_DEPTH` below the largest entry."""
-        kept = np.flatnonzero(logs >= logs.max() - _DEPTH)
-        return cls(start + int(kept[0]), logs[kept[0] : kept[-1] + 1])
+        near = np.flatnonzero(logs >= logs.max() - _DEPTH)
+        return cls(start + int(near[0]), logs[near[0] : near[-1] + 1])
 
     def convolved(self, other: "_Window", n: int) -> "_Window":
         """The convolution of both, up to n."""
@@ -115,15 +115,15 @@ class _Window(NamedTuple):
         pair = np.exp(self.logs - high[0]), np.exp(other.logs - high[1])
         if len(self.logs) * len(other.logs) <= _DIRECT:
             # Terms are positive, so nothing cancels.
-            found = np.convolve(*pair)
+            products = np.convolve(*pair)
         else:
             # Brings scipy.stats, which takes longer to import than most draws.
             from scipy import signal
 
-            found = signal.fftconvolve(*pair)
-            found[found < _ROUNDING * found.max()] = 0.0
+            products = signal.fftconvolve(*pair)
+            products[products < _ROUNDING * products.max()] = 0.0
         with np.errstate(divide="ignore"):
-            return _Window.of(start, (np.log(found) + sum(high))[: n + 1 - start])
+            return _Window.of(start, (np.log(products) + sum(high))[: n + 1 - start])
 
     @property
     def end(self) -> int:
@@ -171,7 +171,7 @@ class _Sum(NamedTuple):
 
 def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
     """Draws of the first part of each sum (size,) of it and the others."""
-    found, open_ = np.full(len(totals), -1), np.arange(len(totals))
+    firsts, open_ = np.full(len(totals), -1), np.arange(len(totals))
     cumulative, highest = np.cumsum(window.shares), others.logs.max()
     for _ in range(_ROUNDS):
         if len(np.unique(totals[open_])) * len(window.logs) <= _ELEMENTS:
@@ -180,21 +180,21 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
         places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
         places = window.start + np.minimum(places, len(cumulative) - 1)
         accepted = others.at(totals[open_] - places) - highest > -rng.standard_exponential(len(open_))
-        found[open_[accepted]] = places[accepted]
+        firsts[open_[accepted]] = places[accepted]
         open_ = open_[~accepted]
     sums, row = np.unique(totals[open_], return_inverse=True)
     order, uniform = np.argsort(row, kind="stable"), rng.random(len(open_))
-    own, rest, part = window.shares, others.shares[::-1], max(1, _AT_ONCE // len(window.logs))
+    shares, rest, part = window.shares, others.shares[::-1], max(1, _AT_ONCE // len(window.logs))
     for start in range(0, len(sums), part):
         some = sums[start : start + part]
         low, high = max(window.start, some[0] - others.end), min(window.end, some[-1] - others.start)
         # Row by row the others' shares for low..high of the first part, 0 where they have none.
         padded = np.pad(rest, high - low + 1)
-        shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
+        rest_shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
         mine = order[slice(*np.searchsorted(row[order], (start, start + part)))]
-        weights = shares * own[low - window.start : high - window.start + 1]
-        found[open_[mine]] = low + _drawn(weights, row[mine] - start, uniform[mine])
-    return found
+        weights = rest_shares * shares[low - window.start : high - window.start + 1]
+        firsts[open_[mine]] = low + _drawn(weights, row[mine] - start, uniform[mine])
+    return firsts
 
 
 def _fine_tilt(log_factors, n: float) -> float:
