@@ -1,7 +1,7 @@
 """Privacy of a release of one number from its density alone: divergences between neighbours, by quadrature.
 
-The line, or an interval, is mapped such that densities fall doubly exponentially towards its ends (Takahasi and Mori
-1974), and cut into panels, which are halved until Gauss-Legendre quadrature of each has converged.
+A change of variable makes densities fall doubly exponentially towards both ends (Takahasi and Mori 1974). The range is
+cut into panels, which are halved until Gauss-Legendre quadrature of each has converged.
 """
 
 import math
@@ -12,13 +12,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
-# Panels at first, their halvings at most, and when one has converged: relative to itself, and as a probability.
+# Initial panels, the most halvings, and when a panel has converged: relative to its integral, and as a probability.
 PANELS, HALVINGS, RELATIVE, ABSOLUTE = 48, 50, 1e-7, 1e-16
-# Panels that are halved at once, at most; and the probability below which one is left out.
+# The most panels that are halved at once; the probability below which a panel is left out.
 MOST, NOTHING = 1000, 1e-30
-# How far from one a density may integrate to.
+# How far from one the integral of a density may be.
 NORMALISED = 1e-5
-# Neighbouring pairs that share panels, and how many of them, evenly spread, these are found for.
+# Neighbouring pairs that share panels, and how many of these pairs, evenly spread, determine the panels.
 BLOCK, SPREAD = 64, 4
 # Bisections of a place where a ratio of densities crosses a level; there the integrand is 0.
 BISECTIONS = 18
@@ -49,7 +49,7 @@ class Space(NamedTuple):
 
     @classmethod
     def line(cls, centre: float, width: float) -> "Space":
-        """All numbers, the more densely the nearer to the centre, on a scale of `width`."""
+        """The real line, with points denser near the centre, on a scale of `width`."""
         half = math.pi / 2
         return cls(
             lambda u: centre + width * np.sinh(half * np.sinh(u)),
@@ -60,7 +60,7 @@ class Space(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Pairs of neighbours' statistics, and the law of a release of one number given each.
+    """Pairs of neighbours' statistics, and the law of a release of one number given the statistics.
 
     Attributes:
         pairs: statistics, shape (pairs, 2, d).
@@ -73,20 +73,20 @@ class Neighbours(NamedTuple):
     space: Space
 
     def blocks(self) -> "Iterator[Neighbours]":
-        """Some pairs at a time, whose laws are alike."""
+        """Successive pairs, whose laws are alike, `BLOCK` at a time."""
         for start in range(0, len(self.pairs), BLOCK):
             yield self._replace(pairs=self.pairs[start : start + BLOCK])
 
     def spread(self) -> "Neighbours":
-        """A few of the pairs, with the first and the last."""
+        """`SPREAD` evenly spaced pairs, including the first and the last."""
         return self._replace(pairs=self.pairs[np.unique(np.linspace(0, len(self.pairs) - 1, SPREAD).astype(int))])
 
     def logs(self, u, row=None) -> tuple[np.ndarray, np.ndarray]:
-        """Both sides' log-densities of u: (pairs, ...) at u (...), or of the pairs in `row` (k,) at u (k, ...)."""
+        """Both neighbours' log-densities of u: (pairs, ...) at u (...), or for the pairs in `row` (k,) at u (k, ...)."""
         pairs, axes = (self.pairs, np.ndim(u)) if row is None else (self.pairs[row], np.ndim(u) - 1)
         pairs = pairs.reshape(len(pairs), 2, *(1,) * axes, pairs.shape[-1])
         points, log_slope = self.space.point(u), self.space.log_slope(u)
-        # Beyond the support ln 0 is what is wanted.
+        # ln 0 = −∞ is right beyond the support.
         with np.errstate(divide="ignore", invalid="ignore"):
             first, second = (self.log_density(points, pairs[:, side]) + log_slope for side in (0, 1))
         return first, second
@@ -105,7 +105,7 @@ def nodes(edges) -> tuple[np.ndarray, np.ndarray]:
 
 
 def neighbours(mechanism: Any) -> Neighbours | None:
-    """The pairs of a mechanism; None where a release is no single number, or its density or neighbours not known."""
+    """A mechanism's pairs; None if a release is not one number, or its density or its neighbours are not known."""
     pairs = mechanism.neighbouring_statistics()
     if pairs is None:
         return None
@@ -117,7 +117,7 @@ def neighbours(mechanism: Any) -> Neighbours | None:
     centre = mechanism.select(first)
     if centre.shape != (1,) or (peak := mechanism.log_density(centre, first)) is None:
         return None
-    # The width of a uniform density of this height; a wrong one costs time only.
+    # The width of a uniform density of this height; a wrong width only costs time.
     width = math.exp(-float(peak)) if np.isfinite(peak) else 1.0
     return Neighbours(
         pairs,
@@ -127,7 +127,7 @@ def neighbours(mechanism: Any) -> Neighbours | None:
 
 
 def curve(mechanism: Any, epsilon: float) -> float | None:
-    """δ(ε) = max over neighbours of ∫ (p − e^ε q)⁺; None where `neighbours` is.
+    """δ(ε) = max over neighbours of ∫ (p − e^ε q)⁺; None where `neighbours` gives None.
 
     Raises:
         ValueError: a density that does not integrate to one.
@@ -137,7 +137,7 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Largest Rényi divergences of orders λ ≥ 1 over neighbours; inf where they diverge, None where `neighbours` is.
+    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf where infinite; None where `neighbours` is None.
 
     Raises: as `curve`.
     """
@@ -147,14 +147,14 @@ def rdp(mechanism: Any, orders) -> np.ndarray | None:
     flat = np.ravel(np.asarray(orders, float))
     largest = np.zeros(len(flat))
     for block in pairs.blocks():
-        # What is infinite for one pair stays so.
+        # A supremum that is infinite stays so.
         finite = np.isfinite(largest)
         largest[finite] = np.maximum(largest[finite], _renyi(block, mechanism, flat[finite]))
     return largest.reshape(np.shape(orders))
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
-    """Distribution function of additive noise at values of any shape; None where `neighbours` is.
+    """Distribution function of additive noise at values of any shape; None where `neighbours` is None.
 
     Raises: as `curve`.
     """
@@ -171,7 +171,7 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 
 
 def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.ndarray:
-    """Panels (panels, 2), sorted, on which `integrals` have converged for all pairs; none that holds nothing."""
+    """Sorted panels (panels, 2) on which `integrals` have converged for all pairs; panels of no mass are left out."""
     edges = np.linspace(-pairs.space.end, pairs.space.end, PANELS + 1)
     wide, converged = np.stack([edges[:-1], edges[1:]], axis=-1), []
     whole = pairs.integrals(of, wide)
@@ -187,7 +187,7 @@ def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.n
         relevant = (largest > math.log(NOTHING)).any(axis=0)
         converged.append(halves.reshape(-1, 4)[done & relevant].reshape(-1, 2))
         wide = halves.reshape(-1, 4)[~done].reshape(-1, 2)
-        # Where rounding is larger than what is asked for, halving has no end.
+        # Halving never ends where the rounding error exceeds the tolerance.
         if not 0 < len(wide) < MOST:
             break
         whole = parts.reshape(len(parts), -1, 2)[:, ~done].reshape(len(parts), -1)
@@ -196,10 +196,10 @@ def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.n
 
 
 def _laws(pairs: Neighbours, mechanism, of: Callable, relative: float = RELATIVE):
-    """Panels, and both sides' log-densities (pairs, panels, 12) of their ends and nodes.
+    """Panels, and both neighbours' log-densities (pairs, panels, 12) at the panels' ends and nodes.
 
-    The panels are those of a few of the pairs, which are alike; those of all where the others' laws do not integrate
-    to one on them.
+    The panels come from a few of the pairs, as the pairs are alike; from all pairs if the laws of some do not integrate
+    to one on these panels.
     """
     for some in (pairs.spread(), pairs):
         edges = _panels(some, of, relative)
@@ -224,7 +224,7 @@ def _one_way(pairs: Neighbours, logs, edges, places, log_weights, epsilon: float
     """The largest ∫ (p − e^ε q)⁺, from log-densities at the ends and nodes of panels."""
     p, q = logs
     values, above = _excess(p[..., 1:-1], q[..., 1:-1], epsilon, log_weights), _loss(p, q) > epsilon
-    # A panel in which the ratio crosses e^ε is cut there, at each of its crossings between two nodes.
+    # A panel is cut wherever the ratio of the densities crosses e^ε between two of its nodes.
     row, panel, place = np.nonzero(above[..., 1:] != above[..., :-1])
     crossing = _crossings(pairs, row, places[panel, place], places[panel, place + 1], epsilon)
     cut = np.unique(np.stack([row, panel]), axis=1)
@@ -267,7 +267,7 @@ def _excess(p, q, epsilon: float, log_weights) -> np.ndarray:
 
 
 def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
-    """Divergences (orders,), the larger of both ways; on panels that serve the largest finite one and the densities."""
+    """Divergences (orders,), the larger of both ways, on panels fit for the largest finite one and the densities."""
     end = pairs.space.end
     edges = np.linspace(-end, end, PANELS + 1)
     wide = np.stack([edges[:-1], edges[1:]], axis=-1)
@@ -281,20 +281,20 @@ def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
 
     # Rounding grows with the order, and the logarithm of the integral is divided by it.
     edges, _ = _laws(pairs, mechanism, hardest, RELATIVE * max(1.0, largest - 1))
-    # With the panels at the ends, where an integrand that has no integral does not fall.
+    # The panels at both ends are added: there an integrand without an integral does not fall.
     laws = _both_ways(pairs, np.concatenate([wide[:1], edges, wide[-1:]]))
     return np.array([_largest(laws, order) if order <= largest else math.inf for order in orders])
 
 
 def _both_ways(pairs: Neighbours, edges) -> list:
-    """Log-densities (pairs, panels, 10) of either side and the other at the nodes of panels, with their weights."""
+    """(p, q, log-weights) and (q, p, log-weights), with the log-densities (pairs, panels, 10) at the panels' nodes."""
     u, log_weights = nodes(edges)
     p, q = pairs.logs(u)
     return [(p, q, log_weights), (q, p, log_weights)]
 
 
 def _largest(laws, order: float) -> float:
-    """The largest divergence of an order; the first and the last panel only show whether there is one."""
+    """The largest divergence of an order; the first and the last panel only show whether it is finite."""
     if order == 1:
         with np.errstate(invalid="ignore"):
             terms = [np.where(np.isneginf(p), 0.0, np.exp(p + w) * (p - q))[:, 1:-1] for p, q, w in laws]
@@ -306,7 +306,7 @@ def _largest(laws, order: float) -> float:
 
 
 def _diverges(laws, order: float) -> bool:
-    """Whether an integrand does not fall towards an end, where it has no integral."""
+    """Whether an integrand does not fall towards one of the ends, so that its integral is infinite."""
     integrals = [_log_sum(_integrand(p, q, order) + w) for p, q, w in laws]
     return any(np.any(np.maximum(x[:, 0], x[:, -1]) - x.max(axis=1) > math.log(1e-6)) for x in integrals)
 
@@ -318,7 +318,7 @@ def _integrand(p, q, order: float):
 
 
 def _log_sum(terms) -> np.ndarray:
-    """ln Σ exp over the last axis; +inf where a term is."""
+    """ln Σ exp over the last axis; +inf where a term is +inf."""
     top = terms.max(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))

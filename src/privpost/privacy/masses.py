@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-# Numbers on either side of the statistic that are looked at first, and at most.
+# Whole numbers on either side of the statistic that are summed, at first and at most.
 NEAR, FAR = 64, 1 << 22
 # The share of a sum that the last number may have, and how far from one the probabilities may sum to.
 LAST, NORMALISED = 1e-18, 1e-9
@@ -15,8 +15,8 @@ LAST, NORMALISED = 1e-18, 1e-9
 def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Whole numbers (points,), and log-probabilities (pairs, points) of both neighbours, each pair in both orders.
 
-    There are so many that the last ones have next to no share of Σ exp(of(ln p, ln q)). None where a release is no
-    single number, or its probabilities or neighbours are not known.
+    They reach so far that the last terms of Σ exp(of(ln p, ln q)) are negligible. None if a release is not one number,
+    or its probabilities or its neighbours are not known.
     """
     pairs = mechanism.neighbouring_statistics()
     if pairs is None:
@@ -39,7 +39,7 @@ def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, 
 
 
 def curve(mechanism: Any, epsilon: float) -> float | None:
-    """δ(ε) = max over neighbours of Σ (p − e^ε q)⁺; None where `_laws` is.
+    """δ(ε) = max over neighbours of Σ (p − e^ε q)⁺; None where `_laws` is None.
 
     Raises:
         ValueError: probabilities that do not sum to one.
@@ -54,7 +54,7 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Largest Rényi divergences of orders λ ≥ 1 over neighbours; inf where they diverge, None where `_laws` is.
+    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf where infinite; None where `_laws` is None.
 
     Raises: as `curve`.
     """
@@ -81,7 +81,7 @@ def _renyi(mechanism, order: float) -> float | None:
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
-    """Distribution function of additive noise at values of any shape; None where `_laws` is.
+    """Distribution function of additive noise at values of any shape; None where `_laws` is None.
 
     Raises: as `curve`.
     """

@@ -1,6 +1,6 @@
-"""ln Γ in several states at once, as one vector; imported where chains are run and nowhere else.
+"""ln Γ in several states at once, as one vector; imported only where chains are run.
 
-A compiler cannot vectorise a loop that looks up a table, so that its vectors are written out here. Every processor
+A compiler cannot vectorise a loop with table look-ups, so the vector operations are written out here. Every processor
 does the same operations in the same order.
 """
 
@@ -38,7 +38,7 @@ def _load(builder, data, place, size):
 
 
 def _columns(builder, data, places, first=0):
-    """Two vectors: the numbers that stand at four places, and those that follow them, `first` numbers later."""
+    """Two vectors: the numbers `first` after each of four places, and the numbers after these."""
     pairs = [_load(builder, data, builder.add(place, _INT(first)), 2) for place in places]
     halves = [_shuffle(builder, pairs[lane], pairs[lane + 2], [0, 1, 2, 3]) for lane in (0, 1)]
     return [_shuffle(builder, *halves, places) for places in ([0, 4, 2, 6], [1, 5, 3, 7])]

@@ -1,4 +1,4 @@
-"""Compiled passes of the collapsed sampler over all cells; imported where chains are run and nowhere else."""
+"""Compiled passes of the collapsed sampler over all cells; imported only where chains are run."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from privpost.samplers.truncated_masses import change_masses, log_masses
 
 @inlined
 def weigh(candidates, number, old, span, cells, entries, sums, gains):
-    """Collapsed log-likelihood ratios of some states with a cell's entries and without them, written to `gains`.
+    """Write to `gains` the collapsed log-likelihood of some states with a cell's entries, minus that without them.
 
     Args:
-        candidates, number: the states, in the first places; what follows, to a multiple of `LANES`, is overwritten.
+        candidates, number: the first `number` candidates are the states; the rest, to a multiple of `LANES`, is padding.
         old: the state that holds the cell.
         span: where the cell's entries begin and end.
         sums: the states' totals and ln Γ of them, (K, entries, 2).
@@ -41,7 +41,7 @@ def weigh(candidates, number, old, span, cells, entries, sums, gains):
 
 @inner
 def add_cell(span, cells, entries, change, sums):
-    """Add a cell's entries to a state's totals, or with a change of −1 take them away, and ln Γ; (entries, 2)."""
+    """Add a cell's entries, times `change` = ±1, to a state's totals and update ln Γ, both in `sums` (entries, 2)."""
     (_, index, value), offset, table = cells, entries[0], entries[4]
     for j in range(span[0], span[1]):
         i = index[j]
@@ -52,16 +52,16 @@ def add_cell(span, cells, entries, change, sums):
 
 @inner
 def fill_gammas(sums, entries):
-    """ln Γ of one state's totals, both in `sums` (entries, 2)."""
+    """Compute ln Γ of one state's totals; both are in `sums` (entries, 2)."""
     for i in range(len(sums)):
         sums[i, 1] = log_gamma(sums[i, 0], entries[4])
 
 
 @inner
 def mass_allows(pair, span, cells, entries, sums, power, uniform, truncation):
-    """Whether a move of a cell is accepted by the change of ln P of `log_masses`; if so, that after it is noted.
+    """Whether a cell's move is accepted by the change of ln P of `log_masses`; if so, `truncation` is updated.
 
-    `pair` are the state that the cell leaves and the one that it enters.
+    `pair` has the state that the cell leaves and the state that it enters.
     """
     masses, points = truncation
     new_masses, new_points = np.zeros((2, masses.shape[1])), np.empty((2, *points.shape[1:]))
@@ -80,7 +80,7 @@ def mass_allows(pair, span, cells, entries, sums, power, uniform, truncation):
 
 @inner
 def note_changes(states, known, versions):
-    """Count up the versions of all states whose cells are others than those in `known`, and write these down."""
+    """Raise the version of each state whose cells differ from those in `known`, and update `known`."""
     changed = np.zeros(len(versions), np.bool_)
     for t in range(len(states)):
         if states[t] != known[t]:
@@ -89,7 +89,7 @@ def note_changes(states, known, versions):
                 changed[known[t]] = True
             known[t] = states[t]
     for k in range(len(versions)):
-        # A state that never held a cell is new as well.
+        # A state that never had a cell counts as changed.
         changed[k] |= versions[k] == 0
         versions[k] += changed[k]
     return changed
@@ -97,18 +97,18 @@ def note_changes(states, known, versions):
 
 @inner
 def shift(pair, span, cells, entries, sums):
-    """Move a cell's entries from a state to another."""
+    """Move a cell's entries from one state to another."""
     add_cell(span, cells, entries, -1.0, sums[pair[0]])
     add_cell(span, cells, entries, 1.0, sums[pair[1]])
 
 
 @inner
 def enter(t, pair, span, cells, entries, sums, memory):
-    """`shift` a cell, and note it."""
+    """`shift` a cell, and update the memory."""
     known, _, versions, stamps = memory[:4]
     known[t] = pair[1]
     for k in pair:
-        # Of the state's other cells the weight of this one still tells.
+        # This cell's weight depends on the state's other cells only, so it stays valid.
         versions[k] += 1
         stamps[t, k] = versions[k]
     shift(pair, span, cells, entries, sums)
@@ -116,7 +116,7 @@ def enter(t, pair, span, cells, entries, sums, memory):
 
 @inlined
 def weigh_anew(t, old, span, cells, entries, sums, memory, stale, gains):
-    """`weigh` a cell in the states whose other cells have changed since."""
+    """`weigh` a cell in the states whose other cells have changed since the cell was last weighed there."""
     (_, seen, versions, stamps), number = memory[:4], 0
     for k in range(len(versions)):
         if stamps[t, k] != versions[k]:
@@ -142,9 +142,8 @@ def log_likelihood(masses, sums, entries):
 def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, sums):
     """One pass over all cells of one chain, emissions and transitions integrated out; states (cells,) in place.
 
-    With truncated emissions a state is proposed as if they were not, and accepted by the change of `log_masses`, so
-    that the law is the truncated one. A cell's weight in a state is taken from memory as long as the state's other
-    cells are the same.
+    With truncated emissions a state is proposed without truncation and accepted by the change of `log_masses`, which
+    gives the truncated law. A cell's weight in a state is remembered as long as the state's other cells are the same.
 
     Args:
         cells: `indptr` (cells + 1,), `index`, `value`: the non-zero entries of each cell, its levels' counts over T
@@ -153,7 +152,7 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
             `bounds` (fields + 1,), where each field's levels begin; `lows` (fields,), their smallest probability; the
             table of `log_gamma`; what `row_of` looks up.
         layout: `first`, `last` (cells,).
-        power: 1/τ of the pass; `prior_power` that of p(z) beside the emissions, before 1/τ.
+        power: 1/τ of the pass; `prior_power`: an additional power of p(z).
         uniforms: (cells,), or twice as many where emissions are truncated.
         memory: the states after the last pass (cells,), −1 before the first; the weights of cells in states (cells, K),
             the versions of states (K,) and those that the weights are of (cells, K); `log_masses` (K, fields) and its

@@ -137,7 +137,7 @@ class Work(NamedTuple):
 class State(NamedTuple):
     """All chains after a round: draws of states to come for each group (chains, draws, cells), and the present one."""
 
-    kept: Sequence[np.ndarray]
+    draws: Sequence[np.ndarray]
     cold: gibbs.State
     rounds: int = 0
 
@@ -195,12 +195,12 @@ class Chains:
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """The next draw of every chain; the cost is the variates that the emissions took, shape (groups,)."""
-        states = np.concatenate([draws[:, state.rounds] for draws in state.kept]).T
+        states = np.concatenate([draws[:, state.rounds] for draws in state.draws]).T
         cold, variates = self._explicit.start(states), np.zeros(len(rng), np.int64)
         if state.rounds >= self.burn_in:
             # An iteration of the explicit sampler, which leaves the law as it is.
             cold, variates = self._explicit.step(cold, rng)
-        return State(state.kept, cold._replace(search=state.cold.search), state.rounds + 1), variates
+        return State(state.draws, cold._replace(search=state.cold.search), state.rounds + 1), variates
 
 
 def search(islands: Islands, n_cells: int, data: Data, store: Store, work: Work, rng) -> tuple[np.ndarray, int, bool]:
