@@ -17,15 +17,15 @@ class BudgetExceeded(ValueError):
 class _Counts(NamedTuple):
     """Numbers of releases, by repeat 0, 1, 2, ... and by mechanism.
 
-    Successive repeats with equal counts form one run, so that a million repeats cost no more than a few. Each run starts
-    at one of `starts` and ends before the next; the last has no end. A mechanism beyond a run's tuple has no releases.
+    Successive repeats with equal counts form one run, so a million repeats cost no more than a few. Each run starts at
+    one of `starts` and ends before the next; the last has no end. A mechanism beyond a run's tuple has no releases.
     """
 
     starts: tuple[int, ...] = (0,)
     values: tuple[tuple[int, ...], ...] = ((),)
 
     def plus(self, repeats: slice, place: int, number: int) -> "tuple[_Counts, list[tuple[int, ...]]]":
-        """The counts after `number` more releases of one mechanism in each of some repeats, and those repeats' values."""
+        """The counts after `number` more releases of one mechanism in each of some repeats, and their values."""
         if repeats.start == self.starts[-1]:
             # No later repeat has a release: the usual case, as a simulation's trials come in order.
             value = (*(0,) * place, number)
@@ -67,8 +67,8 @@ class Account:
     # Number of repeats.
     repeats: float
     counts: _Counts = NOTHING
-    # Places of mechanisms (or bare costs) by key, in the order of their first release. One release costs `stated` in the
-    # mechanism's notion and `prices` in the budget's.
+    # Places of mechanisms (or bare costs) by key, in the order of their first release. One release costs `stated` in
+    # the mechanism's notion and `prices` in the budget's.
     places: dict[Any, int] = field(default_factory=dict)
     # The same places by identity: computing a key can take longer than a draw.
     known: dict[int, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Upper bounds of privacy costs in rigorous interval arithmetic, for releases of real data.
 
-A mechanism's coefficients are found in floating point. This module bounds what they cost, by balls that contain the true
-value, from the same numbers that the draw uses.
+A mechanism's coefficients are found in floating point. This module bounds what they cost, by balls that contain the
+true value, from the same numbers that the draw uses.
 """
 
 import math

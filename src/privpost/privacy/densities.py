@@ -82,7 +82,7 @@ class Neighbours(NamedTuple):
         return self._replace(pairs=self.pairs[np.unique(np.linspace(0, len(self.pairs) - 1, SPREAD).astype(int))])
 
     def logs(self, u, row=None) -> tuple[np.ndarray, np.ndarray]:
-        """Both neighbours' log-densities of u: (pairs, ...) at u (...), or for the pairs in `row` (k,) at u (k, ...)."""
+        """Both neighbours' log-densities of u: (pairs, ...) at u (...), or for pairs in `row` (k,) at u (k, ...)."""
         pairs, axes = (self.pairs, np.ndim(u)) if row is None else (self.pairs[row], np.ndim(u) - 1)
         pairs = pairs.reshape(len(pairs), 2, *(1,) * axes, pairs.shape[-1])
         points, log_slope = self.space.point(u), self.space.log_slope(u)

@@ -15,8 +15,8 @@ from privpost.models.base import check_range
 from privpost.privacy.accounting import pure_to_rdp, rdp_to_pure_epsilon
 from privpost.privacy.checks import check_choice
 
-# On ‖w‖ ≤ R a record's logistic log-likelihood lies in an interval of length cR, so the posterior's log-ratio is at most
-# 2ρcR. The paper, with R = c/β, charges twice as much.
+# On ‖w‖ ≤ R a record's logistic log-likelihood lies in an interval of length cR, so the posterior's log-ratio is at
+# most 2ρcR. The paper, with R = c/β, charges twice as much.
 Charge = Literal["paper", "corrected_charge", "smallest_ball"]
 CHARGES = get_args(Charge)
 # κ = max x/(1 + e^x): at the mode nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ, so that ‖w‖ ≤ √(ρκ/β), whatever the data.

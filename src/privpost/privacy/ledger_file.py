@@ -1,8 +1,8 @@
 """A ledger in a file: lines of JSON, chained by hash, and written durably under a lock.
 
 The first line is the header, with the budget; every other line is a release. Each line contains the digest of the line
-before it and ends with its own, the SHA-256 of what precedes it. A line counts if its digest is right, with or without a
-newline; no line can be changed, removed or inserted unnoticed.
+before it and ends with its own, the SHA-256 of what precedes it. A line counts if its digest is right, with or without
+a newline; no line can be changed, removed or inserted unnoticed.
 """
 
 import contextlib

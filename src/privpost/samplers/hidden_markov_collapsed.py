@@ -2,8 +2,8 @@
 
 Emissions and transitions are integrated out, so a chain's state is the states of all cells. The burn-in searches for a
 start: it cools several random partitions (the target is the collapsed joint to the power 1/τ, τ falling to 1), merges
-states and splits them anew, and crosses partitions. After that the chain is a Gibbs sampler at τ = 1; every round yields
-the states, and emissions drawn given them.
+states and splits them anew, and crosses partitions. After that the chain is a Gibbs sampler at τ = 1; every round
+yields the states, and emissions drawn given them.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def weigh(candidates, number, old, span, cells, entries, sums, gains):
     """Write to `gains` the collapsed log-likelihood of some states with a cell's entries, minus that without them.
 
     Args:
-        candidates, number: the first `number` candidates are the states; the rest, to a multiple of `LANES`, is padding.
-        old: the state that holds the cell.
+        candidates, number: the first `number` candidates are the states; the rest, to a multiple of `LANES`, is
+        padding. old: the state that holds the cell.
         span: where the cell's entries begin and end.
         sums: the states' totals and ln Γ of them, (K, entries, 2).
         gains: as long as `candidates`.

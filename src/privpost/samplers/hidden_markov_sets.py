@@ -1,9 +1,9 @@
 """Collapsed Gibbs sampling of the hidden Markov model of `hidden_markov_gibbs`, weights remembered by sets of cells.
 
-For chains at temperature 1 without truncation whose cells are mostly certain of their states: the same few sets of
-cells come back all the time, and most cells can be passed over. A chain's start is searched for among local optima, on
-islands that know nothing of each other, until some of them have met the same best joint; from then on it is a
-collapsed Gibbs sampler with replicas. Chains share no memory.
+For chains at temperature 1 without truncation, in which most cells are certain of their states: the same few sets of
+cells recur, and most cells can be skipped. A chain searches for its start among local optima, on independent islands,
+until several of them have met the same best joint. From then on it is a collapsed Gibbs sampler with replicas. Chains
+share no memory.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers.hidden_markov_collapsed import Cells, Entries
 from privpost.samplers.hidden_markov_lanes import LANES
 
-# Counts are taken to multiples of this, so that sums of less than 2²⁹ are exact in whatever order they are summed.
+# Counts are rounded to multiples of this, so that sums below 2²⁹ are exact in any order of summation.
 GRAIN = 2.0**-20
 
 
 @dataclass(frozen=True)
 class Islands:
-    """How a chain searches for its start, and the replicas that it has from then on.
+    """How a chain searches for its start, and its replicas after the search.
 
-    An island breeds `children` from `members` local optima of its own. The search ends when the best joint was met by
-    `agree` of them, to `NATS`, or after `most`. Every ninth breeds the others' best together, and is not counted.
+    An island breeds `children` from its own `members` local optima. The search ends when `agree` islands have met the
+    best joint, to `NATS`, or after `most` islands. Every ninth island breeds the others' best, and does not count.
 
     Attributes:
         agree, most, members, children: see above, each at least 1, members at least 2.
-        replicas: of a chain, itself included; their targets are the joint to the powers 1/τ.
+        replicas: number for each chain, itself included; their targets are the joint to the powers 1/τ.
         top: the highest temperature τ of a replica, ≥ 1.
-        rounds: passes of all replicas from a draw to the next.
+        rounds: passes of all replicas between two draws.
 
     Raises:
         ValueError: a setting out of range.
@@ -58,7 +58,7 @@ NATS = 0.5
 
 
 class Data(NamedTuple):
-    """What a chain runs on: `Cells` and `Entries`, ln Γ of the offsets, a key for each cell, `Layout`, and a.
+    """A chain's data: `Cells` and `Entries`, ln Γ of the offsets, a key for each cell, `Layout`, and a.
 
     `gammas` are ln Γ(n + a) − ln Γ(a) and the same with K a, for n moves, (2, cells + 1).
     """
@@ -87,12 +87,12 @@ class Data(NamedTuple):
 
 
 class Store(NamedTuple):
-    """The sets of cells that a chain has met, one a slot.
+    """The sets of cells that a chain has met, each in a slot.
 
-    `keys` (slots,), the cells' keys combined; `places`, a hash table of slots, −1 where there is none; `sums`, totals
-    and ln Γ of them (slots, entries, 2); `weights`, of cells in a state that holds the set without them, nan where
-    nobody asked (slots, cells); `likelihoods` (slots,); `gains`, of the log-likelihood by the best split that was
-    found, nan where none was searched (slots,), and its second part `parts` (slots, cells); `used`, number of slots.
+    `keys` (slots,), the cells' keys combined; `places`, a hash table of slots, −1 where empty; `sums` (slots, entries,
+    2), the totals and their ln Γ; `weights` (slots, cells), of a cell in a state with the set's other cells, nan where
+    not computed; `likelihoods` (slots,); `gains` (slots,), of log-likelihood by the best known split, nan where not
+    searched, and the split's second part `parts` (slots, cells); `used`, the number of used slots.
     """
 
     keys: np.ndarray
@@ -106,7 +106,7 @@ class Store(NamedTuple):
 
     @classmethod
     def of(cls, n_cells: int, n_entries: int) -> Store:
-        """An empty one; what a step of the search needs at most has room."""
+        """An empty store, with room for the largest step of the search."""
         slots = max(24_000, 128 * n_cells)
         return cls(
             np.zeros(slots, np.uint64), np.full(2 ** int(np.log2(slots) + 2), -1), np.empty((slots, n_entries, 2)),
@@ -116,7 +116,7 @@ class Store(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Space for a pass: counts of moves (K, K) and their row sums, slots and odds (K,), and what `weigh` needs."""
+    """Space for a pass: counts of moves (K, K) and their row sums, slots and odds (K,), and arguments of `weigh`."""
 
     moves: np.ndarray
     leaving: np.ndarray
@@ -127,7 +127,7 @@ class Work(NamedTuple):
 
     @classmethod
     def of(cls, n_states: int) -> Work:
-        """Of K states."""
+        """Space for K states."""
         lanes = -(-max(n_states, 2) // LANES) * LANES
         ints, floats = np.empty((2, lanes), np.int64), np.empty((3, lanes))
         first = floats[0, :n_states], ints[0, :n_states], floats[1, :n_states]
@@ -135,7 +135,7 @@ class Work(NamedTuple):
 
 
 class State(NamedTuple):
-    """All chains after a round: draws of states to come for each group (chains, draws, cells), and the present one."""
+    """All chains after a round: all draws of states, for each group (chains, draws, cells), and the present state."""
 
     draws: Sequence[np.ndarray]
     cold: gibbs.State
@@ -149,12 +149,12 @@ class State(NamedTuple):
 class Chains:
     """All chains of all groups (`chain.Sampler`), as `hidden_markov_gibbs.Chains`; `rng` is one generator per group.
 
-    Chains are run to their end at the start, one after another, as the memory of one is large. A step then shows the
-    next draw of each, with emissions after the burn-in.
+    `init` runs the chains to their end, one after another, as each needs much memory. A step gives each chain's next
+    draw, with emissions after the burn-in.
 
     Args:
-        islands: how starts are searched for, and replicas.
-        draws: how many steps there are.
+        islands: settings of the search and of the replicas.
+        draws: number of steps.
         burn_in: steps without emissions.
     """
 
@@ -183,7 +183,7 @@ class Chains:
         return State(group_draws, cold._replace(search=np.array(searched)))
 
     def _run(self, draws, data: Data, store: Store, work: Work, rng) -> tuple[int, bool]:
-        """One chain from its search to its end; how many islands there were, and whether enough of them agreed."""
+        """Run one chain to its end; return the number of islands, and whether enough of them agreed."""
         from privpost.samplers.hidden_markov_set_passes import exchange
 
         store.used[0], store.places[:] = 0, -1
@@ -194,19 +194,19 @@ class Chains:
         return islands, met
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
-        """The next draw of every chain; the cost is the variates that the emissions took, shape (groups,)."""
+        """The next draw of every chain; the cost is the number of variates for the emissions, shape (groups,)."""
         states = np.concatenate([draws[:, state.rounds] for draws in state.draws]).T
         cold, variates = self._explicit.start(states), np.zeros(len(rng), np.int64)
         if state.rounds >= self.burn_in:
-            # An iteration of the explicit sampler, which leaves the law as it is.
+            # An iteration of the explicit sampler leaves the law invariant.
             cold, variates = self._explicit.step(cold, rng)
         return State(state.draws, cold._replace(search=state.cold.search), state.rounds + 1), variates
 
 
 def search(islands: Islands, n_cells: int, data: Data, store: Store, work: Work, rng) -> tuple[np.ndarray, int, bool]:
-    """Partitions (islands, cells), the best one first, how many islands there were, and whether enough of them agreed.
+    """Partitions (islands, cells), the best first, the number of islands, and whether enough of them agreed.
 
-    An island's best counts as the best of all if it is less than `NATS` below it.
+    An island agrees if its best joint is less than `NATS` below the best of all.
     """
     from privpost.samplers.hidden_markov_set_search import breed
 
@@ -222,6 +222,6 @@ def search(islands: Islands, n_cells: int, data: Data, store: Store, work: Work,
         breed(members, member_joints, not together, children, len(work.slots), data, store, work, rng)
         best = member_joints.argmax()
         partitions, joints = np.concatenate([partitions, members[[best]]]), np.append(joints, member_joints[best])
-        # An island that was bred from others is no witness.
+        # An island bred from others is not independent and does not count.
         agreed = int((joints > joints.max() - NATS)[np.arange(len(joints)) % 9 < 8].sum())
     return partitions[np.argsort(-joints, kind="stable")], len(partitions), agreed >= islands.agree
