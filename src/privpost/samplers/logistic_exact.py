@@ -1,7 +1,7 @@
 """Exact draws from the posterior of a regression with binary outcomes, by rejection from curvature shells.
 
-With f the negative log-density, m a point near its minimum, Δ = w − m, s_i = x_i·Δ and s̄_i > 0 any scales, the space is
-cut into shells R_j = {κ_j ≤ max_i |s_i|/s̄_i < κ_{j+1}}, 0 = κ_0 < κ_1 < ... < ∞. On R_j record i's loss exceeds its
+With f the negative log-density, m a point near its minimum, Δ = w − m, s_i = x_i·Δ and s̄_i > 0 any scales, the space
+is cut into shells R_j = {κ_j ≤ max_i |s_i|/s̄_i < κ_{j+1}}, 0 = κ_0 < κ_1 < ... < ∞. On R_j record i's loss exceeds its
 tangent by at least ½ c_i s_i², c_i its curvature's floor within κ_{j+1} s̄_i of x_i·m (`curvature_floor`), so that
 with A_j = nβ I + ρ Σ c_i x_i x_iᵀ, in the last shell nβ I,
 

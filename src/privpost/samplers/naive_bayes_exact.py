@@ -20,7 +20,7 @@ from scipy.special import betaln, gammaln
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 
-# Sums, which the report says: no Markov chain.
+# The report says that these are sums, without a Markov chain.
 EXACT = True
 # Rows of one convolution, which fit into a processor's cache.
 _ROWS = 256
@@ -97,9 +97,9 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
 
 
 def by_family(law: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """p(N | z) of an analyst who looks at one family at a time, as if the others told nothing about N.
+    """p(N | z) given the counts of one family at a time, as if the others told nothing about N.
 
-    Exact given less: the class's own counts, shape (..., n + 1); with those of one attribute, shape (..., d, n + 1).
+    Exact given fewer counts: the class's own, shape (..., n + 1); with those of one attribute, shape (..., d, n + 1).
     """
     return _normalised(law.log_root), _normalised(law.log_root[..., None, :] + law.log_evidence)
 
@@ -127,7 +127,7 @@ def _leaves(model, pairs, n, scale) -> Leaf:
 
 
 def _convolutions(ones, zeros, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K} for T = 0..n, of rows a and b; directly, since tails count."""
+    """Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K} for T = 0..n, of rows a and b; summed directly, as tails matter."""
     shape = ones.shape
     sums, moments = np.empty((2, ones.size // shape[-1], shape[-1]))
     ones, zeros = ones.reshape(sums.shape), zeros.reshape(sums.shape)

@@ -1,4 +1,4 @@
-"""Compiled quantiles in the posterior of `naive_bayes_exact`, for many parameters; imported where they are used."""
+"""Compiled quantiles in the posterior of `naive_bayes_exact`, for many parameters; imported only where used."""
 
 import numpy as np
 from scipy.special import betainc, gammaln, xlog1py, xlogy
@@ -34,7 +34,7 @@ def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta
 def _mixed(ones, zeros, share, cdf, step, theta, alpha, beta):
     """Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K).
 
-    I_θ(a, b + 1) = I_θ(a, b) + θ^a (1−θ)^b / (b B(a, b)): a row of I is that of the last T, and one positive step more.
+    I_θ(a, b + 1) = I_θ(a, b) + θ^a (1−θ)^b / (b B(a, b)): a row of I is the row at T − 1 plus a positive step.
     """
     releases, trials, size = ones.shape
     result = np.zeros((releases, trials))

@@ -1,6 +1,6 @@
 """Compiled steps of Algorithm 1 of Bernstein and Sheldon (2018): variances of Laplace noise, counts of all categories.
 
-Imported where chains are run and nowhere else.
+Imported only where chains are run.
 """
 
 import math
@@ -36,7 +36,7 @@ def noise_variances(residual, scale, variance, rng):
 
 @outer()
 def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
-    """Draw counts of all categories, then the noise's variances given them, in place; how many draws were rejected.
+    """Draw counts of all categories, then the noise's variances given them, in place; return the number of rejections.
 
     N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that they sum to n. Its product with
     N(y, diag σ²) is that of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum: these are drawn

@@ -9,29 +9,29 @@ import numpy as np
 from privpost.evaluation import diagnostics, inference_data
 from privpost.samplers import chain, noise_aware_table
 
-# Chains on counts, and their sweeps before and between the draws that are kept.
+# Number of chains on counts, and sweeps before the first stored draw and between two of them.
 CHAINS, COUNT_BURN_IN, COUNT_THIN = 8, 800, 10
-# Networks of more nodes have too large a table of records.
+# The table of records is too large for networks of more nodes.
 LARGEST_TABLE = 5
 
 
 def sweeps(draws: int) -> int:
-    """Sweeps of each chain that are kept: enough for the draws that are asked for, and for diagnostics."""
+    """Stored sweeps of each chain: enough for the requested draws, and for diagnostics."""
     return max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
 
 
 class NotConverged(UserWarning):
-    """Chains disagree: their draws are not those of the posterior."""
+    """Chains disagree: their draws do not have the posterior's law."""
 
 
 class Draws(np.ndarray):
-    """Draws of θ, and what tells how far to trust them.
+    """Draws of θ, with the diagnostics of their chains.
 
     Attributes:
         diagnostics: R-hat and effective sample size of the Markov chains behind them, an `Assessment`; None for
             independent draws.
-        chains: how many chains they are from, of which the last draws are one each in turn; 1 for independent draws
-            and for a part of the draws.
+        chains: number of chains, whose draws alternate from the last draw backwards; 1 for independent draws and for a
+            part of the draws.
     """
 
     diagnostics: diagnostics.Assessment | None
@@ -73,7 +73,7 @@ def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
 
 
 def network_sweeps(draws: int) -> int:
-    """All sweeps that `network` takes."""
+    """Number of sweeps that `network` takes."""
     return COUNT_BURN_IN + COUNT_THIN * sweeps(draws)
 
 

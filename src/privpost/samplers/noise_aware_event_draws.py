@@ -34,7 +34,7 @@ def event_counts(noisy, prior: gibbs.Prior, regions, n: int, scale: float, draws
 def scattered(release, prior: gibbs.Prior, n: int, rng) -> np.ndarray:
     """Counts where chains start, shape of the release (chains, cells, levels): the first at it, others from the prior.
 
-    Chains that all began at the release would agree with each other before they have met the posterior.
+    If all chains began at the release, they would agree with each other before they reach the posterior.
     """
     starts = np.array(release, float)
     for counts in starts[1:]:
