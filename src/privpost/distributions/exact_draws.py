@@ -133,14 +133,14 @@ def seconds(one, other, bits: int) -> np.ndarray:
 def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
     """Twice the longest time, in seconds, that draws take which nothing but what is public decides."""
 
-    def taken(draw):
+    def duration(draw):
         start = thread_time()
         draw()
         return thread_time() - start
 
     # The first one computes constants that the others use.
-    taken(public[0])
-    return 2 * max(map(taken, public))
+    duration(public[0])
+    return 2 * max(map(duration, public))
 
 
 def in_units_of_time(unit: float, draw: Callable[[], Any]) -> Any:
@@ -219,9 +219,9 @@ def dirichlet(
     ]
     for precision in range(bits + 8, bits + 8 + _LARGEST_PRECISION, 16):
         cells = [fraction.refine(precision) for fraction in fractions]
-        found = _sticks(cells, precision, bits)
-        if all(low == high for low, high in found):
-            return [low for low, _ in found]
+        ranges = _sticks(cells, precision, bits)
+        if all(low == high for low, high in ranges):
+            return [low for low, _ in ranges]
     raise ArithmeticError("a cell of the simplex stays uncertain; no draw was made")
 
 
@@ -233,11 +233,11 @@ def _sticks(cells: Sequence[int], precision: int, bits: int) -> list[tuple[int, 
     """
     one, scale = 2**precision, 2 * precision
     low = high = 2**scale
-    found = []
+    ranges = []
     for cell in (*cells, None):
         # None: all that is left.
         below, above = (one, one) if cell is None else (cell, cell + 1)
         shift = scale + precision - bits
-        found.append((low * below >> shift, -(-high * above >> shift) - 1))
+        ranges.append((low * below >> shift, -(-high * above >> shift) - 1))
         low, high = low * (one - above) >> precision, -(-high * (one - below) >> precision)
-    return found
+    return ranges

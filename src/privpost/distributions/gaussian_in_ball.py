@@ -54,14 +54,14 @@ def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) 
         candidates = (propose, _tangent(centre, values, radius))
         first = [np.exp(_log_acceptance(candidate, radius, rng)[1]).mean() for candidate in candidates]
         propose = candidates[int(np.argmax(first))]
-    kept, proposed, accepted = [], 0, 0
+    batches, proposed, accepted = [], 0, 0
     for _ in range(ROUNDS):
         draws, log_acceptance = _log_acceptance(propose, radius, rng)
         accept = np.log(rng.random(len(draws))) < log_acceptance
-        kept.append(draws[accept])
+        batches.append(draws[accept])
         proposed, accepted = proposed + len(draws), accepted + int(accept.sum())
         if accepted >= size:
-            return Draws(np.concatenate(kept)[:size] @ vectors.T, accepted / proposed)
+            return Draws(np.concatenate(batches)[:size] @ vectors.T, accepted / proposed)
     raise RuntimeError(f"{BATCH * ROUNDS} proposals gave fewer than {size} draws")
 
 

@@ -56,8 +56,8 @@ def ks_visible(size: int, level: float = 0.05, power: float = 0.8) -> float:
 def ks_columns(quantiles) -> dict[str, float]:
     """Columns of a table about M quantiles: `ks`, `ks_limit` and `ks_visible` (5 %), `p_value` and `n_trials`."""
     size, statistic = np.shape(quantiles)[-1], float(ks_statistic(quantiles))
-    found = {"ks": statistic, "ks_limit": ks_limit(size), "ks_visible": ks_visible(size)}
-    return {**found, "p_value": float(ks_p_value(statistic, size)), "n_trials": size}
+    test = {"ks": statistic, "ks_limit": ks_limit(size), "ks_visible": ks_visible(size)}
+    return {**test, "p_value": float(ks_p_value(statistic, size)), "n_trials": size}
 
 
 def randomised_rank(below, draws: int, rng: np.random.Generator) -> np.ndarray:

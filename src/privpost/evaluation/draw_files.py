@@ -76,11 +76,11 @@ def _csv(path, draws) -> int:
 
 def _netcdf(path, draws, chains, release, attributes) -> int:
     stacked = np.stack([*draws.values()], axis=-1)
-    made = inference_data.inference_data(stacked, chains, [*draws], release, dict(attributes))
+    data = inference_data.inference_data(stacked, chains, [*draws], release, dict(attributes))
     try:
-        made.to_netcdf(str(path))
+        data.to_netcdf(str(path))
     except Exception as error:
         # HDF5 has errors of several kinds for a disk that is full.
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise OSError(errno.EIO, reason[0][:200]) from error
-    return made.posterior.sizes["chain"] * made.posterior.sizes["draw"]
+    return data.posterior.sizes["chain"] * data.posterior.sizes["draw"]

@@ -27,8 +27,8 @@ def by_chain(draws, chains: int) -> np.ndarray:
     """
     pooled = np.asarray(draws)
     count = max(1, min(chains, len(pooled)))
-    each = len(pooled) // count
-    return np.moveaxis(pooled[len(pooled) - each * count :].reshape(each, count, *pooled.shape[1:]), 1, 0)
+    length = len(pooled) // count
+    return np.moveaxis(pooled[len(pooled) - length * count :].reshape(length, count, *pooled.shape[1:]), 1, 0)
 
 
 def inference_data(
@@ -47,11 +47,11 @@ def inference_data(
         ValueError: ArviZ is not installed.
     """
     named = {} if names is None else {"coords": {"parameter": list(names)}, "dims": {"theta": ["parameter"]}}
-    given = {} if release is None else {"observed_data": {"release": np.asarray(release, float)}}
-    made = arviz().from_dict(posterior={"theta": by_chain(draws, chains)}, **given, **named)
-    for group in made.groups():
+    observed = {} if release is None else {"observed_data": {"release": np.asarray(release, float)}}
+    data = arviz().from_dict(posterior={"theta": by_chain(draws, chains)}, **observed, **named)
+    for group in data.groups():
         # Equal draws make equal files.
-        made[group].attrs.pop("created_at", None)
-        made[group].attrs["inference_library"] = "privpost"
-    made.posterior.attrs.update(attributes or {})
-    return made
+        data[group].attrs.pop("created_at", None)
+        data[group].attrs["inference_library"] = "privpost"
+    data.posterior.attrs.update(attributes or {})
+    return data

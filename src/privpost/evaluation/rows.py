@@ -46,10 +46,10 @@ def select(table, **values):
 
 def one(table, **values):
     """Return the only row with the given values; raises ValueError where there is none or more."""
-    found = select(table, **values)
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} rows with {values}, expected one")
-    return found.iloc[0]
+    rows = select(table, **values)
+    if len(rows) != 1:
+        raise ValueError(f"{len(rows)} rows with {values}, expected one")
+    return rows.iloc[0]
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

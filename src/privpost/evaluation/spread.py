@@ -71,8 +71,8 @@ def spread(quantiles) -> Spread:
     parameters, trials = squares.shape
     mean, values = float(squares.mean()), float(trials)
     if parameters > 1 and trials > 1:
-        own, common = squares.var(axis=1).mean(), squares.mean(axis=0).var()
-        values *= min(parameters, own / common) if common > 0 else 1
+        separate, joint = squares.var(axis=1).mean(), squares.mean(axis=0).var()
+        values *= min(parameters, separate / joint) if joint > 0 else 1
     return Spread(mean, values, *halves(mean, values))
 
 
@@ -102,9 +102,9 @@ def spread_columns(quantiles, of: str) -> dict[str, str | float]:
 
     `of` names the parameters that count together; the errors that are seen are those of this one test at 5 %.
     """
-    found = spread(quantiles)
-    narrow, wide = seen(found.values)
-    test = {"z2": found.mean, "z2_p": found.p_value, "z2_values": found.values}
+    result = spread(quantiles)
+    narrow, wide = seen(result.values)
+    test = {"z2": result.mean, "z2_p": result.p_value, "z2_values": result.values}
     return {**test, "sd_seen_narrow": narrow, "sd_seen_wide": wide, "z2_of": of}
 
 

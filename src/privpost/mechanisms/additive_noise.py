@@ -124,9 +124,9 @@ class AdditiveNoiseMechanism(Mechanism):
         counts, factors = np.arange(self.n + 1.0), []
         # Noise is independent over counts: with the others at 0 the density is that of one count, up to a constant.
         for unit, alpha in zip(np.eye(len(self.model.prior)), self.model.prior, strict=True):
-            found = self.log_density(release, counts[:, None] * unit)
-            if found is None:
+            log_density = self.log_density(release, counts[:, None] * unit)
+            if log_density is None:
                 return super().posterior(release, draws, rng)
-            factors.append(gammaln(alpha + counts) - gammaln(counts + 1) + found)
+            factors.append(gammaln(alpha + counts) - gammaln(counts + 1) + log_density)
         latent = noise_aware_exact_counts.latent_counts(factors, draws, rng)
         return self.model.sample(self.model.posterior(latent), rng).view(Draws)

@@ -37,15 +37,15 @@ def _checked(calibrate):
     """A `calibrate` whose calls get one line where an argument lacks or is not known."""
 
     @functools.wraps(calibrate)
-    def checked(cls, *given, **settings):
+    def checked(cls, *arguments, **settings):
         if inspect.isabstract(cls):
             raise ValueError(
                 f"mechanism is {cls.__name__}; it must be a class that can be made, such as LaplaceMechanism"
             )
         try:
-            return calibrate(cls, *given, **settings)
+            return calibrate(cls, *arguments, **settings)
         except TypeError:
-            check_call(f"{cls.__name__}.calibrate", calibrate, (cls, *given), settings)
+            check_call(f"{cls.__name__}.calibrate", calibrate, (cls, *arguments), settings)
             raise
 
     return checked
@@ -159,9 +159,9 @@ class Mechanism(metaclass=Checked):
         if type(self.model) in COUNTED and checked.size:
             # A product: sums over a short last axis are many times slower.
             totals = checked @ np.ones(checked.shape[-1])
-            for found in (totals.min(), totals.max()):
-                if not abs(found - self.n) <= 1e-6 * self.n:
-                    raise ValueError(f"n is {self.n}, but the statistics are those of {found:g} records")
+            for total in (totals.min(), totals.max()):
+                if not abs(total - self.n) <= 1e-6 * self.n:
+                    raise ValueError(f"n is {self.n}, but the statistics are those of {total:g} records")
 
     def each(self, size: int) -> Self:
         """The mechanism with its settings repeated for each of `size` trials, where trials may have their own."""
@@ -177,7 +177,7 @@ class Mechanism(metaclass=Checked):
     @classmethod
     def draw_all(cls, requests) -> list[Release]:
         """The releases of several requests (`ledger.Request`); overridden where samplers run faster together."""
-        return [each.mechanism.draw(each.statistics, each.rng, each.size, **each.settings) for each in requests]
+        return [r.mechanism.draw(r.statistics, r.rng, r.size, **r.settings) for r in requests]
 
     def posterior_draw(self, release, rng: np.random.Generator) -> np.ndarray:
         """One draw of θ per release, which is post-processing: the release itself where that is a sample."""
@@ -277,8 +277,8 @@ class Mechanism(metaclass=Checked):
         cost = self.stated_cost
         if (cost.notion, cost.order) == (budget.notion, budget.order):
             return cost
-        if budget.notion == "rdp" and (found := self.rdp(budget.order)) is not None:
-            return Cost("rdp", float(found), order=budget.order)
+        if budget.notion == "rdp" and (epsilon := self.rdp(budget.order)) is not None:
+            return Cost("rdp", float(epsilon), order=budget.order)
         if budget.notion == "approximate":
             return implied(cost, self.rdp, budget)
         return cost.to_notion_of(budget)

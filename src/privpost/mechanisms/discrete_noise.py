@@ -75,11 +75,11 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
         approximate_budget(budget)
         if self.sensitivity != 1:
             return None
-        found = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
+        mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
         # Rounding of ε0 − ε takes it over a small δ.
-        while not at_most(pure_curve(found.epsilon, budget.epsilon), budget.delta):
-            found = replace(found, epsilon=math.nextafter(found.epsilon, 0.0))
-        return found
+        while not at_most(pure_curve(mechanism.epsilon, budget.epsilon), budget.delta):
+            mechanism = replace(mechanism, epsilon=math.nextafter(mechanism.epsilon, 0.0))
+        return mechanism
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -134,9 +134,9 @@ class DiscreteGaussianMechanism(AdditiveNoiseMechanism):
         if getattr(budget, "notion", None) != "approximate":
             epsilon, _ = rdp_budget(budget, cls.method)
             return replace(unit, sigma=math.sqrt(unit.cost().epsilon / epsilon))
-        if (found := unit.recalibrated(budget)) is None:
+        if (mechanism := unit.recalibrated(budget)) is None:
             raise ValueError(f"budget is {budget}; no privacy curve of {cls.method} meets it: its notion must be 'rdp'")
-        return found
+        return mechanism
 
     def noise(self, shape, rng) -> np.ndarray:
         """Discrete Gaussian variates."""

@@ -75,8 +75,8 @@ class EventCountsLaplace(LaplaceMechanism):
         States have no names: which is the first differs from chain to chain.
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
-        given = self.model.tables(release), prior_of(self.model), self.model.regions, self.n, self.scale
-        chains = noise_aware_event_draws.event_counts(*given, draws, rng)
+        arguments = self.model.tables(release), prior_of(self.model), self.model.regions, self.n, self.scale
+        chains = noise_aware_event_draws.event_counts(*arguments, draws, rng)
         # Diagnostics are of what does not depend on the names.
         return noise_aware_draws.diagnosed(chains, draws, np.sort(chains, axis=2))
 
@@ -207,8 +207,8 @@ class HiddenMarkovSampler(TemperedEvents):
         lead = np.shape(statistics)[:-1] if size is None else (size,)
         sampler = chains_of(self.model, [self._group(statistics, lead, size, observed)], self.annealing, self.burn_in)
         end: Any = gibbs.follow(sampler, [rng], self.iterations, [watch])[0]
-        found = end.state.probabilities[: math.prod(lead)]
-        return Release(found.reshape(*lead, *self.model.theta_shape), end)
+        values = end.state.probabilities[: math.prod(lead)]
+        return Release(values.reshape(*lead, *self.model.theta_shape), end)
 
     def _group(self, statistics, lead, size=None, observed=None) -> gibbs.Group:
         counts = self.model.tables(statistics)

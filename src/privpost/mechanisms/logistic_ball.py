@@ -95,8 +95,8 @@ class BallDraw:
 
     def seconds(self, bits: int) -> float:
         """About how long a draw and its rehearsal take, by public numbers."""
-        each = self.n * (_SECONDS + self.dimension * _SECONDS_PER_WEIGHT) + self.dimension * _SECONDS_PROPOSED
-        return 2 * each * (self.public.proposals(1) + self.public.steps)
+        seconds_each = self.n * (_SECONDS + self.dimension * _SECONDS_PER_WEIGHT) + self.dimension * _SECONDS_PROPOSED
+        return 2 * seconds_each * (self.public.proposals(1) + self.public.steps)
 
     @property
     def terms(self) -> dict[str, Any]:

@@ -128,11 +128,11 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     def recalibrated(self, budget) -> Self | None:
         """The largest pure ε."""
-        found = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
+        mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
         # Rounding of ε0 − ε takes it over a small δ.
-        while not at_most(found.privacy_curve(budget.epsilon), budget.delta):
-            found = replace(found, epsilon=float(np.nextafter(found.epsilon, 0.0)))
-        return found
+        while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
+            mechanism = replace(mechanism, epsilon=float(np.nextafter(mechanism.epsilon, 0.0)))
+        return mechanism
 
     def cost(self) -> Cost:
         """2cρR (the paper: 4cρR), which is ε or, at ρ = 1, less."""

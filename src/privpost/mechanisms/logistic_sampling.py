@@ -315,11 +315,11 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         gaussian = replace(self, weighting="diffused").recalibrated(budget).coefficient
         whole = ops_pure_epsilon(1.0, self.precision, self.model.feature_bound)
         pure = pure_from_approximate(budget.epsilon, budget.delta) / float(whole)
-        found = replace(self, coefficient=max(gaussian, min(1.0, pure)))
+        mechanism = replace(self, coefficient=max(gaussian, min(1.0, pure)))
         # Rounding of ε0 − ε takes it over a small δ.
-        while not at_most(found.privacy_curve(budget.epsilon), budget.delta):
-            found = replace(found, coefficient=float(np.nextafter(found.coefficient, 0.0)))
-        return found
+        while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
+            mechanism = replace(mechanism, coefficient=float(np.nextafter(mechanism.coefficient, 0.0)))
+        return mechanism
 
     @classmethod
     def examples(cls) -> list[Self]:

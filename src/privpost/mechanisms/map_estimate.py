@@ -31,9 +31,9 @@ def utility(pairs, kind: str) -> np.ndarray:
     pairs = np.asarray(pairs, float)
     if pairs.size > GRID.size:
         # Many parameters have the same counts.
-        found, back = np.unique(pairs[..., 0] + 1j * pairs[..., 1], return_inverse=True)
-        if found.size < back.size:
-            return utility(np.stack([found.real, found.imag], axis=-1), kind)[back.reshape(pairs.shape[:-1])]
+        distinct, inverse = np.unique(pairs[..., 0] + 1j * pairs[..., 1], return_inverse=True)
+        if distinct.size < inverse.size:
+            return utility(np.stack([distinct.real, distinct.imag], axis=-1), kind)[inverse.reshape(pairs.shape[:-1])]
     a, b = pairs[..., :1], pairs[..., 1:]
     log_density = (a - 1) * np.log(GRID) + (b - 1) * np.log1p(-GRID)
     if kind == "density":

@@ -70,8 +70,8 @@ class PublicCandidates(TemperedEvents):
             for size, low in zip(model.sizes, lows, strict=True)
         ]
         moves = rng.dirichlet(np.full(states, float(model.transition)), (_BLOCK, states))
-        kept = slice(min(_BLOCK, self.candidates - number * _BLOCK))
-        return Candidates(np.concatenate(fields, axis=-1)[kept], moves[kept])
+        part = slice(min(_BLOCK, self.candidates - number * _BLOCK))
+        return Candidates(np.concatenate(fields, axis=-1)[part], moves[part])
 
     def score(self, parameters: Candidates, tables, observed) -> np.ndarray:
         """Log-likelihood of the observed cells (parameters, sets), all states summed out.
@@ -100,7 +100,7 @@ class PublicCandidates(TemperedEvents):
         places, inverse = np.unique(indices, return_inverse=True)
         blocks = {number: self.block(number) for number in set((places // _BLOCK).tolist())}
         parts = [[part[place % _BLOCK] for part in blocks[place // _BLOCK]] for place in places.tolist()]
-        return Candidates(*(np.stack(one)[inverse] for one in zip(*parts, strict=True)))
+        return Candidates(*(np.stack(field)[inverse] for field in zip(*parts, strict=True)))
 
     def draw(self, statistics, rng, size=None, **settings) -> Release:
         """One release by itself; see `draw_all`."""
@@ -132,7 +132,7 @@ class PublicCandidates(TemperedEvents):
             Releases of emission probabilities (..., K, levels); their info has the chosen candidates' numbers and
             transitions, which are released too.
         """
-        found, known = [], {}
+        releases, known = [], {}
         largest = max((request.mechanism for request in requests), key=lambda mechanism: mechanism.candidates)
         for request in requests:
             mechanism = request.mechanism
@@ -157,13 +157,13 @@ class PublicCandidates(TemperedEvents):
             shares /= shares[:, -1:]
             uniform = request.rng.random(number)
             if len(shares) == 1:
-                picked = np.searchsorted(shares[0], uniform, side="right")
+                indices = np.searchsorted(shares[0], uniform, side="right")
             else:
-                picked = (shares <= uniform[:, None]).sum(axis=1)
-            released = mechanism.chosen(picked)
+                indices = (shares <= uniform[:, None]).sum(axis=1)
+            released = mechanism.chosen(indices)
             values = released.emissions.reshape(*request.lead, *mechanism.model.theta_shape)
-            found.append(Release(values, (picked, released.transitions)))
-        return found
+            releases.append(Release(values, (indices, released.transitions)))
+        return releases
 
     @classmethod
     def examples(cls) -> list[Self]:

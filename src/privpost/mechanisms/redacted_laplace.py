@@ -88,8 +88,8 @@ class RedactedLaplace(LaplaceMechanism):
     @property
     def sensitivity(self) -> Any:
         """max(|low|, |high|, high − low); of several trials shape (trials,)."""
-        found = redacted_sensitivity(*self.model.ends)
-        return found if np.ndim(found) else float(found)
+        delta = redacted_sensitivity(*self.model.ends)
+        return delta if np.ndim(delta) else float(delta)
 
     def each(self, size) -> Self:
         """Bounds as arrays (size,)."""
@@ -111,8 +111,8 @@ class RedactedLaplace(LaplaceMechanism):
         The latent sum has a normal law, as in Bernstein and Sheldon (2018).
         """
         check_given(release, (1,), draws, rng)
-        given = float(np.asarray(release)[0]), self.n, float(self.scale), float(self.model.low), float(self.model.high)
-        law = noise_aware_quadrature.resolved_posterior(self.model.family, *given)
+        y, low, high = float(np.asarray(release)[0]), float(self.model.low), float(self.model.high)
+        law = noise_aware_quadrature.resolved_posterior(self.model.family, y, self.n, float(self.scale), low, high)
         return law.sample(draws, rng).view(Draws)
 
     @classmethod

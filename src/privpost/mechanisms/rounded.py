@@ -81,11 +81,11 @@ class Rounded:
 
         It is drawn once about each of the public data, twice about the first, and waits twice for twice the longest.
         """
-        taken = []
+        durations = []
         for statistics in self.public_statistics:
             law: Any = self.release_law(np.array(statistics, float))
-            taken.append(self._draw_seconds(np.asarray(law, float), bits + 8))
-        return taken[0] + sum(taken) + 4 * max(taken)
+            durations.append(self._draw_seconds(np.asarray(law, float), bits + 8))
+        return durations[0] + sum(durations) + 4 * max(durations)
 
     @staticmethod
     def _draw_seconds(law: np.ndarray, bits: int) -> float:
@@ -111,7 +111,7 @@ class Rounded:
         if not public_time:
             return self._cells(statistics, bits, randbits)
         if bits not in self._units:
-            public = [partial(self._cells, each, bits, secrets.randbits) for each in self.public_statistics]
+            public = [partial(self._cells, counts, bits, secrets.randbits) for counts in self.public_statistics]
             self._units[bits] = exact_draws.unit_of_time(public)
         return exact_draws.in_units_of_time(self._units[bits], partial(self._cells, statistics, bits, randbits))
 

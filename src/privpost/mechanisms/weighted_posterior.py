@@ -126,10 +126,10 @@ class WeightedPosterior(Mechanism):
         kind: Any = cls
         weighting = options["weighting"]
         coefficient = 1.0 if weighting == "direct" else cls.coefficient_within(model, n, 2.0, LARGEST, **options)
-        found = kind(model, n, 2.0, float(coefficient), **options).recalibrated(budget)
-        if found is None:
+        mechanism = kind(model, n, 2.0, float(coefficient), **options).recalibrated(budget)
+        if mechanism is None:
             raise ValueError(f"budget is {budget}; no privacy curve of {weighting} meets it: its notion must be 'rdp'")
-        return found
+        return mechanism
 
 
 @dataclass(frozen=True)

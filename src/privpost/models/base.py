@@ -22,11 +22,11 @@ def check_range(interval: str, **values) -> None:
     """Raises a ValueError unless all numbers in the named values lie in an interval such as "[0, 1)" or "(0, inf]"."""
     low, high = map(float, interval[1:-1].split(","))
     for name, value in values.items():
-        found = np.asarray(value)
-        if found.dtype.kind not in "iuf":
+        array = np.asarray(value)
+        if array.dtype.kind not in "iuf":
             raise ValueError(f"{name} is {value!r}; it must be a number in {interval}")
-        above = found >= low if interval[0] == "[" else found > low
-        below = found <= high if interval[-1] == "]" else found < high
+        above = array >= low if interval[0] == "[" else array > low
+        below = array <= high if interval[-1] == "]" else array < high
         if not np.all(above & below):
             raise ValueError(f"{name} is {value!r}; it must lie in {interval}")
 
@@ -38,28 +38,28 @@ def is_number(value) -> bool:
 
 def check_length(name: str, values, size: int) -> np.ndarray:
     """The values (..., size) as an array; raises a ValueError for another length of the last axis."""
-    found = np.asarray(values, float)
-    if found.shape[-1:] != (size,):
-        raise ValueError(f"{name} have the shape {found.shape}; the last axis must be {size}")
-    return found
+    array = np.asarray(values, float)
+    if array.shape[-1:] != (size,):
+        raise ValueError(f"{name} have the shape {array.shape}; the last axis must be {size}")
+    return array
 
 
 def counts(places: np.ndarray, size: int) -> np.ndarray:
     """How often each of `size` places occurs along the last axis of whole numbers (..., n); shape (..., size)."""
     rows = places.reshape(math.prod(places.shape[:-1]), -1)
     shifted = rows + size * np.arange(len(rows))[:, None]
-    found = np.bincount(shifted.ravel(), minlength=size * len(rows))
-    return found.reshape(*places.shape[:-1], size).astype(float)
+    occurrences = np.bincount(shifted.ravel(), minlength=size * len(rows))
+    return occurrences.reshape(*places.shape[:-1], size).astype(float)
 
 
-def check_call(what: str, function: Callable, given: Sequence, settings: Mapping[str, Any]) -> None:
+def check_call(what: str, function: Callable, arguments: Sequence, settings: Mapping[str, Any]) -> None:
     """Raises one line where a call lacks an argument (ValueError) or has a setting that there is not (TypeError)."""
     known = inspect.signature(function).parameters
-    named = [name for name, each in known.items() if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    named = [name for name, entry in known.items() if entry.kind in (entry.POSITIONAL_OR_KEYWORD, entry.KEYWORD_ONLY)]
     for name in settings:
         if name not in known and len(named) == len(known):
             raise TypeError(f"{what} has no setting {name!r}{nearest(name, named)}; it has {', '.join(named[1:])}")
-    lacking = [name for name in named[len(given) :] if known[name].default is inspect.Parameter.empty]
+    lacking = [name for name in named[len(arguments) :] if known[name].default is inspect.Parameter.empty]
     if lacking := [name for name in lacking if name not in settings]:
         raise ValueError(f"{what} needs {', '.join(lacking)}")
 
@@ -67,11 +67,11 @@ def check_call(what: str, function: Callable, given: Sequence, settings: Mapping
 class Checked(ABCMeta):
     """Classes whose calls get one line where an argument lacks or is not known."""
 
-    def __call__(cls, *given, **settings):
+    def __call__(cls, *arguments, **settings):
         try:
-            return super().__call__(*given, **settings)
+            return super().__call__(*arguments, **settings)
         except TypeError:
-            check_call(cls.__name__, cls.__init__, (cls, *given), settings)
+            check_call(cls.__name__, cls.__init__, (cls, *arguments), settings)
             raise
 
 

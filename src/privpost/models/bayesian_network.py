@@ -157,8 +157,8 @@ class BayesianNetwork(BetaPrior):
             code = np.zeros(uniform.shape[:-1], np.int64)
             for parent in self.families[i][:-1]:
                 code = 2 * code + data[..., parent]
-            own = theta[..., self.offsets[i] : self.offsets[i + 1]]
-            data[..., i] = uniform[..., i] < np.take_along_axis(own, code, axis=-1)
+            probabilities = theta[..., self.offsets[i] : self.offsets[i + 1]]
+            data[..., i] = uniform[..., i] < np.take_along_axis(probabilities, code, axis=-1)
         return data
 
     def mean(self, parameters) -> np.ndarray:

@@ -107,11 +107,11 @@ class ClampedMoments(metaclass=Checked):
         # E r^k, E u^i r^j and E u^k.
         clamped = [inside[k] + above[0] + (-1) ** k * below[0] for k in range(5)]
         square = mean**2 + variance
-        every = square, mean * (square + 2 * variance), mean**4 + 6 * mean**2 * variance + 3 * variance**2
+        unclamped = square, mean * (square + 2 * variance), mean**4 + 6 * mean**2 * variance + 3 * variance**2
         first = np.stack([clamped[1], clamped[2], mean, square])
         product = np.empty((4, *first.shape))
         for i, j in np.ndindex(2, 2):
-            product[i, j], product[i + 2, j + 2] = clamped[2 + i + j], every[i + j]
+            product[i, j], product[i + 2, j + 2] = clamped[2 + i + j], unclamped[i + j]
             mixed = inside[2 + i + j] + above[i + 1] + (-1) ** (j + 1) * below[i + 1]
             product[i + 2, j] = product[j, i + 2] = mixed
         return n * first, n * (product - first[:, None] * first)
@@ -128,13 +128,13 @@ def moments_within(mean, variance, low: float, high: float) -> np.ndarray:
     alpha, beta = (low - mean) / sd, (high - mean) / sd
     # Reflected where the interval lies in the upper tail, so that no probability is a difference of numbers near 1.
     upper = alpha > 0
-    found = np.empty((5, *np.broadcast_shapes(mean.shape, variance.shape)))
-    found[0] = ndtr(np.where(upper, -alpha, beta)) - ndtr(np.where(upper, -beta, alpha))
+    moments = np.empty((5, *np.broadcast_shapes(mean.shape, variance.shape)))
+    moments[0] = ndtr(np.where(upper, -alpha, beta)) - ndtr(np.where(upper, -beta, alpha))
     at_low, at_high = (np.exp(-z * z / 2) / (np.sqrt(2 * np.pi) * sd) for z in (alpha, beta))
-    found[1] = mean * found[0] - variance * (at_high - at_low)
+    moments[1] = mean * moments[0] - variance * (at_high - at_low)
     # The density is 0 where a bound is infinite.
     low, high = (end if np.isfinite(end) else 0.0 for end in (low, high))
     for k in range(2, 5):
         at_low, at_high = low * at_low, high * at_high
-        found[k] = mean * found[k - 1] + variance * ((k - 1) * found[k - 2] - at_high + at_low)
-    return found
+        moments[k] = mean * moments[k - 1] + variance * ((k - 1) * moments[k - 2] - at_high + at_low)
+    return moments

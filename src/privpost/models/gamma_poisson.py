@@ -45,8 +45,8 @@ class GammaPoisson(GammaPrior):
 
     def predictive_quantile(self, probability) -> np.ndarray:
         """Quantile of the negative binomial distribution, plus a half."""
-        found = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
-        return np.ceil(np.maximum(found - 1e-9, 0.0)) + 0.5
+        quantile = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
+        return np.ceil(np.maximum(quantile - 1e-9, 0.0)) + 0.5
 
     def record_moments(self, theta):
         """θ and θ."""

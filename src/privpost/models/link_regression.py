@@ -131,13 +131,13 @@ def largest_change(link: str, reach: float) -> float:
     grid = np.stack(
         [axis.ravel() for axis in np.meshgrid(*[np.linspace(0, 1, 17)] * 2, [1.0], np.linspace(0, 1, 9), [1.0])]
     )
-    found = []
+    maxima = []
     for slope in (np.exp, lambda z: -cloglog_derivatives(-z)[0]):
         start = grid[:, np.argmax(difference(grid, slope))]
         exactly = {"bounds": [(0, 1)] * 5, "options": {"ftol": 1e-14, "gtol": 1e-9}}
-        found.append(-minimize(lambda numbers, slope=slope: -difference(numbers, slope), start, **exactly).fun)
+        maxima.append(-minimize(lambda numbers, slope=slope: -difference(numbers, slope), start, **exactly).fun)
     # A maximum found is below the true one by its tolerance.
-    return float(max(mixed, (1 + 1e-4) * max(found)))
+    return float(max(mixed, (1 + 1e-4) * max(maxima)))
 
 
 @dataclass(frozen=True)

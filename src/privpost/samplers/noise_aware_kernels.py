@@ -79,12 +79,12 @@ def _moments(first, near, far, y, crossing, n, theta, scale, tables, moments):
     alphas, means, variances, masses, starts = moments
     total, product, precision = 0.0, 1.0, 1 / scale
     for i in range(first, first + near):
-        a, own = alphas[i], y[i]
-        start = _mode(a, own, n, factors)
+        a, release = alphas[i], y[i]
+        start = _mode(a, release, n, factors)
         mass, one, two = 1.0, 0.0, 0.0
         w, c, d = 1.0, start, 0.0
         while c < n:
-            w *= _growth(c, a, own, crossing[i], factors, inverse)
+            w *= _growth(c, a, release, crossing[i], factors, inverse)
             if w < _ROUGH:
                 break
             c += 1
@@ -94,7 +94,7 @@ def _moments(first, near, far, y, crossing, n, theta, scale, tables, moments):
             two += w * d * d
         w, c, d = 1.0, start, 0.0
         while c > 0:
-            w *= 1 / _growth(c - 1, a, own, crossing[i], factors, inverse)
+            w *= 1 / _growth(c - 1, a, release, crossing[i], factors, inverse)
             if w < _ROUGH:
                 break
             c -= 1
@@ -110,7 +110,7 @@ def _moments(first, near, far, y, crossing, n, theta, scale, tables, moments):
         if start > 0:
             whole = int(a - b + 0.5)
             total += log_gammas[whole + start] - log_gammas[whole] - log_factorials[start] + theta * start
-        total -= abs(own - start) * precision
+        total -= abs(release - start) * precision
         product *= mass
         if product > 1e200:
             total += math.log(product)

@@ -72,8 +72,8 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn,
     new = choose(logs, rng.random()) if free else old
     if learn and free:
         # `choose` leaves cumulative weights.
-        kept = logs[old] - (logs[old - 1] if old > 0 else 0.0)
-        data.openness[t] = max(1 - kept / logs[n_states - 1], FADING * data.openness[t])
+        probability = logs[old] - (logs[old - 1] if old > 0 else 0.0)
+        data.openness[t] = max(1 - probability / logs[n_states - 1], FADING * data.openness[t])
     # The choice does not look at the counts, so that a cell which keeps its state may keep them.
     again = again or new != old or power < 1
     back, gain = (math.nan, 0.0, 0.0), 0.0
@@ -144,10 +144,10 @@ def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
         for j in range(number):
             cell = cells[j]
             n, table = totals[cell] + signs[j] * step, drawn[j] if fresh else counts[cell]
-            found, up, bend = known
-            if fresh or number == 2 or math.isnan(found):
-                found, up, bend = _weigh(cell, n, states[cell], data, sums, tables, work, table, fresh, rng)
-            weight, slope, curve = weight + found, slope + signs[j] * up, curve + bend
+            log_weight, up, bend = known
+            if fresh or number == 2 or math.isnan(log_weight):
+                log_weight, up, bend = _weigh(cell, n, states[cell], data, sums, tables, work, table, fresh, rng)
+            weight, slope, curve = weight + log_weight, slope + signs[j] * up, curve + bend
             if j == 0:
                 _add(by_state[states[cell]], table, 1)
                 state_totals[states[cell]] += n
@@ -184,12 +184,12 @@ def _thin(n, log_stay, share, rng):
     """Binomial(n, share) for n > 0, `log_stay` being ln(1 − share); by inversion where few are expected."""
     if n * share > 10 or log_stay < -1:
         return rng.binomial(n, share)
-    probability, odds, left, found = math.exp(n * log_stay), share / (1 - share), rng.random(), 0
-    while left > probability and found < n:
+    probability, odds, left, number = math.exp(n * log_stay), share / (1 - share), rng.random(), 0
+    while left > probability and number < n:
         left -= probability
-        found += 1
-        probability *= odds * (n - found + 1) / found
-    return found
+        number += 1
+        probability *= odds * (n - number + 1) / number
+    return number
 
 
 @bare
@@ -324,11 +324,11 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
         if power < 1 or rng.random() * n_states <= STATES or data.openness[t] > OPEN:
             again = rest[CELLS] == 0 or rng.random() < AGAIN
             loose = free and (learn or data.openness[t] > CERTAIN or rng.random() < CERTAIN_MAY)
-            drawn, found, moved, known = _move_cell(
+            drawn, moved_counts, moved, known = _move_cell(
                 t, loose, data, latent, sums, layout, prior, tables, power, learn, again, work, rng
             )
             proposed += drawn
-            accepted += found
+            accepted += moved_counts
             changed += moved
         other = -1 if rest[CELLS] > 0 else seen[int(rng.random() * len(seen))]
         if other != t and (other < 0 or rng.random() < (PAIRS if free else PAIRS_OF_FIXED)):
@@ -353,7 +353,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
 
 
 @outer(seconds=40)
-def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, found, learn):
+def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, tally, learn):
     """One pass of the joint moves and transfers over all cells, then moves of runs and exchanges, in every chain.
 
     Args:
@@ -365,7 +365,7 @@ def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power,
         prior: a.
         tables: `Tables`.
         power: of the states' odds; below 1 all that is proposed is accepted, and 1 leaves the law invariant.
-        found: (4, chains): overwritten by the share of joint moves accepted, the number of moves that changed a state,
+        tally: (4, chains): overwritten by the share of joint moves accepted, the number of moves that changed a state,
             the transfers accepted and the collapsed log joint.
         learn: whether the searches for tilts are to start where these end, and which states are certain is to be found
             out: in the burn-in only.
@@ -377,6 +377,6 @@ def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power,
             data.noisy[c], slots, data.scale, data.sizes, data.free, data.offsets[c], data.openness[c], data.pivots[c]
         )
         parts = Latent(latent.states[c], latent.counts[c], latent.totals[c])
-        found[0, c], found[1, c], found[2, c], found[3, c] = _sweep(
+        tally[0, c], tally[1, c], tally[2, c], tally[3, c] = _sweep(
             of_chain, observed[c], parts, n_states, rest[c], layout, prior, tables, power, learn, rng
         )

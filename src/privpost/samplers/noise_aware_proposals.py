@@ -27,7 +27,7 @@ def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, invers
 
     The sum of the other slots is normal, or it is the count of slot j if that is not negative.
     """
-    a, own = alphas[i], y[i]
+    a, release = alphas[i], y[i]
     curve, slope, back = 1.0, 1.0, 1.0
     if j < 0:
         curve = math.exp(-1 / variance)
@@ -36,7 +36,7 @@ def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, invers
     low, high, mass, w = start, start, 1.0, 1.0
     weights[start] = 1.0
     while high < rest:
-        ratio = _growth(high, a, own, crossing[i], factors, inverse) * slope
+        ratio = _growth(high, a, release, crossing[i], factors, inverse) * slope
         if j >= 0:
             ratio /= _growth(rest - high - 1, alphas[j], y[j], crossing[j], factors, inverse)
         w *= ratio
@@ -48,7 +48,7 @@ def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, invers
         mass += w
     w = 1.0
     while low > 0:
-        ratio = back / _growth(low - 1, a, own, crossing[i], factors, inverse)
+        ratio = back / _growth(low - 1, a, release, crossing[i], factors, inverse)
         if j >= 0:
             ratio *= _growth(rest - low, alphas[j], y[j], crossing[j], factors, inverse)
         w *= ratio
@@ -140,11 +140,11 @@ def _propose(first, near, far, y, crossing, n, theta, scale, tables, moments, co
 @bare
 def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, counts, draw, rng):
     """Draw or read a level's count by its own weights; its probability, 0 outside the weights."""
-    a, own, start = alphas[i], y[i], starts[i]
+    a, release, start = alphas[i], y[i], starts[i]
     if draw:
         c, w, left = start, 1.0, rng.random() * masses[i] - 1.0
         while left >= 0 and c < n:
-            w *= _growth(c, a, own, crossing[i], factors, inverse)
+            w *= _growth(c, a, release, crossing[i], factors, inverse)
             if w < _ROUGH:
                 break
             c += 1
@@ -152,7 +152,7 @@ def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, cou
         if left >= 0:
             c, w = start, 1.0
             while left >= 0 and c > 0:
-                w *= 1 / _growth(c - 1, a, own, crossing[i], factors, inverse)
+                w *= 1 / _growth(c - 1, a, release, crossing[i], factors, inverse)
                 if w < _ROUGH:
                     break
                 c -= 1
@@ -160,10 +160,10 @@ def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, cou
         counts[i] = c
     c, w = start, 1.0
     while c < counts[i] and w >= _ROUGH:
-        w *= _growth(c, a, own, crossing[i], factors, inverse)
+        w *= _growth(c, a, release, crossing[i], factors, inverse)
         c += 1
     while c > counts[i] and w >= _ROUGH:
-        w *= 1 / _growth(c - 1, a, own, crossing[i], factors, inverse)
+        w *= 1 / _growth(c - 1, a, release, crossing[i], factors, inverse)
         c -= 1
     return w / masses[i] if w >= _ROUGH else 0.0
 
@@ -239,23 +239,23 @@ def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
     −1 times the second one, of the saddlepoint's estimate.
     """
     (levels, nears, y, crossing), scale, sizes = data.slots, data.scale, data.sizes
-    of_state, thetas, moments, of_slots = sums.events[state], work.thetas[row], _row(work, row), work.slot_counts
+    of_state, thetas, moments, slot_counts = sums.events[state], work.thetas[row], _row(work, row), work.slot_counts
     total, start, slope, curve = 0.0, np.int64(0), 0.0, 0.0
     for d in range(len(sizes)):
         near, far, theta = nears[t, d], sizes[d] - nears[t, d], thetas[d]
         if not draw:
             left = n
             for i in range(start, start + near):
-                of_slots[i] = counts[levels[t, i]]
-                left -= of_slots[i]
+                slot_counts[i] = counts[levels[t, i]]
+                left -= slot_counts[i]
             if far > 0:
-                of_slots[start + near] = left
+                slot_counts[start + near] = left
         logs = _propose(
-            start, near, far, y[t], crossing[t], n, theta, scale, tables, moments, of_slots, draw, work.weights, rng
+            start, near, far, y[t], crossing[t], n, theta, scale, tables, moments, slot_counts, draw, work.weights, rng
         )  # fmt: skip
         if logs == -math.inf:
             return math.nan, slope, curve
-        total += _log_density(start, near, far, y[t], n, of_state, scale, tables, moments.alphas, of_slots) - logs
+        total += _log_density(start, near, far, y[t], n, of_state, scale, tables, moments.alphas, slot_counts) - logs
         # At least the variance of a coin, lest the width vanishes with the events.
         mean, variance = 0.0, 0.25
         for i in range(start, start + near + (far > 0)):
@@ -266,10 +266,10 @@ def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
         curve += max(1 / variance - 1 / few + 1 / many, 0.0)
         if draw:
             for i in range(start, start + near):
-                counts[levels[t, i]] = of_slots[i]
+                counts[levels[t, i]] = slot_counts[i]
             if far > 0:
                 _split(
-                    levels[t], start + near, start + sizes[d], of_slots[start + near], sums.counts[state],
+                    levels[t], start + near, start + sizes[d], slot_counts[start + near], sums.counts[state],
                     tables.concentration, counts, work, rng,
                 )  # fmt: skip
         start += sizes[d]

@@ -67,11 +67,11 @@ def move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, 
     gain = math.log(of_old / (total - weights[new])) - math.log(weights[new] / (total - of_old))
     gain -= log_prior(sums.moves, 0, prior)
     for fresh in (False, True):
-        state, sign, found = (new, 1, drawn) if fresh else (old, -1, before)
+        state, sign, proposals = (new, 1, drawn) if fresh else (old, -1, before)
         for place in range(len(cells)):
             j = cells[place]
-            gain += sign * _weigh(j, totals[j], state, data, sums, tables, work, found[place], fresh, rng)[0]
-            _place(cells[place : place + 1], state, found[place : place + 1], totals, sums, 1)
+            gain += sign * _weigh(j, totals[j], state, data, sums, tables, work, proposals[place], fresh, rng)[0]
+            _place(cells[place : place + 1], state, proposals[place : place + 1], totals, sums, 1)
         if not fresh:
             _place(cells, old, before, totals, sums, -1)
     _relabel(t, end, new, states, layout, sums)
@@ -94,13 +94,13 @@ def _worth(cells, latent, data, sums, layout, prior, tables, work, rng):
     for t in cells:
         _add(sums.counts[states[t]], counts[t], -1)
         sums.events[states[t]] -= totals[t]
-    found = log_prior(sums.moves, 0, prior)
+    total = log_prior(sums.moves, 0, prior)
     for t in cells:
         k = states[t]
-        found += _weigh(t, totals[t], k, data, sums, tables, work, counts[t], False, rng)[0]
+        total += _weigh(t, totals[t], k, data, sums, tables, work, counts[t], False, rng)[0]
         _add(sums.counts[k], counts[t], 1)
         sums.events[k] += totals[t]
-    return found
+    return total
 
 
 @inner
@@ -139,15 +139,15 @@ def resplit(seen, data, latent, sums, layout, prior, tables, work, rng):
     for t in seen:
         members[states[t]] += 1
     # States without cells are alike, so that one of them stands for all; small states are met as often as large ones.
-    chosen = np.flatnonzero(members > 0)
-    size = len(chosen)
+    occupied = np.flatnonzero(members > 0)
+    size = len(occupied)
     one, other = int(rng.random() * size), int(rng.random() * (size - (size == len(members))))
-    pair = chosen[one], chosen[(one + 1 + other) % size] if other < size - 1 else np.argmin(members)
+    pair = occupied[one], occupied[(one + 1 + other) % size] if other < size - 1 else np.argmin(members)
     cells = np.array([t for t in seen if states[t] == pair[0] or states[t] == pair[1]])
     for i in range(len(cells) - 1, 0, -1):
         j = np.int64(rng.random() * (i + 1))
         cells[i], cells[j] = cells[j], cells[i]
-    before, kept = _worth(cells, latent, data, sums, layout, prior, tables, work, rng), counts[cells]
+    before, old_counts = _worth(cells, latent, data, sums, layout, prior, tables, work, rng), counts[cells]
     old = states[cells]
     for t in cells:
         _add(sums.counts[states[t]], counts[t], -1)
@@ -165,7 +165,7 @@ def resplit(seen, data, latent, sums, layout, prior, tables, work, rng):
             move_site(t, states[t], states, layout.first, layout.last, sums.moves, sums.leaving, -1.0)
             states[t] = old[place]
             move_site(t, states[t], states, layout.first, layout.last, sums.moves, sums.leaving, 1.0)
-            _copy(kept[place], counts[t])
+            _copy(old_counts[place], counts[t])
             _add(sums.counts[states[t]], counts[t], 1)
             sums.events[states[t]] += totals[t]
     return accepted

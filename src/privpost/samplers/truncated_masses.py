@@ -297,24 +297,24 @@ def log_masses(sums, entries, masses, points):
 @outer()
 def truncation_masses(sums, entries):
     """Sum of `log_masses` over the states of each chain, shape (chains,); `sums` (chains, K, entries, 2)."""
-    lows, found = entries.lows, np.zeros(len(sums))
+    lows, totals = entries.lows, np.zeros(len(sums))
     for c in range(len(sums)):
         for k in range(sums.shape[1]):
             masses = np.zeros(len(lows))
             log_masses(sums[c, k], entries, masses, np.zeros((len(lows), POINT)))
-            found[c] += masses.sum()
-    return found
+            totals[c] += masses.sum()
+    return totals
 
 
 @inner
-def change_masses(own, index, entries, before, sums, masses, points):
+def change_masses(span, index, entries, before, sums, masses, points):
     """`log_masses` of a state of whose levels only a cell's have changed, by those; `before` are its sums till then.
 
     Args:
-        own, index: where the cell's entries begin and end, and the levels of entries.
+        span, index: where the cell's entries begin and end, and the levels of entries.
     """
     bounds, lows, tails, d = entries.bounds, entries.lows, entries.tails, 0
-    for j in range(own[0], own[1]):
+    for j in range(span[0], span[1]):
         i = index[j]
         if i >= bounds[-1]:
             break
