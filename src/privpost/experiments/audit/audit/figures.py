@@ -34,7 +34,7 @@ def tightness(audit):
             y += 1
             places[model, method] = y
         y += 1.1
-    made, ((axes,),) = panels.grid(1, 1, 0.7 + 0.135 * y, width=4.6)
+    canvas, ((axes,),) = panels.grid(1, 1, 0.7 + 0.135 * y, width=4.6)
     axes.axvline(1.0, color=style.GREY, linewidth=0.8)
     axes.axvspan(1.0, 1.2, color=BROKEN, alpha=0.08, linewidth=0)
     for (column, color, marker, label), shift in zip(KINDS, (-0.18, 0.18), strict=True):
@@ -52,6 +52,6 @@ def tightness(audit):
     axes.tick_params(axis="y", length=0)
     axes.set(xlim=(0, 1.1), ylim=(y, -0.7), xlabel="Share of the claimed ε", xticks=[0, 0.25, 0.5, 0.75, 1])
     axes.grid(axis="y", visible=False)
-    panels.message(made, "Nothing exceeds its claim", bool((table.found <= 1 + 1e-9).all()))
-    panels.legend(made)
-    return made
+    panels.message(canvas, "Nothing exceeds its claim", bool((table.found <= 1 + 1e-9).all()))
+    panels.legend(canvas)
+    return canvas
