@@ -88,9 +88,8 @@ class Monitor:
         if self._partitions:
             seen, n_states = self._law.observed[0], self._given[1].n_states
             drawn = [np.stack(monitor._draws)[..., seen].swapaxes(0, 1) for monitor in monitors]
-            checks[PARTITION_DISTANCE] = partition_distance(
-                [together(chain, n_states) for chain in np.concatenate(drawn)]
-            )
+            tables = [together(chain, n_states) for chain in np.concatenate(drawn)]
+            checks[PARTITION_DISTANCE] = partition_distance(tables)
         return checks
 
 

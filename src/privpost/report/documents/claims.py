@@ -100,9 +100,7 @@ def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINE
         for heading, explanations in reasons.read(paper, folder).items():
             idle = [set(reasons.explain(claim, explanations)[2]) for id, claim in rows if fnmatchcase(id, heading)]
             idle = set(explanations).intersection(*idle)
-            lines += [
-                f"{heading}: the reason for {', '.join(reason.checks)} explains no failed check" for reason in idle
-            ]
+            lines += [f"{heading}: the reason for {', '.join(r.checks)} explains no failed check" for r in idle]
     return sorted(lines)
 
 

@@ -25,8 +25,8 @@ def tightness(audit):
     nothing wrong. The claims and what was found stand in the table. Bounds hold with the confidence in the table.
     """
     table = audit[audit.claimed_epsilon.gt(0) & (audit.exact.notna() | audit.lower_bound.notna())]
-    found = table[["exact", "lower_bound"]].max(axis=1) / table.claimed_epsilon
-    table = table.assign(found=found)
+    share = table[["exact", "lower_bound"]].max(axis=1) / table.claimed_epsilon
+    table = table.assign(share=share)
     places, headings, y = {}, [], 0.0
     for model in panels.ordered(table.model):
         headings.append((y, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model)))
@@ -52,6 +52,6 @@ def tightness(audit):
     axes.tick_params(axis="y", length=0)
     axes.set(xlim=(0, 1.1), ylim=(y, -0.7), xlabel="Share of the claimed ε", xticks=[0, 0.25, 0.5, 0.75, 1])
     axes.grid(axis="y", visible=False)
-    panels.message(canvas, "Nothing exceeds its claim", bool((table.found <= 1 + 1e-9).all()))
+    panels.message(canvas, "Nothing exceeds its claim", bool((table.share <= 1 + 1e-9).all()))
     panels.legend(canvas)
     return canvas

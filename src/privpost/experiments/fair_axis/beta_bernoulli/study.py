@@ -218,15 +218,7 @@ def tabulate(cells):
                 metrics.append((posterior, "ks", *ks_with_error(scores.quantile)))
             more = {"n_repeats": cell.config.trials, "setting": arrays["setting"][i]}
             rows += [
-                {
-                    "method": method,
-                    "statistic": statistic,
-                    **point,
-                    "metric": metric,
-                    "mean": mean,
-                    "sem": sem,
-                    **more,
-                }
+                {"method": method, "statistic": statistic, **point, "metric": metric, "mean": mean, "sem": sem, **more}
                 for statistic, metric, mean, sem in metrics
                 if not math.isnan(mean)
             ]

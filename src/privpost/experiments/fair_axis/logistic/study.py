@@ -116,12 +116,7 @@ def simulate(config, streams, ledger) -> dict:
                 proposals[i] += drawn.proposals * block.size / config.trials
                 expected[i] = drawn.expected
     at = [i for i, row in enumerate(entries) if row.method not in failed]
-    entries, metrics, proposals, expected = (
-        [entries[i] for i in at],
-        metrics[at],
-        proposals[at],
-        expected[at],
-    )
+    entries, metrics, proposals, expected = [entries[i] for i in at], metrics[at], proposals[at], expected[at]
     return {
         "metrics": metrics,
         **{key: np.array([getattr(row, key) for row in entries]) for key in ("method", "variant", "epsilon", "delta")},

@@ -80,9 +80,8 @@ def simulate(config, streams, ledger) -> dict:
                 deferred.append((index, Request(row.account, mechanism, statistics, rng, None, block.trials, observed)))
             else:
                 scores[index] = _naive_bayes(config, row, bayes, n, data, streams, block, ledger)
-        for (index, request), release in zip(
-            deferred, ledger.release_all([request for _, request in deferred]), strict=True
-        ):
+        releases = ledger.release_all([request for _, request in deferred])
+        for (index, request), release in zip(deferred, releases, strict=True):
             scores[index] = _predicted(request.mechanism, release, data)
         scored.append((scores, data.test_events))
     return {

@@ -74,7 +74,7 @@ def shares(war_logs_assignments, war_logs_emissions):
     beside the non-private one. One release each; states as in figure 4.
     """
     table, looks = _shown(war_logs_assignments), _colors(war_logs_emissions)
-    plot, every = _rows_of_maps(table, height=0.75), {}
+    plot, shares_of = _rows_of_maps(table, height=0.75), {}
     for axes, dataset, method in plot:
         grid = _grid(select(table, dataset=dataset, method=method))
         if grid is None:
@@ -83,12 +83,12 @@ def shares(war_logs_assignments, war_logs_emissions):
         states = range(1, int(np.nanmax(grid)) + 1)
         of_all = [((grid == state).sum() / grid.notna().sum().clip(lower=1)).to_numpy() for state in states]
         colors = [_look(looks, dataset, state)[1] for state in states]
-        every.setdefault(dataset, []).append(dict(zip(states, of_all, strict=True)))
+        shares_of.setdefault(dataset, []).append(dict(zip(states, of_all, strict=True)))
         axes.stackplot(range(grid.shape[1]), of_all, step="mid", colors=colors, linewidth=0)
         _years(axes, grid.columns)
         axes.set(ylim=(0, 1))
         axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    moved = {name: _moved(*drawn) for name, drawn in every.items() if len(drawn) > 1}
+    moved = {name: _moved(*drawn) for name, drawn in shares_of.items() if len(drawn) > 1}
     holds = moved.pop("afghanistan", 0) > 0.25 and max(moved.values(), default=1) < 0.1
     panels.message(plot.figure, "Laplace changes the shares of Afghanistan, hardly others", holds)
     _state_legend(plot.figure, table, looks)
@@ -97,8 +97,8 @@ def shares(war_logs_assignments, war_logs_emissions):
 
 def _moved(*drawn) -> float:
     """Return the total variation between two methods' shares of states, the mean over months."""
-    one, other = drawn[0], drawn[-1]
-    apart = [np.abs(one.get(state, 0) - other.get(state, 0)) for state in {*one, *other}]
+    first, last = drawn[0], drawn[-1]
+    apart = [np.abs(first.get(state, 0) - last.get(state, 0)) for state in {*first, *last}]
     return float(np.nanmean(np.sum(apart, axis=0)) / 2)
 
 
@@ -216,16 +216,16 @@ def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
     states most. Equal meanings have equal colours, unless two states of one data set share one.
     """
     table = _collapsed(emissions)
-    table, found = table[table.method == "non_private"], {}
+    table, meaning_of = table[table.method == "non_private"], {}
     for dataset in panels.ordered(table.dataset, "dataset"):
         rows = select(table, dataset=dataset)
         types = rows[rows.field == rows.field.iloc[0]].pivot(index="level", columns="state", values="probability")
         others = (types.sum(axis=1).to_numpy()[:, None] - types) / max(1, types.shape[1] - 1)
         words = (types - others).idxmax()
         for state, word in words.items():
-            found[dataset, state] = str(word) if (words == word).sum() == 1 else f"{word}, state {state}"
-    meanings = list(dict.fromkeys(found.values()))
-    return {key: (words, STATE_COLORS[meanings.index(words) % len(STATE_COLORS)]) for key, words in found.items()}
+            meaning_of[dataset, state] = str(word) if (words == word).sum() == 1 else f"{word}, state {state}"
+    meanings = list(dict.fromkeys(meaning_of.values()))
+    return {key: (words, STATE_COLORS[meanings.index(words) % len(STATE_COLORS)]) for key, words in meaning_of.items()}
 
 
 def _look(colors, dataset: str, state: int) -> tuple[str, str]:

@@ -58,10 +58,7 @@ def _pairs(setting, all_rows, loss, gaps):
             if first.model != other.model or first.epsilon != other.epsilon:
                 continue
             over_laplace = first.method == "laplace" and other.method in ("ops", "private_gibbs", "gibbs")
-            over_ops = (first.method, other.method) == (
-                "ops",
-                "private_gibbs",
-            ) and first.truncation == other.truncation
+            over_ops = (first.method, other.method) == ("ops", "private_gibbs") and first.truncation == other.truncation
             if over_laplace or over_ops:
                 named = {**setting, "epsilon": first.epsilon, "model": first.model, "first": first.variant or "ops"}
                 named |= {"method": other.method, "truncation": other.truncation}

@@ -90,9 +90,7 @@ def simulate(config, streams, ledger) -> dict:
             exact = task.reference(releases, config.reference_draws, rng)
             references = [Reference.of(draws) for draws in exact]
             stored.append({"releases": releases, "reference": exact[:, :STORED].astype(np.float32)})
-            stored[-1] |= {
-                f"reference_{part}": [getattr(reference, part) for reference in references] for part in ("mean", "sd")
-            }
+            stored[-1] |= {f"reference_{part}": [getattr(r, part) for r in references] for part in ("mean", "sd")}
             for k, name in enumerate(names):
                 rng = streams(name, block.index, epsilon=epsilon)
                 inferred, spent, reason = _inferred(name, task, releases, rng, budget)

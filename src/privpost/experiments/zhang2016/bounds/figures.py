@@ -42,15 +42,7 @@ def bounds(bounds):
         y = place + 0.28 * np.linspace(-1, 1, len(rows))
         for holds, color, marker in ((True, "#0072B2", "o"), (False, "#B2182B", "X")):
             these = (rows.holds.astype(bool) == holds).to_numpy()
-            axes.plot(
-                rows.ratio[these],
-                y[these],
-                marker,
-                color=color,
-                markersize=2.2,
-                markeredgewidth=0,
-                alpha=0.8,
-            )
+            axes.plot(rows.ratio[these], y[these], marker, color=color, markersize=2.2, markeredgewidth=0, alpha=0.8)
         broken = int((~rows.holds.astype(bool)).sum())
         words = f"{broken} of {len(rows)} broken" if broken else f"holds in all {len(rows)}"
         axes.text(WIDEST * 3, place, words, fontsize=7, va="center", color="#B2182B" if broken else style.GREY)
