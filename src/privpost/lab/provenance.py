@@ -103,17 +103,9 @@ def _code_digest(text: str) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
 
 
-def source(*modules: str, since: float | None = None) -> dict[str, str]:
-    """Return a digest of each file that the modules import; comments, docstrings and layout do not count.
-
-    A file that was edited after `since` (seconds of the epoch) has no digest: nobody knows which state of it ran.
-    """
-    return {
-        path.relative_to(PACKAGE).as_posix(): "edited meanwhile"
-        if since is not None and path.stat().st_mtime > since
-        else _code_digest(text_of(path))
-        for path in files(modules)
-    }
+def source(*modules: str) -> dict[str, str]:
+    """Return a digest of each file that the modules import; comments, docstrings and layout do not count."""
+    return {path.relative_to(PACKAGE).as_posix(): _code_digest(text_of(path)) for path in files(modules)}
 
 
 def source_digest(*modules: str) -> str:
