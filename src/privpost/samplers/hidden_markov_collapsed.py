@@ -137,8 +137,8 @@ def _cells(group: gibbs.Group, fields) -> list[Cells]:
 class State(NamedTuple):
     """All chains after a round.
 
-    Lists have an entry for each group. `states` (chains, replicas, cells); `energies` (chains, replicas, 2), collapsed
-    log-likelihood and log-prior at the group's temperatures after the round's pass; `cold`, the
+    Lists have an entry for each group. `states` (chains, replicas, cells); `energies` (chains, replicas, 2), the
+    collapsed log-likelihood and log-prior at the group's temperatures after the round's pass; `cold`, the
     `hidden_markov_gibbs.State` of the replicas at τ = 1; `memory`, by chain and replica, the values that have not
     changed since the last pass; `members`, the search's partitions (chains, members, cells) and their log joints
     (chains, members).
@@ -147,7 +147,7 @@ class State(NamedTuple):
     states: Sequence[np.ndarray]
     energies: Sequence[np.ndarray]
     cold: gibbs.State
-    memory: Sequence[Sequence[list[tuple]]]
+    memory: Sequence[Sequence[list[Memory]]]
     members: Sequence[tuple[np.ndarray, np.ndarray]]
     rounds: int = 0
 
@@ -190,13 +190,32 @@ class Entries(NamedTuple):
         )
 
 
-def _memory(n_cells: int, n_states: int, sizes: Sequence[int]) -> tuple:
-    """Empty memory of one chain, which `collapsed_sweep` carries from round to round."""
-    weights, fields = (n_cells, n_states), (n_states, len(sizes))
-    return (
-        np.full(n_cells, -1), np.zeros(weights), np.zeros(n_states, np.int64), np.zeros(weights, np.int64),
-        np.zeros(fields), np.zeros((*fields, POINT)),
-    )  # fmt: skip
+class Memory(NamedTuple):
+    """What `collapsed_sweep` keeps of one chain from round to round.
+
+    Attributes:
+        known: states after the last pass, −1 before the first; (cells,).
+        weights: weights of cells in states, (cells, K).
+        versions: how often each state's cells have changed, (K,).
+        stamps: versions that the weights are of, (cells, K).
+        masses, points: `log_masses` (K, fields), and its points (K, fields, numbers).
+    """
+
+    known: np.ndarray
+    weights: np.ndarray
+    versions: np.ndarray
+    stamps: np.ndarray
+    masses: np.ndarray
+    points: np.ndarray
+
+    @classmethod
+    def empty(cls, n_cells: int, n_states: int, sizes: Sequence[int]) -> Memory:
+        """The memory of a chain that starts."""
+        weights, fields = (n_cells, n_states), (n_states, len(sizes))
+        return cls(
+            np.full(n_cells, -1), np.zeros(weights), np.zeros(n_states, np.int64), np.zeros(weights, np.int64),
+            np.zeros(fields), np.zeros((*fields, POINT)),
+        )  # fmt: skip
 
 
 def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
@@ -216,7 +235,7 @@ def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Pri
     if entries.lows.any():
         from privpost.samplers.truncated_masses import truncation_masses
 
-        likelihood += truncation_masses(np.stack([totals, gammas], axis=-1), tuple(entries))
+        likelihood += truncation_masses(np.stack([totals, gammas], axis=-1), entries)
     a, n_states = prior.transition, prior.n_states
     moves = gibbs.transition_counts(states, layout, n_states)
     rows = (gammaln(moves + a) - math.lgamma(a)).sum(axis=1)
@@ -256,7 +275,7 @@ class Chains:
         # All with the same memory layout, as loops are compiled for each layout.
         states = tuple(np.ascontiguousarray(np.stack([group] * replicas, axis=1)) for group in first)
         sizes = len(self._layout.first), self.prior.n_states, self.prior.sizes
-        memory = [[[_memory(*sizes) for _ in range(replicas)] for _ in group] for group in states]
+        memory = [[[Memory.empty(*sizes) for _ in range(replicas)] for _ in group] for group in states]
         energies = tuple(np.full((len(group), replicas, 2), -np.inf) for group in states)
         members = [
             (np.stack([group] * self._population, axis=1), np.full((len(group), self._population), -np.inf))
@@ -276,8 +295,8 @@ class Chains:
             for chain, replica in itertools.product(range(len(states)), range(len(ladder))):
                 settings = 1 / group.prior_temperature, float(self.prior.transition), ladder[replica]
                 state.energies[place][chain, replica] = self._round(
-                    states[chain, replica], self.prior.n_states, tuple(self._cells[place][chain]),
-                    tuple(self._entries[place]), tuple(self._layout), settings,
+                    states[chain, replica], self.prior.n_states, self._cells[place][chain], self._entries[place],
+                    self._layout, settings,
                     group_rng.random(n_cells * (1 if group.lows is None else 2)),
                     group_rng.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain][replica],
                 )  # fmt: skip

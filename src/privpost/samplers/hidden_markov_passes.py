@@ -32,7 +32,7 @@ def weigh(candidates, number, old, span, cells, entries, sums, gains):
         sums: the states' totals and ln Γ of them, (K, entries, 2).
         gains: as long as `candidates`.
     """
-    (_, index, value), sign, table = cells, entries[1], entries[4]
+    (_, index, value), sign, table = cells, entries.sign, entries.table
     for first in range(0, number, LANES):
         for m in range(number, first + LANES):
             candidates[m] = candidates[0]
@@ -42,7 +42,7 @@ def weigh(candidates, number, old, span, cells, entries, sums, gains):
 @inner
 def add_cell(span, cells, entries, change, sums):
     """Add a cell's entries, times `change` = ±1, to a state's totals and update ln Γ, both in `sums` (entries, 2)."""
-    (_, index, value), offset, table = cells, entries[0], entries[4]
+    (_, index, value), offset, table = cells, entries.offset, entries.table
     for j in range(span[0], span[1]):
         i = index[j]
         # Never below the offset, whatever rounding does.
@@ -54,22 +54,22 @@ def add_cell(span, cells, entries, change, sums):
 def fill_gammas(sums, entries):
     """Compute ln Γ of one state's totals; both are in `sums` (entries, 2)."""
     for i in range(len(sums)):
-        sums[i, 1] = log_gamma(sums[i, 0], entries[4])
+        sums[i, 1] = log_gamma(sums[i, 0], entries.table)
 
 
 @inner
-def mass_allows(pair, span, cells, entries, sums, power, uniform, truncation):
+def mass_allows(pair, span, cells, entries, sums, power, uniform, memory):
     """Whether a cell's move is accepted by the change of ln P of `log_masses`; if so, `truncation` is updated.
 
     `pair` has the state that the cell leaves and the state that it enters.
     """
-    masses, points = truncation
+    masses, points = memory.masses, memory.points
     new_masses, new_points = np.zeros((2, masses.shape[1])), np.empty((2, *points.shape[1:]))
     after, change = np.empty(sums.shape[1:]), 0.0
     for row, state in enumerate(pair):
         after[:], new_points[row] = sums[state], points[state]
         add_cell(span, cells, entries, 1.0 if row else -1.0, after)
-        change_masses(span, cells[1], entries, sums[state], after, new_masses[row], new_points[row])
+        change_masses(span, cells.index, entries, sums[state], after, new_masses[row], new_points[row])
         change += new_masses[row].sum() - masses[state].sum()
     if change < 0 and uniform >= math.exp(power * change):
         return False
@@ -105,8 +105,8 @@ def shift(pair, span, cells, entries, sums):
 @inner
 def enter(t, pair, span, cells, entries, sums, memory):
     """`shift` a cell, and update the memory."""
-    known, _, versions, stamps = memory[:4]
-    known[t] = pair[1]
+    versions, stamps = memory.versions, memory.stamps
+    memory.known[t] = pair[1]
     for k in pair:
         # This cell's weight depends on the state's other cells only, so it stays valid.
         versions[k] += 1
@@ -117,14 +117,14 @@ def enter(t, pair, span, cells, entries, sums, memory):
 @inlined
 def weigh_anew(t, old, span, cells, entries, sums, memory, stale, gains):
     """`weigh` a cell in the states whose other cells have changed since the cell was last weighed there."""
-    (_, seen, versions, stamps), number = memory[:4], 0
+    versions, stamps, number = memory.versions, memory.stamps, 0
     for k in range(len(versions)):
         if stamps[t, k] != versions[k]:
             stale[number] = k
             number += 1
     weigh(stale, number, old, span, cells, entries, sums, gains)
     for m in range(number):
-        seen[t, stale[m]], stamps[t, stale[m]] = gains[m], versions[stale[m]]
+        memory.weights[t, stale[m]], stamps[t, stale[m]] = gains[m], versions[stale[m]]
 
 
 @inner
@@ -132,9 +132,9 @@ def log_likelihood(masses, sums, entries):
     """Collapsed log-likelihood from totals and ln Γ of them (K, entries, 2), and ln P of the fields (K, fields)."""
     total = masses.sum()
     for i in range(sums.shape[1]):
-        empty = log_gamma(entries[0][i], entries[4])
+        empty = log_gamma(entries.offset[i], entries.table)
         for k in range(len(sums)):
-            total += entries[1][i] * (sums[k, i, 1] - empty)
+            total += entries.sign[i] * (sums[k, i, 1] - empty)
     return total
 
 
@@ -154,42 +154,39 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
         layout: `first`, `last` (cells,).
         power: 1/τ of the pass; `prior_power`: an additional power of p(z).
         uniforms: (cells,), or twice as many where emissions are truncated.
-        memory: the states after the last pass (cells,), −1 before the first; the weights of cells in states (cells, K),
-            the versions of states (K,) and those that the weights are of (cells, K); `log_masses` (K, fields) and its
-            points (K, fields, numbers).
+        memory: `hidden_markov_collapsed.Memory`.
         sums: space for the totals, offsets and entries summed by state, and for ln Γ of them, (K, entries, 2).
 
     Returns:
         The collapsed log-likelihood of the states, and prior_power ln p(z).
     """
-    (indptr, index, value), lows, (first, last), truncation = cells, entries[3], layout, memory[4:]
-    (known, seen, versions), n_states = memory[:3], len(sums)
+    (indptr, index, value), lows, (first, last), n_states = cells, entries.lows, layout, len(sums)
     moves, leaving, weights = np.empty((n_states, n_states)), np.empty(n_states), np.empty(n_states)
     stale, truncated = np.empty(-(-n_states // LANES) * LANES, np.int64), lows.max() > 0
     logs, gains = np.empty(n_states), np.empty(len(stale))
     count_moves(states, last, moves)
-    add_up(states, indptr, index, value, entries[0], sums)
-    changed = note_changes(states, known, versions)
+    add_up(states, indptr, index, value, entries.offset, sums)
+    changed = note_changes(states, memory.known, memory.versions)
     for k in range(n_states):
         leaving[k] = moves[k].sum()
         fill_gammas(sums[k], entries)
         if truncated and changed[k]:
-            log_masses(sums[k], entries, truncation[0][k], truncation[1][k])
+            log_masses(sums[k], entries, memory.masses[k], memory.points[k])
     for t in range(len(states)):
         old, span = states[t], (indptr[t], indptr[t + 1])
         move_site(t, old, states, first, last, moves, leaving, -1.0)
         site_weights(t, states, first, last, moves, leaving, a, weights)
         weigh_anew(t, old, span, cells, entries, sums, memory, stale, gains)
         for k in range(n_states):
-            logs[k] = power * (seen[t, k] + prior_power * _log(weights[k]))
+            logs[k] = power * (memory.weights[t, k] + prior_power * _log(weights[k]))
         new = choose(logs, uniforms[t])
         if new != old:
             cell = span, cells, entries, sums
             uniform = uniforms[len(states) + t] if truncated else 0.0
-            if truncated and not mass_allows((old, new), *cell, power, uniform, truncation):
+            if truncated and not mass_allows((old, new), *cell, power, uniform, memory):
                 new = old
         states[t] = new
         move_site(t, new, states, first, last, moves, leaving, 1.0)
         if new != old:
             enter(t, (old, new), span, cells, entries, sums, memory)
-    return log_likelihood(truncation[0], sums, entries), prior_power * log_prior(moves, first.sum(), a)
+    return log_likelihood(memory.masses, sums, entries), prior_power * log_prior(moves, first.sum(), a)

@@ -50,7 +50,7 @@ def _note(key, place, store):
 
 @inner
 def _weigh_set(slot, data, store):
-    sums, (offset, sign), total = store.sums[slot], data.entries[:2], 0.0
+    sums, offset, sign, total = store.sums[slot], data.entries.offset, data.entries.sign, 0.0
     for i in range(len(offset)):
         total += sign[i] * (sums[i, 1] - data.empty[i])
     store.likelihoods[slot] = total
@@ -59,7 +59,7 @@ def _weigh_set(slot, data, store):
 @inner
 def _new(key, place, k, states, data, store):
     (indptr, index, value), slot = data.cells, _note(key, place, store)
-    store.sums[slot, :, 0] = data.entries[0]
+    store.sums[slot, :, 0] = data.entries.offset
     for t in range(len(states)):
         if states[t] == k:
             for j in range(indptr[t], indptr[t + 1]):
@@ -84,7 +84,7 @@ def find_slots(states, data, store, slots):
 def _changed(base, key, place, t, change, data, store):
     slot = _note(key, place, store)
     store.sums[slot] = store.sums[base]
-    add_cell((data.cells[0][t], data.cells[0][t + 1]), data.cells, data.entries, change, store.sums[slot])
+    add_cell((data.cells.indptr[t], data.cells.indptr[t + 1]), data.cells, data.entries, change, store.sums[slot])
     _weigh_set(slot, data, store)
     # Entering and leaving are the same ratio.
     store.weights[slot, t] = store.weights[base, t]
@@ -106,7 +106,7 @@ def _recall(t, old, slots, data, store, work):
         if math.isnan(store.weights[slot, t]):
             work.stale[number] = slot
             number += 1
-    span = data.cells[0][t], data.cells[0][t + 1]
+    span = data.cells.indptr[t], data.cells.indptr[t + 1]
     weigh(work.stale, number, old, span, data.cells, data.entries, store.sums, work.gains)
     for m in range(number):
         store.weights[work.stale[m], t] = work.gains[m]

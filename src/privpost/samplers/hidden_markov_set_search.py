@@ -10,11 +10,22 @@ from privpost.samplers.compiled import inner, outer
 from privpost.samplers.hidden_markov_kernels import log_gamma
 from privpost.samplers.hidden_markov_set_passes import changed, find_slots, make_room, recall, sweep
 
-# Splits that are tried for a set, passes over the cells of each, passes of a descent, steps of a climb, merges with
-# splits that a step tries, and the most nats of log-likelihood that such a merge may lose.
-TRIES, SCANS, PASSES, STEPS, LOOKED_AT, WORST = 2, 4, 12, 30, 6, 15.0
-# Number of closest pairs of states whose union is split anew, and the smallest gain of a step.
-CLOSEST, GAIN = 5, 1e-6
+# Splits of a set that are tried.
+TRIES = 2
+# Passes over the cells of a split.
+SCANS = 4
+# Passes of a descent.
+PASSES = 12
+# Steps of a descent.
+STEPS = 30
+# How many merges with splits a step looks at.
+LOOKED_AT = 6
+# Nats of likelihood that such a merge may lose at most.
+WORST = 15.0
+# Pairs of states whose cells are split anew together.
+CLOSEST = 5
+# Smallest gain of a step.
+GAIN = 1e-6
 
 
 @inner
@@ -75,7 +86,7 @@ def split(slot, k, states, data, store, work, rng):
 @inner
 def loss(first, second, data, store):
     """Loss of log-likelihood when two sets are merged."""
-    (offset, sign), table, total = data.entries[:2], data.entries[4], 0.0
+    offset, sign, table, total = data.entries.offset, data.entries.sign, data.entries.table, 0.0
     for i in range(len(offset)):
         both = store.sums[first, i, 0] + store.sums[second, i, 0] - offset[i]
         total += sign[i] * (log_gamma(both, table) - data.empty[i])

@@ -21,10 +21,13 @@ from scipy.special import betainc, gammaln, logsumexp
 
 from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.noise_aware_parts import Data, Latent, Slots, Tables
 
-# The share of the burn-in in which states are annealed, for few states and for many, and the temperature τ at which
-# annealing begins. Many states are then split anew, two at a time.
-ANNEALED, HOTTEST = (0.75, 0.4), 10.0
+# Share of the burn-in in which states are annealed: few states, and many. Many are split anew after it, two at a time.
+ANNEALED = 0.75
+ANNEALED_MANY = 0.4
+# Temperature τ at which that begins.
+HOTTEST = 10.0
 
 
 class LatentCounts:
@@ -67,7 +70,7 @@ class LatentCounts:
         take = lambda values: np.repeat(values[:1], number, axis=0)  # noqa: E731
         return LatentCounts(take(self.noisy), take(self.observed), *self._given)
 
-    def _slots(self) -> tuple[np.ndarray, ...]:
+    def _slots(self) -> Slots:
         """Return the slots of the cells' counts: levels, numbers of releases above 0, releases, and crossings.
 
         Levels, (chains, cells, levels), begin in each field with those of a release above 0; their number is (chains,
@@ -79,7 +82,7 @@ class LatentCounts:
         order = np.concatenate(levels, axis=-1)
         release = np.maximum(np.take_along_axis(self.noisy, order, axis=-1), 0.0)
         crossing = np.exp(-(2 * (np.floor(release) - release) + 1) / self.scale)
-        return order, np.stack(above, axis=-1), release, crossing
+        return Slots(order, np.stack(above, axis=-1), release, crossing)
 
     def start(self) -> tuple[np.ndarray, np.ndarray]:
         """Return integers (chains, cells, levels) roughly proportional to the noisy counts, and held-out events."""
@@ -105,10 +108,10 @@ class LatentCounts:
         return totals, self.n_events - totals.sum(axis=1)
 
     @property
-    def tables(self) -> tuple:
-        """The kernels' tables: ln Γ(j + b), ln j! and 1/j for j = 0, 1, …, n + 1, and b."""
+    def tables(self) -> Tables:
+        """The kernels' tables for j = 0, 1, …, n + 1."""
         numbers, b = np.arange(self.n_events + 2.0), float(self.prior.emission)
-        return gammaln(numbers + b), gammaln(numbers + 1), 1 / np.maximum(numbers, 1), b
+        return Tables(gammaln(numbers + b), gammaln(numbers + 1), 1 / np.maximum(numbers, 1), b)
 
 
 def _shared_out(totals, weights) -> np.ndarray:
@@ -160,17 +163,17 @@ class Chains:
         from privpost.samplers import noise_aware_moves
 
         self._sweeps, self.latents, self.prior = noise_aware_moves.sweeps, latents, prior
-        annealed = int(burn_in * ANNEALED[prior.n_states > noise_aware_moves.STATES])
+        annealed = int(burn_in * (ANNEALED_MANY if prior.n_states > noise_aware_moves.STATES else ANNEALED))
         self._powers, self._burn_in = np.geomspace(1 / HOTTEST, 1, annealed + 1)[:-1], burn_in
         ends = np.cumsum([len(latent.observed) for latent in latents])
-        self.slices = [slice(int(end - len(each.observed)), int(end)) for end, each in zip(ends, latents, strict=True)]
+        self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
         self._layout, self._sizes = layout, np.array(prior.sizes)
         self._tables = [latent.tables for latent in latents]
         self._restart()
 
     def _restart(self) -> None:
         """Forget what a burn-in learnt: the starts of the searches for tilts, and which states are certain."""
-        self._swept, fields = 0, len(self._sizes)
+        self._taken, fields = 0, len(self._sizes)
         shapes = [latent.observed.shape for latent in self.latents]
         self._learnt = [(np.zeros((*shape, fields)), np.ones(shape)) for shape in shapes]
 
@@ -183,19 +186,19 @@ class Chains:
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One sweep of every chain, then emissions; the cost is their number of variates, (groups,)."""
-        power = float(self._powers[self._swept]) if self._swept < len(self._powers) else 1.0
-        self._swept += 1
+        power = float(self._powers[self._taken]) if self._taken < len(self._powers) else 1.0
+        self._taken += 1
         states, held = state.states.T.copy(), state.held.copy()
         tally, draws = np.empty((4, len(states))), []
         for latent, group_rng, chains, tables, learnt, counts in zip(
             self.latents, rng, self.slices, self._tables, self._learnt, state.counts, strict=True
         ):
-            data = latent.noisy, latent.slots, latent.scale, self._sizes, True, *learnt, latent.pivots
+            data = Data(latent.noisy, latent.slots, latent.scale, self._sizes, True, *learnt, latent.pivots)
             totals = counts[..., self.prior.fields[0]].sum(axis=2)
             rest = np.stack([np.full_like(held[chains], latent.n_held), held[chains]], axis=1)
             self._sweeps(
-                data, latent.observed, (states[chains], counts, totals), self.prior.n_states, rest, tuple(self._layout),
-                float(self.prior.transition), tables, power, group_rng, tally[:, chains], self._swept <= self._burn_in,
+                data, latent.observed, Latent(states[chains], counts, totals), self.prior.n_states, rest, self._layout,
+                float(self.prior.transition), tables, power, group_rng, tally[:, chains], self._taken <= self._burn_in,
             )  # fmt: skip
             held[chains] = rest[:, 1]
             group = gibbs.Group(counts, latent.observed)
