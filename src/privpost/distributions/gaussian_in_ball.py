@@ -20,14 +20,14 @@ class Draws(NamedTuple):
 def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) -> Draws:
     """Draws from N(mean, precision⁻¹) conditioned on ‖w‖ ≤ radius, exact whatever the mass of the ball.
 
-    "Tilted": the untruncated normal proposes, times exp(−λ‖w‖²/2) where its draws would mostly fall outside
+    "Tilted": proposals come from the untruncated normal, times exp(−λ‖w‖²/2) where its draws would mostly fall outside
     (E‖w‖² > radius²), and w is accepted with probability exp(λ(‖w‖² − radius²)/2).
 
     "Tangent", for a mean outside: let m be the most likely point of the ball, (P + λ)m = Pμ, ‖m‖ = radius. In the
     ball the density is ∝ exp(−½(w−m)ᵀP(w−m) − λRe), e = R − wᵀm/R the depth below the tangent plane at m, and
     Re ≥ ‖w−m‖²/2. So N(m, (P + (1−θ)λ)⁻¹) with weight exp(−θλRe) on the half-space e ≥ 0 proposes (a truncated
     normal along e, a normal given e), accepted with probability exp(−(1−θ)λ(Re − ‖w−m‖²/2)). θ = 2/(d+1) keeps the
-    acceptance bounded below however far away the mean is. The kind that accepts more of a first batch is used.
+    acceptance bounded below however far away the mean is. The sampler uses the kind that accepts more of a first batch.
 
     Args:
         mean: μ, shape (d,).

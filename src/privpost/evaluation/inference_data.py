@@ -21,9 +21,9 @@ def arviz() -> ModuleType:
 
 
 def by_chain(draws, chains: int) -> np.ndarray:
-    """Draws (chains, draws of each, ...) of pooled ones (draws, ...), whose last are one of each chain in turn.
+    """Draws (chains, draws of each, ...) from pooled draws (draws, ...), in which the chains take turns up to the last.
 
-    Of chains that are not all in an even number of draws the first draws are left out.
+    Surplus draws at the beginning are left out, so that all chains have the same number.
     """
     pooled = np.asarray(draws)
     count = max(1, min(chains, len(pooled)))
@@ -38,9 +38,9 @@ def inference_data(
 
     Args:
         draws: shape (draws, ...), pooled as by `Mechanism.posterior`.
-        chains: how many Markov chains they are from; 1 for independent draws.
+        chains: number of Markov chains behind the draws; 1 for independent draws.
         names: of the parameters of draws (draws, p), which become the coordinate parameter.
-        release: what the posterior is given, for the group observed_data.
+        release: the release that the posterior conditions on, for the group observed_data.
         attributes: texts and numbers about the draws, for the group posterior.
 
     Raises:

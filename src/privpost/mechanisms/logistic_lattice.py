@@ -1,6 +1,6 @@
 """The optimum of a regularised logistic regression plus safe noise: certified, on a lattice, discrete.
 
-`logistic_finite.LogisticOutputNoise` is the continuous one of simulations; this one is for real data.
+`logistic_finite.LogisticOutputNoise` is the continuous version for simulations; this one is for real data.
 """
 
 import math

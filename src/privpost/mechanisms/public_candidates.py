@@ -12,7 +12,7 @@ from privpost.privacy.checks import check_count, check_seed
 from privpost.privacy.ledger import Release, Request
 from privpost.samplers import truncated_dirichlet
 
-# Candidates that are drawn, and evaluated, at once.
+# Candidates that are drawn and evaluated at once.
 _BLOCK = 256
 
 
@@ -36,7 +36,7 @@ class PublicCandidates(TemperedEvents):
         epsilon: ε > 0 that the choice may cost.
         candidates: J ≥ 1.
         truncation: M > 1; every probability of a level is at least 1/(M K_d).
-        public_seed: seed of the candidates, which anyone may know.
+        public_seed: the candidates' seed, which is public.
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
@@ -61,7 +61,7 @@ class PublicCandidates(TemperedEvents):
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
     def block(self, number: int) -> Candidates:
-        """A part of the candidates; those of a smaller J are the first ones of a larger."""
+        """Block `number` of the candidates; a smaller J has the first candidates of a larger one."""
         model, lows = self.model, self.lows
         states = model.n_states
         rng = np.random.default_rng([self.public_seed, number])
@@ -74,14 +74,14 @@ class PublicCandidates(TemperedEvents):
         return Candidates(np.concatenate(fields, axis=-1)[part], moves[part])
 
     def score(self, parameters: Candidates, tables, observed) -> np.ndarray:
-        """Log-likelihood of the observed cells (parameters, sets), all states summed out.
+        """Log-likelihood of the observed cells (parameters, sets), summed over all states.
 
         Args:
             parameters: candidates.
             tables: counts (cells, levels).
             observed: cells whose events count, (sets, cells) bool.
         """
-        # Compiled, which takes a while: only where it runs.
+        # Imported only where it runs, as compilation takes a while.
         from privpost.samplers.hidden_markov_forward import log_likelihoods
 
         regions = self.model.regions
@@ -103,7 +103,7 @@ class PublicCandidates(TemperedEvents):
         return Candidates(*(np.stack(field)[inverse] for field in zip(*parts, strict=True)))
 
     def draw(self, statistics, rng, size=None, **settings) -> Release:
-        """One release by itself; see `draw_all`."""
+        """One release; see `draw_all`."""
         return self.draw_all([Request("", self, statistics, rng, size, None, settings)])[0]
 
     @classmethod
@@ -123,7 +123,7 @@ class PublicCandidates(TemperedEvents):
 
     @classmethod
     def draw_all(cls, requests):
-        """The releases of several requests; those of one model and counts share the candidates' likelihoods.
+        """The releases of several requests; requests with the same model and counts share the candidates' likelihoods.
 
         A request's settings:
             observed: cells whose events are the data, bool (releases, cells); the others are held out.

@@ -101,7 +101,7 @@ class RedactedLaplace(LaplaceMechanism):
         return rng.laplace(0.0, np.reshape(self.scale, shape) if np.ndim(self.scale) else self.scale, shape)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters of the conjugate update that takes the sum, at least 0, for that of all n records."""
+        """Parameters of the conjugate update as if the sum, raised to at least 0, were that of all n records."""
         total = self.project(release)[..., 0]
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 

@@ -1,4 +1,4 @@
-"""What a conjugate model offers; models know nothing of privacy."""
+"""The interface of a conjugate model; models do not depend on privacy."""
 
 import inspect
 import math
@@ -32,7 +32,7 @@ def check_range(interval: str, **values) -> None:
 
 
 def is_number(value) -> bool:
-    """Whether a value is one real number; truth values are none."""
+    """Whether a value is one real number; booleans are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -53,7 +53,7 @@ def counts(places: np.ndarray, size: int) -> np.ndarray:
 
 
 def check_call(what: str, function: Callable, arguments: Sequence, settings: Mapping[str, Any]) -> None:
-    """Raises one line where a call lacks an argument (ValueError) or has a setting that there is not (TypeError)."""
+    """Raises a one-line error if a call lacks an argument (ValueError) or has an unknown setting (TypeError)."""
     known = inspect.signature(function).parameters
     named = [name for name, entry in known.items() if entry.kind in (entry.POSITIONAL_OR_KEYWORD, entry.KEYWORD_ONLY)]
     for name in settings:
@@ -65,7 +65,7 @@ def check_call(what: str, function: Callable, arguments: Sequence, settings: Map
 
 
 class Checked(ABCMeta):
-    """Classes whose calls get one line where an argument lacks or is not known."""
+    """Classes whose calls raise a one-line error where an argument is missing or unknown."""
 
     def __call__(cls, *arguments, **settings):
         try:
@@ -113,8 +113,8 @@ class ConjugateModel(metaclass=Checked):
     (..., *theta_shape); leading axes are trials and broadcast.
 
     Class attributes:
-        bounded: whether a record's statistics are bounded; if not, `records` are examples of it, and their sum has to
-            be redacted before noise can make it private.
+        bounded: whether a record's statistics are bounded; if not, `records` are only examples, and the sum must be
+            redacted before noise can make it private.
         theta_shape: shape of one parameter value θ; a scalar unless a model says otherwise.
     """
 
@@ -169,13 +169,13 @@ class ConjugateModel(metaclass=Checked):
         return prior + self.update(check_length("statistics", statistics, prior.shape[-1]))
 
     def update(self, statistics: np.ndarray) -> np.ndarray:
-        """What sufficient statistics (..., d) add to the parameters (..., k): themselves, unless a model changes it."""
+        """Increment of the parameters (..., k) by statistics (..., d): the statistics themselves, unless overridden."""
         return statistics
 
     def natural_parameters(self, parameters) -> np.ndarray:
         """Natural parameters η of the prior family in its minimal form, shape (..., k), from its parameters.
 
-        They are these themselves, unless a model replaces it.
+        The parameters themselves, unless overridden.
         """
         return np.asarray(parameters, float)
 

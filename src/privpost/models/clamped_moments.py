@@ -1,4 +1,4 @@
-"""First two moments of normal records that are clamped to public bounds, and what they are expected to be."""
+"""First two moments of normal records that are clamped to public bounds, and their expectations."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from privpost.models.base import Checked, check_range
 from privpost.models.normal_unknown_variance import NormalUnknownVariance
 
-# Of u: within the bounds, above and below.
+# Intervals of u: within the bounds, above and below.
 INTERVALS = (-1.0, 1.0), (1.0, np.inf), (-np.inf, -1.0)
 
 
@@ -17,8 +17,8 @@ INTERVALS = (-1.0, 1.0), (1.0, np.inf), (-np.inf, -1.0)
 class ClampedMoments(metaclass=Checked):
     """Normal records of unknown mean and variance; (Σr, Σr²), r = (x − centre)/half-width clamped to [−1, 1].
 
-    u is r before it is clamped. A sum that leaves out records beyond the bounds, as that of Bernstein and Sheldon
-    (2018, section 3.3) does, falls again where the variance grows, so that two variances explain it; Σr² does not.
+    u is r before it is clamped. A sum without the records beyond the bounds (Bernstein and Sheldon 2018, section 3.3)
+    falls again where the variance grows, so that two variances explain it; Σr² does not.
 
     Attributes:
         family: the model, with its prior.
@@ -78,7 +78,7 @@ class ClampedMoments(metaclass=Checked):
         return np.stack([r.sum(axis=-1), np.square(r).sum(axis=-1)], axis=-1)
 
     def sums(self, statistics, n: int) -> np.ndarray:
-        """The family's statistics (..., 3) of n records with the given (Σu, Σu²), none of them clamped."""
+        """The family's statistics (..., 3) of n unclamped records with the given (Σu, Σu²)."""
         first, second = np.moveaxis(np.asarray(statistics, float), -1, 0)
         centre, width = self.centre, self.half_width
         square = n * centre**2 + 2 * centre * width * first + width**2 * second

@@ -13,7 +13,7 @@ from privpost.models.univariate import GammaPrior, SegmentMoments
 class GammaPoisson(GammaPrior):
     """x ~ Poisson(θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate); a record adds (x, 1).
 
-    The base measure 1/x! is left out of likelihoods, which the counts' sum does not determine.
+    Likelihoods omit the base measure 1/x!, which the counts' sum does not determine.
 
     Raises:
         ValueError: shape or rate not positive and finite.

@@ -137,8 +137,8 @@ def _cells(group: gibbs.Group, fields) -> list[Cells]:
 class State(NamedTuple):
     """All chains after a round.
 
-    Lists have an entry for each group. `states` (chains, replicas, cells); `energies` (chains, replicas, 2), collapsed
-    log-likelihood and log-prior at the group's temperatures after the round's pass; `cold`, the
+    Lists have an entry for each group. `states` (chains, replicas, cells); `energies` (chains, replicas, 2), the
+    collapsed log-likelihood and log-prior at the group's temperatures after the round's pass; `cold`, the
     `hidden_markov_gibbs.State` of the replicas at τ = 1; `memory`, by chain and replica, the values that have not
     changed since the last pass; `members`, the search's partitions (chains, members, cells) and their log joints
     (chains, members).

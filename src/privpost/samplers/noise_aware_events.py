@@ -166,14 +166,14 @@ class Chains:
         annealed = int(burn_in * (ANNEALED_MANY if prior.n_states > noise_aware_moves.STATES else ANNEALED))
         self._powers, self._burn_in = np.geomspace(1 / HOTTEST, 1, annealed + 1)[:-1], burn_in
         ends = np.cumsum([len(latent.observed) for latent in latents])
-        self.slices = [slice(int(end - len(each.observed)), int(end)) for end, each in zip(ends, latents, strict=True)]
+        self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
         self._layout, self._sizes = layout, np.array(prior.sizes)
         self._tables = [latent.tables for latent in latents]
         self._restart()
 
     def _restart(self) -> None:
         """Forget what a burn-in learnt: the starts of the searches for tilts, and which states are certain."""
-        self._swept, fields = 0, len(self._sizes)
+        self._taken, fields = 0, len(self._sizes)
         shapes = [latent.observed.shape for latent in self.latents]
         self._learnt = [(np.zeros((*shape, fields)), np.ones(shape)) for shape in shapes]
 
@@ -186,8 +186,8 @@ class Chains:
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One sweep of every chain, then emissions; the cost is their number of variates, (groups,)."""
-        power = float(self._powers[self._swept]) if self._swept < len(self._powers) else 1.0
-        self._swept += 1
+        power = float(self._powers[self._taken]) if self._taken < len(self._powers) else 1.0
+        self._taken += 1
         states, held = state.states.T.copy(), state.held.copy()
         tally, draws = np.empty((4, len(states))), []
         for latent, group_rng, chains, tables, learnt, counts in zip(
