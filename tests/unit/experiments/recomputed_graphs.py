@@ -10,7 +10,7 @@ import itertools
 import math
 
 import numpy as np
-from recomputed import log_beta
+from recomputed import beta_density, log_beta, midpoints
 from scipy.special import betainc
 
 from privpost.datasets import prepared
@@ -79,6 +79,22 @@ def simulated(theta, uniform, parents) -> list[list[int]]:
 def posterior_means(counts, alpha: float = 1, beta: float = 1) -> list[float]:
     pairs = zip(counts[::2], counts[1::2], strict=True)
     return [(alpha + ones) / (alpha + beta + ones + zeros) for ones, zeros in pairs]
+
+
+def mmd2(first, second) -> float:
+    """MMD² of the parameters' laws with the kernel exp(−(p − q)²/2), by midpoints; mean over parameters."""
+    theta, width = midpoints(number=200)
+    kernel, found = np.exp(-((theta[:, None] - theta) ** 2) / 2), []
+    for k in range(len(first[0][1]) // 2):
+        laws = []
+        for weighted in (first, second):
+            total = sum(weight for weight, _ in weighted)
+            laws.append(
+                sum(w / total * beta_density(theta, 1 + c[2 * k], 1 + c[2 * k + 1]) for w, c in weighted) * width
+            )
+        difference = laws[0] / laws[0].sum() - laws[1] / laws[1].sum()
+        found.append(difference @ kernel @ difference)
+    return float(np.mean(found))
 
 
 # Fourier

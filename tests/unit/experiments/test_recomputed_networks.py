@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from recomputed import beta_density, ks, log_beta, mean_and_error, midpoints, row, run, spied
-from recomputed_graphs import adult_toy, aware, chance, counted, divergence, learned, naive_bayes, posterior_means
+from recomputed import ks, log_beta, mean_and_error, row, run, spied
+from recomputed_graphs import adult_toy, aware, chance, counted, divergence, learned, mmd2, naive_bayes, posterior_means
 from scipy.special import betainc
 
 from privpost.experiments.noise_aware import scores as noise_aware_scores
@@ -116,22 +116,6 @@ def scores(weighted, theta, tests) -> dict:
         "log_likelihood": np.log(own).mean(),
         "label_log_likelihood": np.log(own / chances.sum(axis=1)).mean(),
     }
-
-
-def mmd2(first, second) -> float:
-    """MMD² of the three parameters' laws with the kernel exp(−(p − q)²/2), by midpoints; mean over parameters."""
-    theta, width = midpoints(number=200)
-    kernel, found = np.exp(-((theta[:, None] - theta) ** 2) / 2), []
-    for k in range(3):
-        laws = []
-        for weighted in (first, second):
-            total = sum(weight for weight, _ in weighted)
-            laws.append(
-                sum(w / total * beta_density(theta, 1 + c[2 * k], 1 + c[2 * k + 1]) for w, c in weighted) * width
-            )
-        difference = laws[0] / laws[0].sum() - laws[1] / laws[1].sum()
-        found.append(difference @ kernel @ difference)
-    return float(np.mean(found))
 
 
 def test_a_noise_aware_classifier_sums_over_all_counts_with_the_noise_that_was_added(monkeypatch):
@@ -286,6 +270,7 @@ def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
     np.testing.assert_allclose(cell.arrays["sd_of_prior"][0], np.sqrt(12 * np.mean(variances, axis=0)), atol=0.03)
     named = set(cell.tables["networks_calibration"].parameter)
     assert len(named) == 6 and sum(name.endswith(("= 0", "= 1")) for name in named) == 4
+    assert sum("|" in name for name in named) == 4
     kept = row(cell.tables["networks"], method="gibbs", metric="log_likelihood")
     assert kept["mean"] == pytest.approx(np.mean(likelihood), abs=0.03)
     # Without noise everything is a conjugate update.

@@ -299,6 +299,7 @@ def test_scores_are_tabulated_per_event_beside_what_is_known_of_each_chain():
     made = study.module().tabulate([SimpleNamespace(config=config, arrays=arrays)])
     table, pairs = made["war_logs"], made["war_logs_pairs"]
     assert (len(table), len(pairs)) == (2 * len(listed), 2 * 2 * 2 * 2)
+    assert not {"index", "level_0"} & {*table, *pairs}
     alone = without_the_non_private_chain(study, config, listed, arrays)
     assert alone.per_event_loss_mean.isna().all()
     converged = {}

@@ -82,7 +82,7 @@ def gain_vanishes(utility):
             name = f"share of the naive MMD² that Gibbs saves, {model}, n={n:g}, epsilon={epsilon:g}"
             yield from number(name, share[model, n, epsilon], errors[model, n, epsilon])
         both = np.hypot(errors[low], errors[high])
-        much, little = share[low] - limit * errors[low] > MUCH, share[high] - limit * errors[high] < LITTLE
+        much, little = share[low] - limit * errors[low] > MUCH, share[high] + limit * errors[high] < LITTLE
         yield check(f"more than half at the smallest n and epsilon ({model})", much)
         yield check(f"less than a fifth at the largest ({model})", little)
         yield check(f"less at the largest than at the smallest ({model})", share[low] - share[high] > limit * both)
