@@ -163,6 +163,8 @@ PEAK = f"{OPS} and events_per_level == 1000 and epsilon == 10"
 NAMED = "(8 levels, 5 fields, 3 states, persistence 0.9, concentration 1"
 # Second chains move nothing, and every paid update is far behind.
 FAR = (LEADS, "method == 'private_gibbs'", {"difference_mean": 9.0, "difference_sem": 1.0, "chain_gap": 0.0})
+# Events of which a tenth is a third, to the last digit: not below it.
+THIRD = 3.333333333333333
 BIG = "model == 'hmm' and n_states == 10 and events_per_level == 1 and "
 DESIGNED = cases(
     WHO,
@@ -177,7 +179,7 @@ DESIGNED = cases(
      *columns("events_per_level", 29.0, 31.0), FAR,
      (LEADS, f"{UPDATES} and events_per_level == 1 and epsilon == 1", {"difference_mean": 4.9})),
     ("F25", "Laplace is not ahead below*", (LEADS, f"{UPDATES} and events_per_level == 1 and epsilon == 1"),
-     *columns("events_per_level", 3.4, 3.3), FAR, (LEADS, "method == 'private_gibbs'", {"difference_mean": 4.9}),
+     *columns("events_per_level", THIRD, 3.3), FAR, (LEADS, "method == 'private_gibbs'", {"difference_mean": 4.9}),
      (LEADS, f"{UPDATES} and events_per_level == 1 and epsilon == 1", {"difference_mean": 5.1})),
     ("F10-designed", "all are used without*(m = 1)", (MEANS, f"{BIG}method == 'non_private'"),
      *columns("states_used_mean", 9.51, 9.5)),
