@@ -40,7 +40,9 @@ def judged(study, id, own):
 def checks_on(study, id, check, *lies):
     """Return the checks of a claim whose names match a pattern, by name, on shipped tables that lies have altered."""
     claim = judged(study, id, functools.reduce(lambda own, lie: altered(own, *lie), lies, shipped(study)))
-    return {name: passed for name, passed in (claim.checks if claim else {}).items() if fnmatchcase(name, check)}
+    checks = claim.checks if claim else {}
+    assert all(isinstance(name, str) for name in [*checks, *(claim.evidence if claim else ())])
+    return {name: passed for name, passed in checks.items() if fnmatchcase(name, check)}
 
 
 def sides(study, id, check, place, inside, outside, *lies):
