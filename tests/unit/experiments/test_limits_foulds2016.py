@@ -223,3 +223,9 @@ def test_the_curves_that_share_an_error_rate_are_those_of_laplace():
     study = "foulds2016/posterior_divergence"
     own = altered(shipped(study), "posterior_divergence", "method == 'ops' and p == 0.1", {"p": 0.3})
     assert "over 4 curves" in judged(study, "F5", own).test
+
+
+def test_the_local_epsilon_is_told_at_the_largest_n():
+    study, last = "foulds2016/adversary", "a0 == 0.2 and n == n.max()"
+    own = altered(shipped(study), "adversary", last, {"local_epsilon": 1.0})
+    assert judged(study, "F6", own).evidence["a0 = 0.2"]["local epsilon"] == 1.0

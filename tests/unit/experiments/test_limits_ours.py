@@ -193,3 +193,8 @@ def test_an_audit_of_nothing_finds_nothing_and_one_row_is_something(id, nothing)
 @pytest.mark.parametrize(("column", "words"), [("drawn_p", "0 rows draw*"), ("rounded_p", "*so do 0 by*")])
 def test_laws_are_counted_where_draws_were_tested(column, words):
     assert checks_on("audit/audit", "A5", words, ("audit", "", {column: float("nan")}))
+
+
+def test_the_largest_share_of_a_claim_is_told():
+    own = altered(shipped("audit/audit"), "audit", FIRST, {"tightness": 3.0})
+    assert judged("audit/audit", "A4", own).evidence["largest"] == 3.0
