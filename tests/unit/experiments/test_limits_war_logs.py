@@ -232,3 +232,9 @@ def test_maps_are_the_true_states_where_every_map_is():
     assert said in judged(STATES, "F16-iraq_simulated", shipped(STATES)).reason
     reason = judged(STATES, "F16-iraq_simulated", altered(shipped(STATES), *lie, {"misses_mean": 0.1})).reason
     assert "a tie" in reason and said not in reason
+
+
+@pytest.mark.parametrize(("dataset", "verdict"), [("iraq_sigact", "holds"), ("afghanistan", "holds in part")])
+def test_the_number_of_operations_is_judged_on_the_paper_s_data(dataset, verdict):
+    costly = ("war_logs_operations", f"dataset == '{dataset}' and method == 'laplace'", {"multiplications": 1e15})
+    assert judged(STATES, "F15", altered(shipped(STATES), *costly)).verdict == verdict
