@@ -173,7 +173,7 @@ class Chains:
 
     def _restart(self) -> None:
         """Forget what a burn-in learnt: the starts of the searches for tilts, and which states are certain."""
-        self._taken, fields = 0, len(self._sizes)
+        self._swept, fields = 0, len(self._sizes)
         shapes = [latent.observed.shape for latent in self.latents]
         self._learnt = [(np.zeros((*shape, fields)), np.ones(shape)) for shape in shapes]
 
@@ -186,8 +186,8 @@ class Chains:
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """One sweep of every chain, then emissions; the cost is their number of variates, (groups,)."""
-        power = float(self._powers[self._taken]) if self._taken < len(self._powers) else 1.0
-        self._taken += 1
+        power = float(self._powers[self._swept]) if self._swept < len(self._powers) else 1.0
+        self._swept += 1
         states, held = state.states.T.copy(), state.held.copy()
         tally, draws = np.empty((4, len(states))), []
         for latent, group_rng, chains, tables, learnt, counts in zip(
