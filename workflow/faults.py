@@ -4,7 +4,7 @@ import ast
 import copy
 from collections.abc import Iterable, Iterator
 
-# Instances of the contract tests and words: to change them is no fault.
+# Instances for the contract tests, and words: changing them is no fault.
 SPARED = {"examples", "__repr__", "__post_init__", "name", "recorded", "options"}
 OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
 OPERATORS |= {ast.FloorDiv: ast.Div, ast.MatMult: ast.Add, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
@@ -16,38 +16,38 @@ NAMES |= {"any": "all", "all": "any", "floor": "ceil", "ceil": "floor", "sum": "
 
 def variants(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the faults that a node can have."""
-    made = copy.deepcopy(node)
-    if isinstance(made, ast.BinOp) and type(made.op) in OPERATORS:
-        made.op = OPERATORS[type(made.op)]()
-        yield made
-    elif isinstance(made, ast.Compare) and type(made.ops[0]) in COMPARISONS:
-        made.ops[0] = COMPARISONS[type(made.ops[0])]()
-        yield made
-    elif isinstance(made, ast.BoolOp):
-        made.op = ast.Or() if isinstance(made.op, ast.And) else ast.And()
-        yield made
-    elif isinstance(made, ast.UnaryOp):
-        yield made.operand
-    elif isinstance(made, ast.Constant) and type(made.value) is bool:
-        yield ast.Constant(not made.value)
-    elif isinstance(made, ast.Constant) and type(made.value) in (int, float):
-        yield ast.Constant(made.value + 1)
-    elif isinstance(made, ast.IfExp):
-        yield made.body
-        yield made.orelse
-    elif isinstance(made, ast.AugAssign) and type(made.op) in OPERATORS:
-        made.op = OPERATORS[type(made.op)]()
-        yield made
-    elif isinstance(made, ast.Call):
-        own = made.func
-        name = own.attr if isinstance(own, ast.Attribute) else getattr(own, "id", "")
+    changed = copy.deepcopy(node)
+    if isinstance(changed, ast.BinOp) and type(changed.op) in OPERATORS:
+        changed.op = OPERATORS[type(changed.op)]()
+        yield changed
+    elif isinstance(changed, ast.Compare) and type(changed.ops[0]) in COMPARISONS:
+        changed.ops[0] = COMPARISONS[type(changed.ops[0])]()
+        yield changed
+    elif isinstance(changed, ast.BoolOp):
+        changed.op = ast.Or() if isinstance(changed.op, ast.And) else ast.And()
+        yield changed
+    elif isinstance(changed, ast.UnaryOp):
+        yield changed.operand
+    elif isinstance(changed, ast.Constant) and type(changed.value) is bool:
+        yield ast.Constant(not changed.value)
+    elif isinstance(changed, ast.Constant) and type(changed.value) in (int, float):
+        yield ast.Constant(changed.value + 1)
+    elif isinstance(changed, ast.IfExp):
+        yield changed.body
+        yield changed.orelse
+    elif isinstance(changed, ast.AugAssign) and type(changed.op) in OPERATORS:
+        changed.op = OPERATORS[type(changed.op)]()
+        yield changed
+    elif isinstance(changed, ast.Call):
+        function = changed.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         if name in NAMES:
-            setattr(own, "attr" if isinstance(own, ast.Attribute) else "id", NAMES[name])
-            yield made
-        elif len(made.args) > 1 and not any(isinstance(each, ast.Starred) for each in made.args[:2]):
-            # Two arguments change places, as those of a divergence.
-            made.args[:2] = made.args[1::-1]
-            yield made
+            setattr(function, "attr" if isinstance(function, ast.Attribute) else "id", NAMES[name])
+            yield changed
+        elif len(changed.args) > 1 and not any(isinstance(argument, ast.Starred) for argument in changed.args[:2]):
+            # Two arguments change places, for instance in a divergence.
+            changed.args[:2] = changed.args[1::-1]
+            yield changed
 
 
 def places(tree: ast.Module) -> Iterator[tuple[str, ast.AST, str, int | None]]:
@@ -59,8 +59,8 @@ def places(tree: ast.Module) -> Iterator[tuple[str, ast.AST, str, int | None]]:
 
 
 def _within(name: str, parent: ast.AST) -> Iterator[tuple[str, ast.AST, str, int | None]]:
-    # Errors, warnings, annotations and texts are left alone, and functions within functions have their own turn. That
-    # lists are of one length is no arithmetic.
+    # Errors, warnings, annotations and texts are left alone, and functions within functions have their own turn.
+    # `strict=True` checks lengths and is no arithmetic.
     if isinstance(parent, ast.Raise | ast.Assert | ast.FunctionDef | ast.JoinedStr | ast.Import | ast.ImportFrom):
         return
     if isinstance(parent, ast.keyword) and parent.arg == "strict":
@@ -81,17 +81,17 @@ def mutants(source: str, of: Iterable[str] = ()) -> Iterator[tuple[str, str, ast
     for name, parent, field, index in places(tree):
         if of and name not in of:
             continue
-        held = getattr(parent, field)
-        node = held if index is None else held[index]
+        children = getattr(parent, field)
+        node = children if index is None else children[index]
         for changed in variants(node):
             ast.copy_location(changed, node)
             if index is None:
                 setattr(parent, field, changed)
             else:
-                held[index] = changed
+                children[index] = changed
             line = getattr(node, "lineno", getattr(parent, "lineno", 0))
             yield f"{line} {name}", f"{ast.unparse(node)} → {ast.unparse(changed)}", ast.fix_missing_locations(tree)
             if index is None:
                 setattr(parent, field, node)
             else:
-                held[index] = node
+                children[index] = node

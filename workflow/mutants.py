@@ -38,11 +38,11 @@ from faults import mutants
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests" / "unit", ROOT / "workflow" / "equivalent_mutants.txt"
 PACKAGE, TURNS = SOURCES / "privpost", ROOT / "tests" / "workflow" / "test_claims_turn.py"
-# What a mutant may take beside three times the time of the tests.
+# Seconds that a mutant may take in addition to three times the tests' time.
 SPARE = 10.0
-# All tests of a file are tried for so long at most, in seconds of the processor.
+# Seconds of the processor after which no more tests of a file are tried.
 LONGEST = 90.0
-# What a file gets of a limited time at least, if half of that is left, and the share that choosing tests may take.
+# The least seconds that a file gets, if half of them are left, and the share of them for choosing tests.
 WORTH, SHARE_OF_TESTS = 30.0, 0.4
 # Tests of all classes of a room, or of all studies.
 CONTRACTS = {"test_gate_of_studies.py", "test_mechanisms.py", "test_models.py", "test_seeded_faults.py"}
@@ -59,19 +59,19 @@ def functions_in(code: CodeType) -> Iterator[CodeType]:
 
 def put_in_place(code: CodeType) -> None:
     """Give the functions of a loaded module the code of a changed one, and forget what functions have remembered."""
-    new = {(each.co_qualname, each.co_firstlineno): each for each in functions_in(code)}
-    for each in gc.get_objects():
-        if isinstance(each, functools._lru_cache_wrapper):
-            each.cache_clear()
-        elif isinstance(each, FunctionType) and each.__code__.co_filename == code.co_filename:
-            key = each.__code__.co_qualname, each.__code__.co_firstlineno
-            if key in new and new[key] != each.__code__:
-                each.__code__ = new[key]
+    new = {(changed.co_qualname, changed.co_firstlineno): changed for changed in functions_in(code)}
+    for item in gc.get_objects():
+        if isinstance(item, functools._lru_cache_wrapper):
+            item.cache_clear()
+        elif isinstance(item, FunctionType) and item.__code__.co_filename == code.co_filename:
+            key = item.__code__.co_qualname, item.__code__.co_firstlineno
+            if key in new and new[key] != item.__code__:
+                item.__code__ = new[key]
 
 
 @contextlib.contextmanager
 def printing() -> Iterator[IO[str]]:
-    """Give standard output's place to nothing, for Pytest's own words, and hand out what writes where it was."""
+    """Silence standard output, where Pytest writes, and yield a file that still prints there."""
     sys.stdout.flush()
     with os.fdopen(os.dup(1), "w") as printed, open(os.devnull, "w") as nothing:
         os.dup2(nothing.fileno(), 1)
@@ -119,10 +119,11 @@ class Tests:
         self.items, self.reached, self.took = [], {}, {}
 
     def pytest_collection_modifyitems(self, items):
-        # Contracts run on all subjects: those of others are left out.
-        every = [item for item in items if item.path.name not in CONTRACTS]
-        items[:] = every + [item for item in items if any(name in item.nodeid for name in self.subjects)]
-        items[:] = list(dict.fromkeys(items))
+        # Contracts run on all subjects; only the ones about these subjects count.
+        plain = [item for item in items if item.path.name not in CONTRACTS]
+        mine = [item for item in items if any(name in item.nodeid for name in self.subjects)]
+        # Falsified tables see most of what claims do: they come first where time is short.
+        items[:] = dict.fromkeys([item for item in mine if item.path == TURNS] + plain + mine)
 
     def pytest_runtestloop(self, session):
         end = spent() + self.longest
@@ -136,7 +137,7 @@ class Tests:
         return True
 
     def passes(self, item) -> bool:
-        """Run a test twice, as the first time may include what is done once; whether it passes both times."""
+        """Return whether a test passes twice; only the second run is timed, as the first may set things up."""
         functions: set[str] = set()
 
         def note(frame: FrameType, event: str, argument: object) -> None:
@@ -170,37 +171,38 @@ class Tests:
 
 
 def tests_of(path: Path, study: str | None) -> list[str]:
-    """Return the tests that name a study, for its claims before them those on falsified tables. Of a module: the tests
-    of its own room that import it or what it defines, and the contract tests of that room, which find their subjects by
-    place; then those of other rooms that import one of its classes.
+    """Return the tests of a file, the most telling first.
+
+    For a study: the tests on falsified tables (claims only), then the tests that name it. For a module: its room's
+    contract tests, tests of the room that import it, tests anywhere that import one of its classes, the room's rest.
     """
 
     def naming(words: str, tests: list[Path]) -> list[Path]:
         return [test for test in tests if re.search(words, test.read_text(encoding="utf-8"))]
 
     if study is not None:
-        paper, own = study.split("/")
-        named = rf"{study}|{paper}\.{own}\b|{paper} import .*\b{own}\b"
+        paper, stem = study.split("/")
+        named = rf"{study}|{paper}\.{stem}\b|{paper} import .*\b{stem}\b"
         # Recomputed cells see most: they come first where time is short.
-        every = sorted(
+        tests = sorted(
             (TESTS / "experiments").rglob("test_*.py"), key=lambda test: ("recomputed" not in test.name, test)
         )
-        return list(map(str, [TURNS] * (path.name == "claims.py") + naming(named, every)))
+        return list(map(str, [TURNS] * (path.name == "claims.py") + naming(named, tests)))
     defined = re.findall(r"^(?:class|def) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     room = TESTS.joinpath(*path.relative_to(PACKAGE).parts[:-1][:1])
     classes = "|".join(name for name in defined if name[0].isupper()) or "no class"
     tests = [test for test in [room / f"test_{room.name}.py"] if test.is_file()]
-    imports, every = r"import (?:\([^)]*|[^\n]*)\b", "|".join([path.stem, *defined])
-    tests += naming(rf"{imports}({every})\b", sorted(room.rglob("test_*.py")))
+    imports, names = r"import (?:\([^)]*|[^\n]*)\b", "|".join([path.stem, *defined])
+    tests += naming(rf"{imports}({names})\b", sorted(room.rglob("test_*.py")))
     tests += naming(rf"{imports}({classes})\b", sorted(TESTS.rglob("test_*.py")))
     tests += sorted(room.rglob("test_*.py"))
     return list(dict.fromkeys(map(str, tests)))
 
 
 def heirs(names: list[str]) -> list[str]:
-    """Return classes and those that inherit from them, whose contract tests are theirs too."""
-    every = [re.findall(r"^class (\w+)\(([^)]*)\)", path.read_text(), re.MULTILINE) for path in PACKAGE.rglob("*.py")]
-    bases = {name: set(re.findall(r"\w+", of)) for found in every for name, of in found}
+    """Return classes and their subclasses, whose contract tests cover them too."""
+    classes = [re.findall(r"^class (\w+)\(([^)]*)\)", path.read_text(), re.MULTILINE) for path in PACKAGE.rglob("*.py")]
+    bases = {name: set(re.findall(r"\w+", of)) for pairs in classes for name, of in pairs}
     new = set(names)
     while more := {name for name, of in bases.items() if of & new} - new:
         new |= more
@@ -216,15 +218,15 @@ def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: 
     numbers = list(range(0, sum(1 for _ in mutants(source, of)), given.every))
     if math.isfinite(seconds):
         random.Random(0).shuffle(numbers)
-    lines, made = source.splitlines(), {}
+    lines, compiled = source.splitlines(), {}
     for number, (place, change, tree) in enumerate(mutants(source, of)):
         if number % given.every == 0:
-            made[number] = place, change, compile(tree, str(path), "exec")
+            compiled[number] = place, change, compile(tree, str(path), "exec")
 
     def attack(tests: Tests) -> None:
         print(f"{path.relative_to(ROOT)}: {len(numbers)} faults, {len(tests.items)} tests in "
               f"{sum(tests.took[item] for item in tests.items):.1f} s", file=printed, flush=True)  # fmt: skip
-        for place, change, code in (made[number] for number in numbers):
+        for place, change, code in (compiled[number] for number in numbers):
             if time.monotonic() > end:
                 return
             line, function = place.split()
@@ -264,7 +266,7 @@ def changed(base: str) -> list[Path] | None:
 
     start, head = git("merge-base", base, "HEAD"), git("rev-parse", "HEAD")
     if start in ("", head):
-        # On the default branch itself, or where it is not known: what the last commit changed.
+        # On the default branch, or where it is unknown: what the last commit changed.
         start = git("rev-parse", "--verify", "--quiet", "HEAD~1")
     if not start:
         return None
@@ -274,7 +276,7 @@ def changed(base: str) -> list[Path] | None:
 
 
 def study_of(path: Path) -> str | None:
-    """Return the study that a file is the arithmetic or the claims of."""
+    """Return the study whose study.py or claims.py a file is, or None."""
     within = path.name in ("study.py", "claims.py") and (path.parent / "study.py").is_file()
     return "/".join(path.parts[-3:-1]) if within else None
 
@@ -299,7 +301,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--changed", metavar="COMMIT", help="examine the files that differ from where HEAD left it")
-    parser.add_argument("--every", type=int, default=1, help="take every so manieth mutant only")
+    parser.add_argument("--every", type=int, default=1, help="try one mutant in so many")
     parser.add_argument("--of", default="", help="functions to change, with commas between them")
     parser.add_argument("--limit", type=float, default=5.0, help="seconds that a test may take")
     parser.add_argument("--seconds", type=float, default=math.inf, help="seconds that all may take")
@@ -311,8 +313,8 @@ def main() -> int:
         return 0
     os.chdir(ROOT)
     sys.path.insert(0, str(SOURCES))
-    listed = EQUIVALENT.read_text(encoding="utf-8").splitlines() if EQUIVALENT.is_file() else []
-    equivalent = {line.split(" # ")[0] for line in listed}
+    lines = EQUIVALENT.read_text(encoding="utf-8").splitlines() if EQUIVALENT.is_file() else []
+    equivalent = {line.split(" # ")[0] for line in lines}
     rows = []
     for index, path in enumerate(paths):
         left = end - time.monotonic()

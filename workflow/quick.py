@@ -14,8 +14,8 @@ NO_TEST = 5
 def changed() -> list[Path]:
     """Return the files that differ from the last commit, new ones included."""
     command = ["git", "status", "--porcelain", "--untracked-files=all", "--no-renames", "-z"]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return [path for path in (Path(line[3:]) for line in listed.split("\0") if line) if path.is_file()]
+    status = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [path for path in (Path(line[3:]) for line in status.split("\0") if line) if path.is_file()]
 
 
 def imported(test: Path) -> set[str]:

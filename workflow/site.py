@@ -1,7 +1,7 @@
 """Lays out the documentation site under build/site/source: documents, what they link to, and pages of the API.
 
-Documents are rendered from the published tables. What they link to stands where it stands in the checkout, so that its
-links hold on the site as they do there: tables compressed, figures without what does not show.
+Documents are rendered from the published tables. Their targets have the same paths as in the checkout, so that links
+hold here too; tables are compressed, and figures lose what nobody sees.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ SOURCE = Path("build/site/source")
 # Pages that are not rendered, and targets of links in a page: in Markdown, with a title or without, or in HTML.
 PAGES = ("conf", "examples", "src")
 TARGET = re.compile(r'(?<=\]\()[^()\s#]+|(?<=href=")[^"#]+|(?<=src=")[^"#]+')
-# Of these a user calls the public names; what else their modules define is machinery.
+# Packages of which a user calls the public names only.
 PUBLIC = ("mechanisms", "models")
-# What all of them share.
+# Base classes of a package's public names.
 BASES = {"Mechanism": "privpost.mechanisms.base"}
-# The packages that a study is written with; studies, claims and figures are found from "Find your way".
+# The packages that a study is written with; "Find your way" leads to studies, claims and figures.
 INSIDE = ("distributions", "datasets", "evaluation", "lab", "privacy", "release", "samplers")
 
 
@@ -63,7 +63,7 @@ def _write_linked(page: Path) -> None:
             (SOURCE / path).write_text(compact(path.read_text(encoding="utf-8")), encoding="utf-8")
         else:
             shutil.copy(path, SOURCE / path)
-    named = TARGET.sub(lambda found: re.sub(r"^(?!https?:)(.*\.csv)$", r"\1.gz", found[0]), text)
+    named = TARGET.sub(lambda target: re.sub(r"^(?!https?:)(.*\.csv)$", r"\1.gz", target[0]), text)
     page.write_text(named, encoding="utf-8")
 
 

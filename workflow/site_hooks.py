@@ -7,12 +7,12 @@ from pathlib import Path
 
 from mkdocs.exceptions import PluginError
 
-# The site's limit, in bytes: it is handed on as a folder.
+# The most bytes of the site, which is passed on as a folder.
 LARGEST = 12_000_000
 
 
 def on_post_page(output: str, **_) -> str:
-    """Return a page without indentation, which is a sixth of it; inside `<pre>` it stays."""
+    """Return a page without its indentation, a sixth of its size, except inside `<pre>`."""
     parts = re.split(r"(<pre.*?</pre>|<textarea.*?</textarea>)", output, flags=re.DOTALL)
     return "".join(part if place % 2 else re.sub(r"\n\s+", "\n", part) for place, part in enumerate(parts))
 

@@ -13,10 +13,10 @@ def _homes(package: str) -> dict[str, str]:
     from pathlib import Path
 
     stub = Path(__file__).parent.joinpath(*package.split(".")[1:], "__init__.pyi").read_text(encoding="utf-8")
-    found = {}
+    homes = {}
     for module in re.findall(r"^from (\S+) import \*", stub, re.MULTILINE):
-        found |= _homes(module)
-    return found | {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", stub, re.MULTILINE)}
+        homes |= _homes(module)
+    return homes | {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", stub, re.MULTILINE)}
 
 
 _HOMES = _homes(__name__)

@@ -5,8 +5,8 @@ import os
 import signal
 import sys
 
-# One BLAS thread per job, whatever the shell says, and before anything imports numpy: jobs give the parallelism, and
-# the order of a sum's terms, so its last digits, would depend on the number of threads.
+# One BLAS thread per job, set before anything imports numpy and whatever the shell says: jobs run in parallel, and the
+# number of threads would change the order of a sum's terms, so its last digits.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
@@ -43,6 +43,6 @@ def main(argv: list[str] | None = None) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["draw"]:
-        # A figure's parts refer to each other, and the process ends with its figures: none is looked for as garbage.
+        # Looking for garbage among a figure's parts is slow, and the process ends with its figures anyway.
         gc.disable()
     sys.exit(main())

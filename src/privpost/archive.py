@@ -1,4 +1,4 @@
-"""Archives of arrays (.npz), read as a whole or not at all, and the sum by which a changed one is told."""
+"""Archives of arrays (.npz), read as a whole or not at all, and the checksum that tells a changed one."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ class Damaged(ValueError):
 
 
 def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the arrays of an archive by name, and apart from them those that hold the named texts.
+    """Return an archive's arrays by name, and apart from them the texts of the given names.
 
     Raises Damaged for anything else, and PermissionError when the file may not be read.
     """

@@ -86,7 +86,7 @@ def sync_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def signals_held() -> Iterator[Callable[[], None]]:
-    """Yield a function from whose call on signals wait until the block has ended."""
+    """Yield a function; once it is called, signals wait until the block has ended."""
     waiting: list[int] = []
     before: dict[int, Any] = {}
 

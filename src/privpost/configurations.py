@@ -1,4 +1,4 @@
-"""Where the configurations are: in the checkout, or in the package, which an installed wheel brings them with."""
+"""Where the configurations are: in the checkout, or in the package when it was installed from a wheel."""
 
 from pathlib import Path
 
@@ -8,5 +8,5 @@ PACKAGED = Path(__file__).parent / "conf"
 
 
 def folder() -> Path:
-    """Return the folder of config.yaml: that of the working directory, or else the package's own."""
+    """Return the folder of config.yaml: in the working directory, else in the package."""
     return PACKAGED if not (CHECKOUT / "config.yaml").is_file() and PACKAGED.is_dir() else CHECKOUT

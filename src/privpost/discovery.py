@@ -22,8 +22,8 @@ def _classes(package: str, base: type) -> Iterator[type]:
     for module_info in iter_modules(import_module(f"privpost.{package}").__path__):
         module = import_module(f"privpost.{package}.{module_info.name}")
         for name, member in inspect.getmembers(module, inspect.isclass):
-            own = member.__module__ == module.__name__ and not name.startswith("_")
-            if own and issubclass(member, base) and not inspect.isabstract(member):
+            public = member.__module__ == module.__name__ and not name.startswith("_")
+            if public and issubclass(member, base) and not inspect.isabstract(member):
                 yield member
 
 
@@ -66,23 +66,23 @@ def kinds() -> list[Kind]:
     Raises:
         ValueError: a mechanism without an example of one of its weightings.
     """
-    found = []
+    rows = []
     for member in _classes("mechanisms", Mechanism):
-        every = member.examples()
+        all_examples = member.examples()
         for settings in [{"weighting": value} for value in member.weightings] if len(member.weightings) > 1 else [{}]:
-            examples = tuple(each for each in every if settings.items() <= each.options.items())
+            examples = tuple(e for e in all_examples if settings.items() <= e.options.items())
             if not examples:
                 raise ValueError(f"{member.__name__} has no example{''.join(f' of {v}' for v in settings.values())}")
-            found.append(Kind(member, settings, examples))
-    return found
+            rows.append(Kind(member, settings, examples))
+    return rows
 
 
 def mechanisms() -> dict[str, tuple[Kind, ...]]:
     """Every mechanism, keyed by its method id, in the order of `kinds`."""
-    found: dict[str, tuple[Kind, ...]] = {}
+    by_method: dict[str, tuple[Kind, ...]] = {}
     for kind in kinds():
-        found[kind.method] = (*found.get(kind.method, ()), kind)
-    return found
+        by_method[kind.method] = (*by_method.get(kind.method, ()), kind)
+    return by_method
 
 
 @cache
@@ -108,13 +108,13 @@ def models() -> dict[str, type[ConjugateModel]]:
     Raises:
         ValueError: a module that defines more than one conjugate model.
     """
-    found: dict[str, type[ConjugateModel]] = {}
+    by_module: dict[str, type[ConjugateModel]] = {}
     for member in _classes("models", ConjugateModel):
         name = member.__module__.rpartition(".")[2]
-        if name in found:
+        if name in by_module:
             raise ValueError(f"{member.__module__} defines more than one conjugate model")
-        found[name] = member
-    return found
+        by_module[name] = member
+    return by_module
 
 
 def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
@@ -122,7 +122,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
     A mechanism serves when one of its `examples` is about a model of the same class, the settings hold each option
     that its `calibrate` requires, and `calibrate` does not refuse the budget. Options with a default keep it unless the
-    settings name them; of two classes of one method the first that serves is taken.
+    settings name them; where two classes share a method, the first that serves counts.
 
     Args:
         model: the model that the release serves.
@@ -137,18 +137,18 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
     1.0
     """
     check_budget(budget)
-    found: dict[str, Mechanism] = {}
+    calibrated: dict[str, Mechanism] = {}
     for method, classes in sorted(mechanisms().items()):
         for candidate in classes:
             with contextlib.suppress(ValueError):
-                found[method] = _calibrated(candidate, model, n, budget, settings)
+                calibrated[method] = _calibrated(candidate, model, n, budget, settings)
                 break
-    return found
+    return calibrated
 
 
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
-    """Return the mechanisms that can serve the model within none of some budgets, by class, with the last refusal."""
-    found: dict[str, str] = {}
+    """Return the mechanisms that serve the model within none of the budgets, by class, each with its last refusal."""
+    reasons: dict[str, str] = {}
     for candidate in itertools.chain.from_iterable(mechanisms().values()):
         reason = ""
         for budget in budgets:
@@ -158,8 +158,8 @@ def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, st
             except ValueError as error:
                 reason = str(error)
         else:
-            found[candidate.name] = reason
-    return found
+            reasons[candidate.name] = reason
+    return reasons
 
 
 def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) -> Mechanism:
@@ -179,11 +179,11 @@ def options_of(candidate: Kind) -> dict[str, object]:
     They are its keyword-only parameters and, where it takes any keyword, the class's keyword-only fields.
     """
     parameters = inspect.signature(candidate.mechanism.calibrate).parameters.values()
-    found = {
+    options = {
         entry.name: MISSING if entry.default is entry.empty else entry.default
         for entry in parameters
         if entry.kind is entry.KEYWORD_ONLY
     }
     if any(entry.kind is entry.VAR_KEYWORD for entry in parameters):
-        found |= {entry.name: entry.default for entry in fields(candidate.mechanism) if entry.kw_only}
-    return {name: default for name, default in found.items() if name not in candidate.settings}
+        options |= {entry.name: entry.default for entry in fields(candidate.mechanism) if entry.kw_only}
+    return {name: default for name, default in options.items() if name not in candidate.settings}

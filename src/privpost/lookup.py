@@ -1,4 +1,4 @@
-"""Which module of a package defines a class, found without importing any of them; packages that need not be there."""
+"""Which module of a package defines a class, without importing any of them; packages that need not be there."""
 
 import difflib
 import functools
@@ -12,14 +12,14 @@ _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that one resembles, as a question; "" where there is none.
+    """Return the known name nearest to `name`, as a question; "" where there is none.
 
-    The first word of a longer name, such as Laplace, means that name before any that only resembles it.
+    A known name that begins with `name`, as with Laplace, comes before one that only resembles it.
     """
     known = list(known)
-    begun = min((each for each in known if len(name) > 3 and each.startswith(name)), key=len, default="")
-    found = [begun] if begun else difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    begun = min((longer for longer in known if len(name) > 3 and longer.startswith(name)), key=len, default="")
+    near = [begun] if begun else difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def home(name: str, *folders: str | Path) -> str | None:

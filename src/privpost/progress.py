@@ -19,12 +19,12 @@ def minutes(seconds: float) -> str:
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun, in the plural unless there is one."""
+    """Return a number with its noun, in the plural unless it is 1."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 class Progress:
-    """Done of all and the time left, or the bytes of a file, on a stream.
+    """Shows on a stream how many of all are done and the time left, or the bytes of a file.
 
     Args:
         noun: what is counted.

@@ -34,7 +34,7 @@ def weigh(number, old, cells, entries, sums):
     """Weights of the one cell in the first states."""
     chosen = np.arange(-(-len(sums) // lanes.LANES) * lanes.LANES)
     found = np.empty(len(chosen))
-    passes.weigh(chosen, number, old, (cells[0][0], cells[0][1]), cells, entries, sums, found)
+    passes.weigh(chosen, number, old, (cells.indptr[0], cells.indptr[1]), cells, entries, sums, found)
     return found[:number]
 
 
@@ -300,7 +300,7 @@ def test_weights_of_a_cell_are_scipys(n_states, b) -> None:
         for old in (-1, 0, n_states - 1):
             with_cell = totals + (np.arange(n_states) == old)[:, None] * added
             sums = np.stack([with_cell, gammaln(with_cell)], axis=-1)
-            found = weigh(n_states, old, tuple(cells), tuple(entries), sums)
+            found = weigh(n_states, old, cells, entries, sums)
             terms = entries.sign * (gammaln(totals + added) - gammaln(totals))
             # Each ln Γ to 1e-13 of itself.
             bound = 2e-13 * (np.maximum(1, np.abs(gammaln(totals + added)))).sum(axis=1)

@@ -20,16 +20,16 @@ def main(argv: list[str]) -> int:
         "--read-data", action="store_true", help="also read every stored cell, and data/raw and data/prepared"
     )
     given = parser.parse_args(argv)
-    found = [*_published(), *(_stored() if given.read_data else ())]
-    damaged = [" ".join(line.split()) for line in found if line]
+    results = [*_published(), *(_stored() if given.read_data else ())]
+    damaged = [" ".join(line.split()) for line in results if line]
     for line in damaged:
         print(line)
-    print(f"{counted(len(found), 'file')} read, {len(damaged) or 'none'} damaged")
+    print(f"{counted(len(results), 'file')} read, {len(damaged) or 'none'} damaged")
     return 1 if damaged else 0
 
 
 def _published() -> Iterator[str]:
-    """Yield what is wrong with each file, "" where nothing is; so do the others."""
+    """Yield what is wrong with each published file, or ""."""
     names = {published.RESULTS / name for name in published.sums()}
     if published.covered() and not names:
         yield f"{published.SUMS} is not there, or names no file"
@@ -42,7 +42,7 @@ def _published() -> Iterator[str]:
 
 def _stored() -> Iterator[str]:
     for path in sorted({*built("paper").glob("cells/**/*.npz"), *built("paper").glob("*/cells/**/*.npz")}):
-        # What begins with a dot is a file that somebody is writing.
+        # A name that begins with a dot is a file that is being written.
         if not path.name.startswith("."):
             yield _refusal(path, store.read, path, path.stem.rpartition("_")[2])
     for name in catalogue.names():
@@ -60,7 +60,7 @@ def _check_raw(path: Path, file: catalogue.File) -> None:
 
 
 def _refusal(path: Path, read, *arguments) -> str:
-    """What the reader of a file says against it; "" where it takes it."""
+    """Return why the reader of a file refuses it, or ""."""
     try:
         read(*arguments)
     except ValueError as error:

@@ -43,11 +43,11 @@ def main(argv: list[str]) -> int:
 def together(content: ledger_file.Content, delta: float | None = None, number: int | None = None) -> str:
     """What the first releases of a ledger cost together, or all, and when; by default at the budget's δ or at 1e-6."""
     delta = delta or (content.budget and content.budget.delta) or 1e-6
-    found, several = content.together(delta, number), counted(len(content.entries[:number]), "release")
-    if math.isinf(found):
+    exact, several = content.together(delta, number), counted(len(content.entries[:number]), "release")
+    if math.isinf(exact):
         return f"{several} together: no epsilon is known at delta {delta:g}"
     # Rounded up.
-    epsilon = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(decimal.Decimal(found))
+    epsilon = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(decimal.Decimal(exact))
     return (
         f"{several} together: epsilon {float(epsilon):g} at delta {delta:g} if no specification was chosen by an "
         "earlier result, nor when to stop; else only the sum holds"
@@ -73,11 +73,11 @@ def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[
     lines = {entry["digest"]: entry for entry in content.entries}
     for path in statements:
         try:
-            found = json.loads(path.read_bytes())
-            shown, privacy, number = found["ledger"], found["privacy"], int(found["ledger"]["release"])
+            statement = json.loads(path.read_bytes())
+            shown, privacy, number = statement["ledger"], statement["privacy"], int(statement["ledger"]["release"])
             line = lines.get(shown["entry_sha256"], {})
-            told = {"spent": shown["spent"], "budget": shown["budget"], "model": found["specification"]["model"]}
-            told |= {key: privacy[key] for key in ("mechanism", "epsilon", "delta")}
+            stated = {"spent": shown["spent"], "budget": shown["budget"], "model": statement["specification"]["model"]}
+            stated |= {key: privacy[key] for key in ("mechanism", "epsilon", "delta")}
         except OSError as error:
             yield f"{path}: it cannot be read: {error.strerror}"
             continue
@@ -88,10 +88,10 @@ def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[
             yield f"{path}: the ledger has no such line of release {number}: it was rolled back, or is another"
         else:
             known = {**line, "spent": content.spent(number), "budget": budget}
-            for key in told:
-                if told[key] != known.get(key):
-                    yield f"{path}: it says {told[key]} for {key}, the ledger {known.get(key)}"
-        drawn = shown["entry_sha256"], [found.get(key) for key in ("release", "statistics", "draw")]
+            for key in stated:
+                if stated[key] != known.get(key):
+                    yield f"{path}: it says {stated[key]} for {key}, the ledger {known.get(key)}"
+        drawn = shown["entry_sha256"], [statement.get(key) for key in ("release", "statistics", "draw")]
         if number in seen and seen[number][1] != drawn:
             yield f"{path}: release {number} is {seen[number][0]} too, with other content"
         seen.setdefault(number, (path, drawn))

@@ -8,8 +8,8 @@ from typing import Any
 def parser(command: str, text: str, *, study: str = "", built: bool = False) -> argparse.ArgumentParser:
     """Return the parser of a command that works at a scale.
 
-    `study` says whether it is given `one` study, `any` number of them, or none (""); `built` whether it reads what is
-    published unless told to read what was built.
+    `study` says whether it takes `one` study, `any` number, or none (""); `built` adds an option to read what was built
+    in place of what is published.
     """
     options = argparse.ArgumentParser(prog=f"privpost {command}", description=text)
     if study == "one":

@@ -41,15 +41,15 @@ def main(argv: list[str]) -> int:
 
 
 def _take_over(study: Study) -> None:
-    """Copy a study's tables, ledger and times; say which of its cells other code computed than today's."""
-    every = grid.expand(study)
-    cells.tell_behind(study.name, cells.look(study, every), len(every))
+    """Copy a study's tables, ledger and times; say which of its cells were computed by other code."""
+    grid_cells = grid.expand(study)
+    cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
     for comparison in compare.compare(study):
         if comparison.state != "equal":
             print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
     home = replace(study, home=PUBLISHED)
-    for source in sorted((study.results).glob("*")):
-        if source.is_file() and source.name in _own_files(study):
+    for source in sorted(study.results.glob("*")):
+        if source.is_file() and source.name in _files_of(study):
             store.write_text(home.results / source.name, source.read_text(encoding="utf-8"))
     rows = [row for row in published.read_times() if row["study"] != study.name]
     rows += published.read_times(tables.times_path(study))
@@ -68,13 +68,13 @@ def _draw(drawn: list[Study], studies: list[Study]) -> None:
                 path.unlink()
 
 
-def _own_files(study: Study) -> set[str]:
+def _files_of(study: Study) -> set[str]:
     documents = study.module("documents").documents(tables.read_tables(study)) if study.has("documents") else {}
     return {*(f"{name}.csv" for name in study.tables), study.ledger_path.name, *documents}
 
 
 def _overall(drawn: list[Study]) -> None:
-    """Score all claims from the published tables, draw some studies and what covers all, render, and keep the sums."""
+    """Score all claims from the published tables; draw figures of some studies and of all; render; write the sums."""
     from privpost.report import build, documents, figures, scorecard
 
     studies, results = grid.load_studies(), PUBLISHED / "results"

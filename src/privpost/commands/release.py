@@ -15,7 +15,7 @@ def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
     status, content = command.run(options)
     if content and options.output:
-        # The statement is on the disk: a reader that has gone away makes no failure of it.
+        # The statement is on the disk: a terminal that is gone does not make the release a failure.
         with contextlib.suppress(OSError):
             summary = release_summary.lines(content, options.output, _together(options.specification, content))
             print("\n".join(summary), flush=True)
@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
 
 
 def _together(specification: Path, content: dict[str, Any]) -> str:
-    """What the releases up to this one cost together; empty for the first one, and where it cannot be told any more."""
+    """What the releases up to this one cost together; "" for the first one, and where nobody can tell any more."""
     # The release is delivered: nothing that fails now may look as if it were not.
     with contextlib.suppress(Exception):
         entry = content["ledger"]

@@ -32,11 +32,11 @@ def lines(content: dict[str, Any], path: Path, together: str = "") -> Iterator[s
         yield f"  posterior       {posterior['failed']}"
     if summary := posterior.get("summary"):
         estimates = {
-            name: f"{found['0.5']:.4g}  [{found['0.025']:.4g}, {found['0.975']:.4g}]" for name, found in summary.items()
+            name: f"{row['0.5']:.4g}  [{row['0.025']:.4g}, {row['0.975']:.4g}]" for name, row in summary.items()
         }
         yield from _table("posterior median, 95 % interval", estimates)
     elif draw := content.get("draw"):
-        values = {name: f"{found.get('value', found.get('midpoint')):.6g}" for name, found in draw.items()}
+        values = {name: f"{cell.get('value', cell.get('midpoint')):.6g}" for name, cell in draw.items()}
         yield from _table("one posterior draw", values)
     else:
         yield from _table("noisy statistics", dict(_numbers(content["statistics"])))

@@ -1,4 +1,4 @@
-"""`privpost reproduce`: Snakemake with an estimate first, progress in cells, and the comparison that it is for."""
+"""`privpost reproduce`: Snakemake with an estimate first, progress in cells, and a comparison at the end."""
 
 import argparse
 import contextlib
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from privpost.commands import options
 from privpost.datasets import catalogue
-from privpost.lab import compare, published, tables
+from privpost.lab import compare, published, store
 from privpost.lab.grid import expand, without_missing
 from privpost.lab.plan import Plan, datasets_of, figure_files, missing_of, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built
@@ -51,10 +51,10 @@ def main(argv: list[str]) -> int:
             for path in table_files(study):
                 Path(path).unlink(missing_ok=True)
     grids = {study.name: expand(without_missing(study)) for study in plan.possible}
-    every = [cell for cells in grids.values() for cell in cells]
-    _announce(plan, every, given.cores)
+    all_cells = [cell for cells in grids.values() for cell in cells]
+    _announce(plan, all_cells, given.cores)
     start = time.perf_counter()
-    code = _snakemake(given, plan, every)
+    code = _snakemake(given, plan, all_cells)
     if code == 130:
         return code
     seconds = time.perf_counter() - start
@@ -82,7 +82,7 @@ def _announce(plan: Plan, cells: list[Cell], cores: int) -> None:
 
 
 def _wall(seconds: float, studies: int, cores: int) -> float:
-    """Return how long cells of so many seconds take; each study has some seconds of its own."""
+    """Return how long a rebuild takes whose cells take so many seconds; each study adds three."""
     return (seconds + 3 * studies) / cores
 
 
@@ -159,7 +159,7 @@ def _lacking(study: Study) -> str:
 
 
 def _compare(plan: Plan) -> bool:
-    """Hold what was built against what is published; returns whether all is within tolerance."""
+    """Compare what was built with what is published; returns whether all is within tolerance."""
     from privpost.report import scorecard
 
     comparisons = []
@@ -167,10 +167,10 @@ def _compare(plan: Plan) -> bool:
         if all(Path(path).is_file() for path in table_files(study)):
             comparisons += compare.compare(without_missing(study))
     _gather_times(plan)
-    outside = [each for each in comparisons if each.state == "outside tolerance"]
+    outside = [comparison for comparison in comparisons if comparison.state == "outside tolerance"]
     print(f"Against what is published: {compare.sentence(comparisons)}.")
-    for each in outside:
-        print(f"  {each.table}: {each.where}")
+    for comparison in outside:
+        print(f"  {comparison.table}: {comparison.where}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
     after = scorecard.table(scorecard.score(plan.studies.values(), plan.root))
     partial = {study.name for study in plan.studies.values() if missing_of(study)}
@@ -184,7 +184,7 @@ def _compare(plan: Plan) -> bool:
 def _gather_times(plan: Plan) -> None:
     """Write the times of all cells that were built here into one file."""
     rows = [row for path in sorted((plan.home / "times").glob("*.csv")) for row in published.read_times(path)]
-    tables.store.write_text(plan.home / "times.csv", published.times_text(rows))
+    store.write_text(plan.home / "times.csv", published.times_text(rows))
 
 
 def _tell_missing(plan: Plan) -> None:

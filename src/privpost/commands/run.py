@@ -101,7 +101,7 @@ def _finish(asked: Request, failed: dict[str, str]) -> int:
     there = [cell for cell in asked.cells if cell.digest not in failed and cell.path.exists()]
     if there:
         print("writing tables and drawing the figure", file=sys.stderr, flush=True)
-        # Read one after another: those of a large sweep would not fit into memory together.
+        # Results are read one after another: a large sweep's would not fit into memory together.
         written = sweeps.write(asked, there, _results(there))
         failed |= written.failed
         say(f"{counted(len(there) - len(written.failed), 'cell')}; tables, figure and record:")
@@ -119,12 +119,12 @@ def command_of(cell: Cell) -> str:
     return shlex.join(re.sub(r"^\+\+(\w+=)\[?([^][,]*)\]?$|^\+\+", r"\1\2", word) for word in cell.command())
 
 
-def name_failed(every: list[Cell], failed: Mapping[str, str]) -> int:
+def name_failed(asked: list[Cell], failed: Mapping[str, str]) -> int:
     """Name each cell that failed on one line, with the reason and the command that asks for it; returns the status."""
-    for cell in every:
+    for cell in asked:
         if cell.digest in failed:
             reason = " ".join(failed[cell.digest].split())
             print(f"privpost: {cell.slug}: {reason} [privpost {command_of(cell)}]", file=sys.stderr)
     if failed:
-        print(f"privpost: {len(failed)} of {counted(len(every), 'cell')} could not be computed", file=sys.stderr)
+        print(f"privpost: {len(failed)} of {counted(len(asked), 'cell')} could not be computed", file=sys.stderr)
     return int(bool(failed))

@@ -29,9 +29,9 @@ class State(NamedTuple):
 
 def state_of(study: Study) -> State:
     """Return what there is of a study; every file of the store is read and its checksum compared."""
-    every = grid.expand(study)
-    found = cells.look(study, every)
-    known = {str(cell.path) for cell in every}
+    grid_cells = grid.expand(study)
+    stock = cells.look(study, grid_cells)
+    known = {str(cell.path) for cell in grid_cells}
     stale, ad_hoc = [], []
     for path in sorted(study.cells_folder.glob("*")):
         if str(path) in known or path.name.startswith(".shard"):
@@ -44,9 +44,9 @@ def state_of(study: Study) -> State:
         except store.CorruptCell:
             asked = "nobody"
         (ad_hoc if asked == "sweep" else stale).append(path)
-    changes = sorted({change for each in found.behind.values() for change in each})
-    current = len(every) - len(found.missing) - len(found.behind)
-    counts = (len(every), current, len(found.behind), len(found.missing))
+    changes = sorted({change for changed in stock.behind.values() for change in changed})
+    current = len(grid_cells) - len(stock.missing) - len(stock.behind)
+    counts = (len(grid_cells), current, len(stock.behind), len(stock.missing))
     absent = [path for path in table_files(study) if not Path(path).is_file()]
     return State(study, *counts, changes, stale, ad_hoc, "not built" if absent else "built")
 

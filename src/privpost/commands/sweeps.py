@@ -1,4 +1,4 @@
-"""What a run or a sweep of one's own ends with: tables, a figure and a record, under build/sweeps."""
+"""What a user's own run or sweep ends with: tables, a figure and a record, under build/sweeps."""
 
 import hashlib
 import json
@@ -41,20 +41,20 @@ def name_of(study: Study, settings: Iterable[str]) -> str:
 def write(asked: Request, cells: list[Cell], results: Iterable[store.Result]) -> Written:
     """Write the tables, the figure and the record of a sweep's cells: each point by itself, told apart by settings."""
     study, folder = asked.study, asked.folder or FOLDER / name_of(asked.study, asked.settings)
-    made = tables.of_points(study, cells, results, map(request.key_of, asked.settings))
-    notes = [f"The table {name} has no rows at these points." for name in study.tables if name not in made.tables]
+    points = tables.of_points(study, cells, results, map(request.key_of, asked.settings))
+    notes = [f"The table {name} has no rows at these points." for name in study.tables if name not in points.tables]
     paths = []
-    for name, frame in made.tables.items():
+    for name, frame in points.tables.items():
         paths.append(folder / f"{name}.csv")
         with store.replacing(paths[-1]) as temporary:
             frame.to_csv(temporary, index=False, lineterminator="\n")
-    if made.tables:
-        frames = {name: tables.read_table(folder / f"{name}.csv") for name in made.tables}
-        drawn, more = _draw(study, frames, made.columns, folder)
+    if points.tables:
+        frames = {name: tables.read_table(folder / f"{name}.csv") for name in points.tables}
+        drawn, more = _draw(study, frames, points.columns, folder)
         paths, notes = paths + drawn, notes + more
     paths.append(folder / "sweep.json")
     store.write_text(paths[-1], json.dumps(_record(asked, cells), indent=1) + "\n")
-    return Written(paths, notes, made.failed)
+    return Written(paths, notes, points.failed)
 
 
 def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], folder: Path):

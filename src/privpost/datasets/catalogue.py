@@ -101,15 +101,15 @@ def names(conf: str | os.PathLike[str] | None = None) -> list[str]:
 def serves(name: str, task: str) -> bool:
     """Whether a catalogued data set can be read by a kind of studies; the file is not checked."""
     text = (configurations.folder() / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
-    found = _SERVES.search(text)
-    return found is not None and task in found[1].split(", ")
+    match = _SERVES.search(text)
+    return match is not None and task in match[1].split(", ")
 
 
 def title(name: str) -> str:
-    """Return a data set's short title, or its title, or, of one that has no file, its name in words."""
+    """Return a data set's short title, else its title, else (without a file) its name in words."""
     path = configurations.folder() / "dataset" / f"{name}.yaml"
-    found = dict(_TITLES.findall(path.read_text(encoding="utf-8"))) if path.is_file() else {}
-    return found.get("short") or found.get("title") or name.replace("_", " ").capitalize()
+    titles = dict(_TITLES.findall(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    return titles.get("short") or titles.get("title") or name.replace("_", " ").capitalize()
 
 
 def load(name: str, conf: str | os.PathLike[str] | None = None) -> Dataset:
@@ -174,7 +174,7 @@ def _checked_files(raw: dict[str, Any]) -> tuple[File, ...]:
         demand(name not in [file.name for file in files], f"{where}.name", name, "unique")
         size, sha256 = entry["bytes"], entry["sha256"]
         if size is None and sha256 is None and raw["access"] == "bring-your-own":
-            size, sha256 = _own_file(raw["name"], name)
+            size, sha256 = _user_file(raw["name"], name)
         else:
             demand(type(size) is int and size > 0, f"{where}.bytes", size, "a positive integer")
             hexadecimal = isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) is not None
@@ -218,15 +218,15 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _own_file(dataset: str, name: str) -> tuple[int, str]:
-    """Size and sha256 of a file that every user makes for himself, so that its content still is in each digest."""
+def _user_file(dataset: str, name: str) -> tuple[int, str]:
+    """Size and sha256 of a file that each user makes, so that digests depend on its content."""
     path = Path(RAW) / dataset / name
     return checksum(path) if path.is_file() else (0, ABSENT)
 
 
-def _same_keys(found: dict[str, Any], expected: list[str], where: str = "") -> None:
-    missing = [key for key in expected if key not in found]
-    unknown = [str(key) for key in found if key not in expected]
+def _same_keys(block: dict[str, Any], expected: list[str], where: str = "") -> None:
+    missing = [key for key in expected if key not in block]
+    unknown = [str(key) for key in block if key not in expected]
     if missing or unknown:
         wrong = [f"missing {', '.join(missing)}"] * bool(missing) + [f"unknown {', '.join(unknown)}"] * bool(unknown)
         raise ValueError(f"{where}{'; '.join(wrong)}; the fields are {', '.join(expected)}")

@@ -8,7 +8,7 @@ import numpy as np
 from privpost.datasets import census, files
 from privpost.datasets.catalogue import Dataset
 
-# The other columns are constant, or functions of these, where the income is known.
+# Where the income is known, the other columns are constant or follow from these.
 COLUMNS = {
     "twoa.agefstm": "mother_age_at_first_birth",
     "twoa.agem": "mother_age",

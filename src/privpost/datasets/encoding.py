@@ -57,8 +57,8 @@ def one_hot(codes: np.ndarray, levels: np.ndarray, dropped_level: str) -> np.nda
         raise ValueError(f"dropped_level = {dropped_level!r}: must be one of {', '.join(DROPPED_LEVELS)}")
     if not np.all(np.isin(codes, levels)):
         raise ValueError(f"codes: {sorted(set(codes.tolist()) - set(levels.tolist()))} are not among the levels")
-    kept = {"first": levels[1:], "last": levels[:-1], "none": levels}[dropped_level]
-    return (codes[:, None] == kept[None, :]).astype(np.float64)
+    columns = {"first": levels[1:], "last": levels[:-1], "none": levels}[dropped_level]
+    return (codes[:, None] == columns[None, :]).astype(np.float64)
 
 
 def normalise_rows(features: np.ndarray) -> np.ndarray:

@@ -40,13 +40,12 @@ def fetch(
     """Return the paths ``<raw>/<dataset>/<file>`` of all files, verified by size and sha256; fetch what is missing.
 
     Sources in order: the file itself; each mirror's ``<folder>/<file>``, plain or with ``.gz`` (the folder is the
-    data set's name unless its declaration names another); each address of the
-    catalogue, asked ``1 + retries`` times with pauses of ``backoff``, 2 ``backoff``, ... seconds after failures that
-    may pass. ``timeout`` (seconds) limits each wait for the network. ``mirrors`` defaults to the folders in the
-    environment variable PRIVPOST_MIRRORS (separated as PATH is), else to ``mirrors`` in conf/config.yaml (data/mirror
-    and ../shared/data), relative to the working directory. A file that is there with a wrong sum is renamed to
-    ``<file>.rejected``. Raises FetchError, one message for all files that could not be had, and ValueError for a
-    setting out of range.
+    data set's name unless its declaration names another); each address of the catalogue, asked ``1 + retries`` times
+    with pauses of ``backoff``, 2 ``backoff``, ... seconds after failures that may pass. ``timeout`` (seconds) limits
+    each wait for the network. ``mirrors`` defaults to the folders in the environment variable PRIVPOST_MIRRORS
+    (separated as PATH is), else to ``mirrors`` in conf/config.yaml (data/mirror and ../shared/data), relative to the
+    working directory. A file that is there with a wrong sum is renamed to ``<file>.rejected``. Raises FetchError, one
+    message for all files that could not be had, and ValueError for a setting out of range.
     """
     if not timeout > 0:
         raise ValueError(f"timeout = {timeout!r}: must be above 0 seconds")
@@ -79,7 +78,7 @@ def findable(
     prepared: str | os.PathLike[str] = "data/prepared",
     mirrors: Sequence[str | os.PathLike[str]] | None = None,
 ) -> bool:
-    """Whether a data set can be had without asking its owner: only a bring-your-own one that is nowhere cannot.
+    """Whether a data set can be had without its owner: only a bring-your-own one that is nowhere here cannot.
 
     Looks for ``<prepared>/<dataset>.npz``, ``<raw>/<dataset>/<file>`` and the mirrors' files; their sums are checked
     when they are fetched. ``mirrors`` as in `fetch`.
@@ -124,10 +123,10 @@ def _configured_mirrors() -> Sequence[str]:
 
 
 def _default_mirrors() -> list[Path]:
-    listed = os.environ.get(MIRRORS_VARIABLE)
-    if listed is None:
+    folders = os.environ.get(MIRRORS_VARIABLE)
+    if folders is None:
         return [Path(mirror) for mirror in _configured_mirrors()]
-    return [Path(mirror) for mirror in listed.split(os.pathsep) if mirror]
+    return [Path(mirror) for mirror in folders.split(os.pathsep) if mirror]
 
 
 def _fetch_file(
@@ -182,9 +181,9 @@ def _fetch_file(
 
 
 def _verdict_on_present(file: File, target: Path) -> str | None:
-    """Return None when the file that is there is right; otherwise move it aside and return what was found."""
-    found = checksum(target)
-    if found == (file.bytes, file.sha256):
+    """Return None when the file that is there is right; otherwise move it aside and return what is wrong."""
+    actual = checksum(target)
+    if actual == (file.bytes, file.sha256):
         return None
     rejected = target.with_name(target.name + ".rejected")
     number = 1
@@ -199,7 +198,7 @@ def _verdict_on_present(file: File, target: Path) -> str | None:
     if checksum(rejected) == (file.bytes, file.sha256):
         os.replace(rejected, target)
         return None
-    outcome = f"{_difference(file, *found)}; moved aside to {rejected.name}"
+    outcome = f"{_difference(file, *actual)}; moved aside to {rejected.name}"
     _say(f"{target}: {outcome}")
     return outcome
 

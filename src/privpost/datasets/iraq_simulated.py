@@ -9,10 +9,10 @@ from privpost.datasets.catalogue import Dataset
 
 
 def emissions(dataset: Dataset) -> list[np.ndarray]:
-    """Return each field's probabilities of its levels in the states that generate, shape (states, levels).
+    """Return each field's probabilities of its levels in the true states, shape (states, levels).
 
-    Stated shares are kept; the rest follows a power law over the other levels in an order that the seed draws, the
-    same in all states.
+    Stated shares hold; the rest follows a power law over the other levels, in an order that the seed draws and that is
+    the same in all states.
     """
     rng = np.random.default_rng([dataset.settings["seed"], 0])
     fields = []

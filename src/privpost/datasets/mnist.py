@@ -26,10 +26,10 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     labels = _idx(paths["train-labels-idx1-ubyte.gz"], (count,))
     if labels.max() > 9:
         raise ValueError(f"{paths['train-labels-idx1-ubyte.gz']}: label {labels.max()}: must be 0 to 9")
-    kept = np.isin(labels, digits)
+    of_digits = np.isin(labels, digits)
     expected = dataset.settings["train_rows"] + dataset.settings["test_rows"]
-    files.check_rows(paths["train-labels-idx1-ubyte.gz"], kept.sum(), expected, f"images of the digits {digits}")
-    return {"pixels": images[kept].reshape(-1, 28 * 28), "digit": labels[kept]}
+    files.check_rows(paths["train-labels-idx1-ubyte.gz"], of_digits.sum(), expected, f"images of the digits {digits}")
+    return {"pixels": images[of_digits].reshape(-1, 28 * 28), "digit": labels[of_digits]}
 
 
 def _idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:

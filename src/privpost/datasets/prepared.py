@@ -72,9 +72,9 @@ def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/p
     changed = sorted(key for key in identity.keys() | declared.keys() if identity.get(key) != declared.get(key))
     if changed:
         raise ValueError(f"{path}: prepared for another {', '.join(changed)} than the catalogue declares; {REMEDY}")
-    found = _array_sum(arrays)
-    if found != expected:
-        raise ValueError(f"{path}: damaged (sum of the arrays {found}, expected {expected}); {REMEDY}")
+    actual = _array_sum(arrays)
+    if actual != expected:
+        raise ValueError(f"{path}: damaged (sum of the arrays {actual}, expected {expected}); {REMEDY}")
     return arrays
 
 

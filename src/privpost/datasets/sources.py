@@ -83,10 +83,10 @@ def _unzip(chunks: Iterator[bytes], member_name: str, folder: Path) -> Generator
 def from_address(url: str, file: File, folder: Path, timeout: float) -> Generator[bytes, None, None]:
     """Yield a file's bytes from an address, unpacked if it names an archive, which is kept in `folder` meanwhile."""
     chunks = _download(url, file, timeout)
-    last = PurePosixPath(urlsplit(url).path).name
-    if last == file.name + ".gz":
+    name = PurePosixPath(urlsplit(url).path).name
+    if name == file.name + ".gz":
         return gunzip(chunks)
-    if last.endswith(".zip") and not file.name.endswith(".zip"):
+    if name.endswith(".zip") and not file.name.endswith(".zip"):
         return _unzip(chunks, file.name, folder)
     return chunks
 

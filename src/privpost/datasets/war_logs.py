@@ -1,6 +1,6 @@
 """War logs: events counted per region, month and level of each categorical field; nothing finer leaves this module.
 
-What every loader of war logs gives is the same set of arrays, which `load` returns with its names:
+Every loader of war logs gives the same arrays, which `load` returns with their names:
 `counts` (cells, levels of all fields one after the other), `region` (cells,) and `month` (cells,), in the order of
 regions and then months, cells without events left out. A study never sees an event.
 """

@@ -19,9 +19,9 @@ from privpost import lookup
 # Public precision of a released draw, in bits after the binary point.
 LARGEST_BITS = 64
 INSTALL = "pip install 'python-flint>=0.8,<0.9' (or the project's extra: pip install '.[secure]')"
-# Bits of U that are revealed at a time, and of a ball's first precision.
+# Bits of U that are revealed at a time, and a ball's first precision in bits.
 _STEP, _PRECISION = 32, 64
-# A correct F is certain far below: beyond it something is wrong, and the draw is refused.
+# A correct F decides at far lower precision; beyond this one the draw is refused.
 _LARGEST_PRECISION = 2**16
 
 Distribution = Callable[[Fraction], Any]
@@ -39,15 +39,15 @@ def ball(value: Fraction):
 
 
 def parameter(value: Fraction):
-    """A ball around a parameter that is no single number: whole numbers, of which FLINT sums series that end, and that
-    take up to twenty times as long, are enclosed as all others are.
+    """A ball of positive width around a parameter. For exact whole numbers FLINT sums finite series, which can take
+    twenty times as long; with a width they are enclosed as all other numbers are.
     """
     context = flint().ctx
     return ball(value) + flint().arb(0, flint().arb(2) ** -(2 * context.prec))
 
 
 class Uniform:
-    """A uniform variate U on [0, 1) of which some bits are known: U ∈ [known, known + 1) / 2^bits."""
+    """A uniform variate U on [0, 1) with some known bits: U ∈ [known, known + 1) / 2^bits."""
 
     def __init__(self, randbits: Callable[[int], int], known: int = 0, bits: int = 0):
         self._randbits = randbits
@@ -59,7 +59,7 @@ class Uniform:
         self._bits += _STEP
 
     def is_below(self, enclosed: Callable[[], Any]) -> bool:
-        """Whether U is below a number, a ball around it at the precision in use; both are refined until it is certain.
+        """Whether U is below a number, enclosed by a ball at the current precision; refines both until it is certain.
 
         Raises:
             ArithmeticError: it stays uncertain.
@@ -120,9 +120,9 @@ class Draw:
 
 
 def seconds(one, other, bits: int) -> np.ndarray:
-    """What a beta distribution function takes, by its parameters; measured from .05 to 1e9 within a factor of about 2.
+    """Time of a beta distribution function by its parameters, to a factor of about 2; measured from .05 to 1e9.
 
-    A gamma law's takes as long as one with its shape twice.
+    A gamma distribution function takes as long as the beta one with its shape as both parameters.
     """
     smaller, larger = np.minimum(one, other), np.maximum(one, other)
     root = np.sqrt(smaller)
@@ -131,20 +131,20 @@ def seconds(one, other, bits: int) -> np.ndarray:
 
 
 def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
-    """Twice the longest time, in seconds, that draws take which nothing but what is public decides."""
+    """Twice the longest time, in seconds, of draws that depend only on public numbers."""
 
-    def taken(draw):
+    def duration(draw):
         start = thread_time()
         draw()
         return thread_time() - start
 
-    # The first one computes constants that the others use.
-    taken(public[0])
-    return 2 * max(map(taken, public))
+    # The first draw computes constants that the others use.
+    duration(public[0])
+    return 2 * max(map(duration, public))
 
 
 def in_units_of_time(unit: float, draw: Callable[[], Any]) -> Any:
-    """What a draw gives, at the end of the unit of time in which it is made; waiting is work for the processor too."""
+    """The result of a draw, returned at the end of a unit of time; the wait is busy, so it counts as processor time."""
     start = thread_time()
     drawn = draw()
     end = start + unit * math.ceil((thread_time() - start) / unit)
@@ -177,14 +177,14 @@ def _truncated_beta(parameters, ends, point: Fraction):
     if low > a / (a + b):
         return 1 - _truncated_beta((b, a), (1 - high, 1 - low), 1 - point)
 
-    # Beyond 1/2 the series converges slowly, so it is that of the upper tail; in an interval below the mean, where both
-    # masses are small, their difference would cancel.
+    # Beyond 1/2 the series converges slowly, and the upper tail's series is used; but not in an interval below the
+    # mean, where both masses are small and the difference of their complements would cancel.
     turn = Fraction(1, 2) if high == 1 else max(Fraction(1, 2), a / (a + b))
 
     def mass(value: Fraction):
         if value > turn:
             return 1 - ball(1 - value).beta_lower(parameter(b), parameter(a), regularized=1)
-        # Beyond 1/2 whole numbers that are enclosed take long.
+        # Beyond 1/2 balls of positive width around whole numbers take long.
         enclosed = parameter if 2 * value <= 1 else ball
         return ball(value).beta_lower(enclosed(a), enclosed(b), regularized=1)
 
@@ -219,9 +219,9 @@ def dirichlet(
     ]
     for precision in range(bits + 8, bits + 8 + _LARGEST_PRECISION, 16):
         cells = [fraction.refine(precision) for fraction in fractions]
-        found = _sticks(cells, precision, bits)
-        if all(low == high for low, high in found):
-            return [low for low, _ in found]
+        ranges = _sticks(cells, precision, bits)
+        if all(low == high for low, high in ranges):
+            return [low for low, _ in ranges]
     raise ArithmeticError("a cell of the simplex stays uncertain; no draw was made")
 
 
@@ -233,11 +233,11 @@ def _sticks(cells: Sequence[int], precision: int, bits: int) -> list[tuple[int, 
     """
     one, scale = 2**precision, 2 * precision
     low = high = 2**scale
-    found = []
+    ranges = []
     for cell in (*cells, None):
         # None: all that is left.
         below, above = (one, one) if cell is None else (cell, cell + 1)
         shift = scale + precision - bits
-        found.append((low * below >> shift, -(-high * above >> shift) - 1))
+        ranges.append((low * below >> shift, -(-high * above >> shift) - 1))
         low, high = low * (one - above) >> precision, -(-high * (one - below) >> precision)
-    return found
+    return ranges

@@ -20,14 +20,14 @@ class Draws(NamedTuple):
 def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) -> Draws:
     """Draws from N(mean, precision⁻¹) conditioned on ‖w‖ ≤ radius, exact whatever the mass of the ball.
 
-    "Tilted": the untruncated normal proposes, times exp(−λ‖w‖²/2) where its draws would mostly fall outside
+    "Tilted": proposals come from the untruncated normal, times exp(−λ‖w‖²/2) where its draws would mostly fall outside
     (E‖w‖² > radius²), and w is accepted with probability exp(λ(‖w‖² − radius²)/2).
 
     "Tangent", for a mean outside: let m be the most likely point of the ball, (P + λ)m = Pμ, ‖m‖ = radius. In the
     ball the density is ∝ exp(−½(w−m)ᵀP(w−m) − λRe), e = R − wᵀm/R the depth below the tangent plane at m, and
     Re ≥ ‖w−m‖²/2. So N(m, (P + (1−θ)λ)⁻¹) with weight exp(−θλRe) on the half-space e ≥ 0 proposes (a truncated
     normal along e, a normal given e), accepted with probability exp(−(1−θ)λ(Re − ‖w−m‖²/2)). θ = 2/(d+1) keeps the
-    acceptance bounded below however far away the mean is. The kind that accepts more of a first batch is used.
+    acceptance bounded below however far away the mean is. The sampler uses the kind that accepts more of a first batch.
 
     Args:
         mean: μ, shape (d,).
@@ -54,14 +54,14 @@ def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) 
         candidates = (propose, _tangent(centre, values, radius))
         first = [np.exp(_log_acceptance(candidate, radius, rng)[1]).mean() for candidate in candidates]
         propose = candidates[int(np.argmax(first))]
-    kept, proposed, accepted = [], 0, 0
+    batches, proposed, accepted = [], 0, 0
     for _ in range(ROUNDS):
         draws, log_acceptance = _log_acceptance(propose, radius, rng)
         accept = np.log(rng.random(len(draws))) < log_acceptance
-        kept.append(draws[accept])
+        batches.append(draws[accept])
         proposed, accepted = proposed + len(draws), accepted + int(accept.sum())
         if accepted >= size:
-            return Draws(np.concatenate(kept)[:size] @ vectors.T, accepted / proposed)
+            return Draws(np.concatenate(batches)[:size] @ vectors.T, accepted / proposed)
     raise RuntimeError(f"{BATCH * ROUNDS} proposals gave fewer than {size} draws")
 
 

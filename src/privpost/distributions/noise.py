@@ -1,8 +1,8 @@
-"""Where noise comes from: numpy's generators to simulate, the package opendp for releases of real data.
+"""Sources of noise: numpy's generators for simulations, the package opendp for releases of real data.
 
 Mechanisms ask their source for `laplace(0, scale, shape)` or `normal(0, sigma, shape)`; a numpy Generator is the source
-of every study. Floating-point variates give data away by their last digits (Mironov 2012); `SecureNoise` has whole
-numbers only.
+of every study. The last digits of floating-point variates reveal data (Mironov 2012); `SecureNoise` has only whole
+numbers.
 """
 
 import functools
@@ -60,7 +60,7 @@ class SecureNoise:
 
 
 class Swapped:
-    """A generator whose uniform variates of shape (a, b) are another's of shape (b, a), so that streams keep order."""
+    """A generator whose uniforms of shape (a, b) are transposed ones of shape (b, a), to keep a stream's order."""
 
     def __init__(self, rng: np.random.Generator):
         self._rng = rng
@@ -71,9 +71,9 @@ class Swapped:
 
 
 class Common:
-    """Noise that is the same, but for its scale, in all releases of one shape that are handed it.
+    """Noise that is the same, except for its scale, in all releases of one shape that use it.
 
-    The standard variates are drawn once. They times a scale are what the generator itself would have drawn first.
+    The standard variates are drawn once. Scaled, they equal the first variates that the generator would draw.
     """
 
     def __init__(self, rng: np.random.Generator):
@@ -87,16 +87,16 @@ class Common:
 
 
 def discrete_laplace(scale: float, shape, source) -> np.ndarray:
-    """Whole numbers k of law P(k) ∝ exp(−|k|/scale): differences of two geometric variates, or secure noise's own."""
+    """Whole numbers k with P(k) ∝ exp(−|k|/scale): differences of two geometric variates, or secure noise."""
     if isinstance(source, SecureNoise):
         return source.laplace(0.0, scale, shape)
-    # Both of a number stand side by side, so that a batch is drawn row after row.
+    # A number's two variates are adjacent, so that a batch is drawn row after row.
     pairs = source.geometric(-math.expm1(-1 / scale), (*shape, 2))
     return (pairs[..., 0] - pairs[..., 1]).astype(float)
 
 
 def discrete_gaussian(sigma: float, shape, source) -> np.ndarray:
-    """Whole numbers k of law P(k) ∝ exp(−k²/(2σ²)), by inversion, or secure noise's own.
+    """Whole numbers k with P(k) ∝ exp(−k²/(2σ²)), by inversion, or secure noise.
 
     Above σ = 2^14 they are rounded normal variates, whose law differs by less than 1e-9 in total variation.
     """
@@ -117,10 +117,10 @@ def log_theta(sigma: float) -> float:
 
 
 def spread(scale: float, laplace: bool) -> float:
-    """The mean absolute deviation of discrete Laplace noise, 1/sinh(1/b), or the standard deviation of Gaussian one."""
+    """Mean absolute deviation of discrete Laplace noise, 1/sinh(1/b), or standard deviation of Gaussian noise."""
     if laplace:
         return 2 * math.exp(-1 / scale) / -math.expm1(-2 / scale)
-    # It is sigma but for exp(-2 pi^2 sigma^2).
+    # It equals sigma up to about exp(-2 pi^2 sigma^2).
     if scale > 10:
         return scale
     steps = np.arange(-400, 401.0)

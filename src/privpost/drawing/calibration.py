@@ -23,8 +23,8 @@ def ends(rows):
 def message(figure, table, words: str = "Noise-aware posteriors are calibrated, naive ones are not") -> None:
     """Print above a figure that noise-aware posteriors are calibrated and naive ones not, where both hold.
 
-    Of the noise-aware ones of a table no more lie beyond their limit than chance allows, one in twenty by a binomial
-    test of level 1 %, and of the naive ones nine tenths at the smallest ε.
+    No more noise-aware rows lie beyond their limit than chance allows, one in twenty by a binomial test of level 1 %;
+    at the smallest ε nine tenths of the naive rows do.
     """
     from scipy import stats
 

@@ -1,6 +1,6 @@
 """The grammar of panels: a table's columns become axes, rows and columns of panels, and lines.
 
-No value is left out: one that the style or the catalogue does not know stands behind those that they know.
+No value is left out: values unknown to style and catalogue come after the known ones.
 """
 
 import textwrap
@@ -36,13 +36,13 @@ def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
     """
     import pandas as pd
 
-    found = [value for value in dict.fromkeys(values) if isinstance(value, tuple) or not pd.isna(value)]
-    known = [name for name in names if name in found]
+    present = [value for value in dict.fromkeys(values) if isinstance(value, tuple) or not pd.isna(value)]
+    known = [name for name in names if name in present]
     if not known and column in ("method", "dataset"):
         known = list(style.LOOKS) if column == "method" else catalogue.names()
     if known:
-        return sorted(found, key=lambda value: (known.index(value) if value in known else len(known), str(value)))
-    return found if any(isinstance(value, str | tuple) for value in found) else sorted(found)
+        return sorted(present, key=lambda value: (known.index(value) if value in known else len(known), str(value)))
+    return present if any(isinstance(value, str | tuple) for value in present) else sorted(present)
 
 
 def named(column, value, names: Mapping = {}) -> str:
@@ -60,13 +60,13 @@ def named(column, value, names: Mapping = {}) -> str:
     if value is None or np.isnan(value):
         return ""
     number = f"{int(value):,}" if float(value).is_integer() and abs(value) < 1e6 else style.power(value)
-    # A sweep's own column of a setting that the table has, too.
+    # The column that a sweep adds for a setting which the table has too.
     column = column.removesuffix("_setting")
     return f"{style.SYMBOLS.get(column, column.replace('_', ' '))} = {number}".replace("-", "−")
 
 
 def rows_of(table, column, value):
-    """Return the rows with a value of a column (or of several), and those where it is missing: they belong to all.
+    """Return the rows with a value of a column (or of several), and the rows that lack it: they belong to all.
 
     None as a part of a value stands for rows that lack it.
     """
@@ -95,20 +95,20 @@ def looks(table, lines: Sequence[str] = ("method",), special: Mapping = {}, name
         keys = [entry for _, entry in sorted(enumerate(keys), key=lambda at: (rank.get(at[1][place], -1), at[0]))]
     firsts = ordered((k[0] for k in keys), lines[0], names)
     shade = shades(firsts) if firsts and not isinstance(firsts[0], str) else {}
-    found = {}
+    result = {}
     for first, *rest in keys:
         alike = [k[1:] for k in keys if k[0] == first]
         place = alike.index(tuple(rest))
         if lines[0] == "method":
-            made = style.look(first).line() | ({"linestyle": style.LINES[place % 4]} if len(alike) > 1 else {})
-            made |= {"markerfacecolor": "white"} if place // 4 % 2 else {}
+            look = style.look(first).line() | ({"linestyle": style.LINES[place % 4]} if len(alike) > 1 else {})
+            look |= {"markerfacecolor": "white"} if place // 4 % 2 else {}
         else:
             at = firsts.index(first) if first in firsts else len(firsts)
-            made = {"color": shade.get(first) or style.COLORS[at % 6], "marker": style.MARKERS[at % 12]}
-            made |= {"linestyle": style.LINES[place % 4]} | ({"markerfacecolor": "white"} if place // 4 % 2 else {})
-        made["label"] = named(tuple(lines), (first, *rest), names)
-        found[first, *rest] = made | special.get(first, {}) | special.get((first, *rest), {})
-    return found
+            look = {"color": shade.get(first) or style.COLORS[at % 6], "marker": style.MARKERS[at % 12]}
+            look |= {"linestyle": style.LINES[place % 4]} | ({"markerfacecolor": "white"} if place // 4 % 2 else {})
+        look["label"] = named(tuple(lines), (first, *rest), names)
+        result[first, *rest] = look | special.get(first, {}) | special.get((first, *rest), {})
+    return result
 
 
 def panels(
@@ -136,10 +136,10 @@ def panels(
     of_rows, of_columns = values_of(table, rows, names), values_of(table, columns, names)
     height = 0.75 + size[1] * len(of_rows)
     figure, axes = grid(len(of_rows), len(of_columns), height, width=size[0], sharex=share[0], sharey=share[1])
-    made = Panels(figure, axes, of_rows, of_columns)
+    drawn = Panels(figure, axes, of_rows, of_columns)
     line_looks = looks(table, lines, look, names)
     letters = int((size[0] - 0.5) / len(of_columns) / (8 / 72 * LETTER))
-    for panel, row, column in made:
+    for panel, row, column in drawn:
         here = rows_of(rows_of(table, rows, row), columns, column)
         curves(panel, here, x, y, error, lines, line_looks, bars, solid)
         panel.set(**{"xscale": "linear", **scales})
@@ -149,8 +149,8 @@ def panels(
             panel.set_ylabel(named(rows, row, names) if len(of_rows) > 1 else ylabel)
     if len(of_rows) > 1:
         figure.supylabel(ylabel, fontsize=8)
-    label_x(made, xlabel or style.AXES.get(x, x.replace("_", " ")), letters)
-    return made
+    label_x(drawn, xlabel or style.AXES.get(x, x.replace("_", " ")), letters)
+    return drawn
 
 
 def _title(columns, column, names: Mapping, letters: int) -> str:
@@ -161,17 +161,17 @@ def _title(columns, column, names: Mapping, letters: int) -> str:
     return "\n".join(textwrap.fill(line, letters) for line in title.split("\n"))
 
 
-def label_x(made: Panels, label: str, letters: int = 30) -> None:
+def label_x(drawn: Panels, label: str, letters: int = 30) -> None:
     """Label the horizontal axis of the lowest panels, or of all together where they are narrower than the label."""
-    if len(made.columns) > 1 and len(label) > letters + 2:
-        made.figure.supxlabel(label, fontsize=8)
+    if len(drawn.columns) > 1 and len(label) > letters + 2:
+        drawn.figure.supxlabel(label, fontsize=8)
         return
-    for axes in made.axes[-1]:
+    for axes in drawn.axes[-1]:
         axes.set_xlabel(label)
 
 
 def excess(table, y: str, keys: Sequence[str], reference: str = "non_private"):
-    """Return the rows of all methods but a reference, with its `y` at the same keys subtracted: losses, to be compared.
+    """Return the rows of all methods but a reference, less the reference's `y` at the same keys.
 
     Raises ValueError where the reference has more than one row for some keys.
     """
@@ -201,23 +201,23 @@ def decades(axes, smallest: float, values, which: str = "y") -> None:
 
 
 def values_of(table, column, names: Iterable = ()) -> list:
-    """Return the values of a column, or the combinations of those of several, in their order; [column] for none.
+    """Return the values of a column, or the combinations of several columns' values, in order; [column] for none.
 
-    A combination that lacks a part, which None stands for, is left out where its rows belong to others.
+    None stands for a missing part; such a combination is left out where its rows belong to complete ones.
     """
     if not column:
         return [column]
     if not isinstance(column, tuple):
         return ordered(table[column], column, names) or [None]
-    found = [key(column, row) for _, row in table[list(column)].drop_duplicates().iterrows()]
-    complete = [value for value in found if None not in value]
-    found = complete + [
+    combinations = [key(column, row) for _, row in table[list(column)].drop_duplicates().iterrows()]
+    complete = [value for value in combinations if None not in value]
+    combinations = complete + [
         value
-        for value in found
+        for value in combinations
         if None in value and not any(all(p in (None, q) for p, q in zip(value, c, strict=True)) for c in complete)
     ]
-    orders = [[*ordered((v[i] for v in found), name, names), None] for i, name in enumerate(column)]
-    return sorted(found, key=lambda value: [order.index(v) for order, v in zip(orders, value, strict=True)])
+    orders = [[*ordered((v[i] for v in combinations), name, names), None] for i, name in enumerate(column)]
+    return sorted(combinations, key=lambda value: [order.index(v) for order, v in zip(orders, value, strict=True)])
 
 
 def curves(
@@ -254,7 +254,7 @@ def _ends(rows, y: str, error):
 
 
 def line_of(table, lines: Sequence[str], line: Sequence):
-    """Return the rows of one line, those with its values of the columns `lines`, None for a missing one."""
+    """Return the rows of one line by its values of the columns `lines`, None for a missing value."""
     for name, value in zip(lines, line, strict=True):
         table = table[table[name].isna()] if value is None else table[table[name] == value]
     return table
@@ -311,7 +311,7 @@ def pale(color: str, white: float = 0.55) -> str:
 
 
 def entry(**how):
-    """Return an entry of a legend for what no single curve stands for."""
+    """Return an entry of a legend that belongs to no single curve."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], **{"color": style.GREY, **how})
@@ -339,13 +339,13 @@ def legend(figure, handles=(), *, axes: Iterable | None = None, **keywords) -> N
     figure.set_figheight(figure.get_figheight() + 0.15 * -(-len(labels) // columns))
     keywords = {"loc": "outside lower center", "ncols": columns, "columnspacing": 1.2, **keywords}
     if label := figure.get_supxlabel():
-        # One below the other: the layout gives both the same place.
+        # As the legend's title: the layout would draw both in the same place.
         figure.supxlabel("")
         keywords |= {"title": label, "title_fontsize": 8}
     figure.legend(entries.values(), entries.keys(), **keywords)
 
 
 def message(figure, text: str, holds: bool = True) -> None:
-    """Print a figure's answer above it, if it holds of the tables that are drawn."""
+    """Print a figure's answer above it, if it holds in the tables that are drawn."""
     if holds:
         figure.suptitle(text, fontsize=9, weight="bold")

@@ -99,10 +99,10 @@ LOOKS = {
     "noise_calibrated": Look("#d700dd", "^", "-", "Normal, noise added"),
     "widened": Look("#460953", "v", "-", "Noise-naive, widened"),
 }
-# For methods that the project does not know yet; their names choose among them.
+# For methods that have no look yet; the name decides which one is taken.
 RESERVE = ("#A05A2C", "#6B4C9A", "#2F6F73", "#4D4D4D")
 RESERVE_MARKERS = ("*", "8", "H", "p")
-# Of curves that are no methods.
+# For curves that stand for no method.
 COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#8A6414", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
@@ -140,7 +140,7 @@ def context() -> Iterator[None]:
     # Fixed dates inside PDF and SVG files: the same tables give the same bytes.
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     matplotlib.use("Agg")
-    # A figure's parts refer to each other until it is closed: looking for garbage among them is in vain.
+    # A figure's parts refer to each other until it is closed: there is no garbage among them to look for.
     thresholds = gc.get_threshold()
     gc.set_threshold(100_000, *thresholds[1:])
     try:

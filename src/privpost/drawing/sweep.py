@@ -1,4 +1,4 @@
-"""The figure of any sweep: keys that vary become axis, lines and columns of panels, and measures its rows."""
+"""The figure of any sweep: keys that vary become the axis, lines and columns of panels; measures become rows."""
 
 import contextlib
 import itertools
@@ -12,14 +12,14 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from privpost.drawing import panels, style
 
-# Most panels either way, line styles of one colour, lines of a panel, and numbers that a legend names.
+# At most: panels either way, line styles of one colour, lines of a panel, numbers that a legend names.
 PANELS, STYLES, LINES, NAMED = 6, 8, 24, 8
-LONGEST = 80  # letters of a label
+LONGEST = 80  # most letters of a label
 SEEN = 0.002  # difference of two curves that can be seen, as a share of a panel's height
 # Columns that describe the spread of another one, or count; they are no measures.
 _SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p_value)|n_.+")
 _METRICS = ("metric", "statistic", "quantity", "parameter", "score")
-# Values of these in words; others are words already.
+# Their values in words; other values are words already.
 METRICS = {
     "kl": "KL divergence",
     "ks": "KS distance from uniform",
@@ -31,12 +31,12 @@ METRICS = {
     "mean": "posterior mean",
 }
 FILLS = ("full", "left", "top", "right", "bottom")
-# Share of white in the colour of the last of some values.
+# Share of white in the colour of the last value.
 LIGHTEST = 0.5
 
 
 class Layout(NamedTuple):
-    """Which columns have which part."""
+    """The part that each column has in the figure."""
 
     x: str
     lines: list[str]
@@ -60,7 +60,7 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     ]
     for key in reversed(keys):
         others = [other for other in keys if other != key]
-        # What the others determine, such as how the draws of a method are made, is no key.
+        # A column that the others determine, such as how a method draws, is no key.
         if others and key not in (*swept, "method") and _constant(table, others, key):
             keys = others
     measures = [c for c in numeric if c not in keys and not _SPREAD.fullmatch(c) and table[c].nunique() > 1]
@@ -81,7 +81,7 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
         if styles * number[key] <= STYLES and number[lines[0]] * styles * number[key] <= LINES:
             lines, styles = [*lines, key], styles * number[key]
     columns = [key for key in rest if key not in lines]
-    # What does not change along the axis is no curve.
+    # A measure that does not change along the axis gives no curve.
     measures = [m for m in measures if m not in places and not _constant(table, [*lines, *columns, *metrics], m)]
     measures = [m for m in measures if error_of(table, m)] or measures
     return Layout(x, lines, columns, metrics, measures) if measures else None
@@ -93,17 +93,17 @@ def _constant(table, keys: list[str], column: str) -> bool:
 
 
 def _places(table, keys: list[str], measures: list[str]) -> list[str]:
-    """Return measures that tell rows with equal keys apart by values that come again, such as the points of a grid."""
+    """Return measures with recurring values, such as points of a grid, that tell rows with equal keys apart."""
     # Where there are no keys, all rows are alike in this one.
-    table, found = table.assign(**{"": 0}), [""]
-    while (alike := table.duplicated([*keys, *found], keep=False)).any():
-        grids = [m for m in measures if m not in found and 1 < table[m].nunique() <= alike.sum() / 2]
-        left = {m: table.duplicated([*keys, *found, m]).sum() for m in grids}
+    table, chosen_measures = table.assign(**{"": 0}), [""]
+    while (alike := table.duplicated([*keys, *chosen_measures], keep=False)).any():
+        grids = [m for m in measures if m not in chosen_measures and 1 < table[m].nunique() <= alike.sum() / 2]
+        left = {m: table.duplicated([*keys, *chosen_measures, m]).sum() for m in grids}
         best = min(left, key=lambda m: (left[m], table[m].nunique()), default=None)
-        if best is None or left[best] >= table.duplicated([*keys, *found]).sum():
+        if best is None or left[best] >= table.duplicated([*keys, *chosen_measures]).sum():
             break
-        found.append(best)
-    return found[1:]
+        chosen_measures.append(best)
+    return chosen_measures[1:]
 
 
 def error_of(table, measure: str) -> str | None:
@@ -141,19 +141,19 @@ def draw(
     if len(columns) > 2 * PANELS or (len(looks) > 2 * LINES and not many):
         return None, [f"There is no figure of {len(columns)} panels with {len(looks)} lines; the table has all."]
     rows = list(itertools.product(panels.values_of(table, tuple(parts.metrics)), parts.measures))
-    own = {row: panels.rows_of(table, tuple(parts.metrics), row[0]) for row in rows}
-    rows = [row for row in rows if own[row][row[1]].nunique() > 1]
+    rows_of = {row: panels.rows_of(table, tuple(parts.metrics), row[0]) for row in rows}
+    rows = [row for row in rows if rows_of[row][row[1]].nunique() > 1]
     notes = [
         *idle,
-        *(f"The figure shows {PANELS} of {len(found)} {what} of panels; the table has all."
-          for what, found in (("rows", rows), ("columns", columns)) if len(found) > PANELS),
+        *(f"The figure shows {PANELS} of {len(entries)} {what} of panels; the table has all."
+          for what, entries in (("rows", rows), ("columns", columns)) if len(entries) > PANELS),
     ]  # fmt: skip
     rows, columns = rows[:PANELS], columns[:PANELS]
-    endless = sorted({row[1] for row in rows if np.isinf(own[row][row[1]].to_numpy(float)).any()})
+    endless = sorted({row[1] for row in rows if np.isinf(rows_of[row][row[1]].to_numpy(float)).any()})
     notes += [f"The figure leaves out infinite values of {', '.join(endless)}; the table has all."] if endless else []
     words = {name: style.AXES.get(name, name.replace("_", " ")).removesuffix(" (pure DP)") for name in table}
     words |= {name: _short(text) for name, text in (meanings or {}).items() if name not in style.AXES}
-    # A sweep's own column of a setting that the table has, too.
+    # The column that a sweep adds for a setting which the table has too.
     words |= {
         name: words.get(base := name.removesuffix("_setting"), base) for name in table if name.endswith("_setting")
     }
@@ -161,12 +161,12 @@ def draw(
     figure, axes = panels.grid(len(rows), len(columns), 0.6 + 1.7 * len(rows), width=width, sharex=True, sharey="row")
     letters = int(13 * width / len(columns))
     for panel, row, column in panels.Panels(figure, axes, rows, columns):
-        notes += [note for note in _draw_panel(panel, own[row], parts, row[1], column, looks) if note not in notes]
+        notes += [note for note in _draw_panel(panel, rows_of[row], parts, row[1], column, looks) if note not in notes]
         if row == rows[0]:
             panel.set_title(textwrap.fill(panels.named(tuple(parts.columns), column, _lists(table)), letters))
         if column == columns[0]:
             panel.set_ylabel(textwrap.fill(_row_name(parts, row, words), 26))
-            _scale(panel, "y", own[row][row[1]])
+            _scale(panel, "y", rows_of[row][row[1]])
         if row == rows[-1]:
             _finish_x(panel, table[parts.x], textwrap.fill(words[parts.x], letters))
     title += "; bars: 95 % intervals" if any(error_of(table, measure) for _, measure in rows) else ""
@@ -176,18 +176,18 @@ def draw(
 
 
 def _short(meaning: str) -> str:
-    """Return a meaning, or the first clause of a long one, which stands whole in the dictionary."""
+    """Return a meaning, or the first clause of a long one; the dictionary has all of it."""
     return meaning if len(meaning) <= LONGEST else re.split(r"[:;,(\[]", meaning)[0].strip()
 
 
 def _row_name(parts: Layout, row: tuple, words: Mapping[str, str]) -> str:
-    """Return the label of a row of panels: its measure and its metric, which says it all where there is one mean."""
+    """Return the label of a row of panels: its measure and its metric, or the metric alone for a mean."""
     metric = panels.named(tuple(parts.metrics), row[0], METRICS) if parts.metrics else ""
     return metric if metric and row[1] == "mean" else ", ".join(filter(None, [words[row[1]], metric]))
 
 
 def _without_idle(table, parts: Layout, swept: Sequence[str], known: Container[str]):
-    """Return a table, its layout and sentences on keys of lines that were left out: those that change no number."""
+    """Return a table and its layout without keys of lines that change no number, and a sentence on each."""
     notes = []
     for key in parts.lines:
         others = [name for name in (parts.x, *parts.lines, *parts.columns, *parts.metrics) if name != key]
@@ -203,21 +203,21 @@ def _without_idle(table, parts: Layout, swept: Sequence[str], known: Container[s
 
 
 def _lists(table) -> dict[str, str]:
-    """Return words for lists of numbers, which a sweep's own columns have as text."""
-    found = {}
+    """Return words for lists of numbers, which the columns that a sweep adds have as text."""
+    words = {}
     for name in table:
         base = name.removesuffix("_setting")
         for value in table[name].dropna().unique() if base != name and not is_numeric_dtype(table[name]) else ():
             with contextlib.suppress(ValueError):
                 numbers = ", ".join(f"{float(part):g}" for part in str(value).split())
-                found[value] = f"{style.SYMBOLS.get(base, base)} = {numbers}"
-    return found
+                words[value] = f"{style.SYMBOLS.get(base, base)} = {numbers}"
+    return words
 
 
 def _looks(table, parts: Layout) -> dict[tuple, dict]:
-    """Return the looks of lines; of many numbers the legend names but a few.
+    """Return the looks of lines; the legend names only a few of many numbers.
 
-    Where methods have two keys more, the numbers of one are shades of the method's colour.
+    Where lines have a method and two more keys, the numbers of one key are shades of the method's colour.
     """
     if not parts.lines:
         return {(): {"color": style.COLORS[0], "marker": "o", "label": None}}
@@ -232,7 +232,7 @@ def _looks(table, parts: Layout) -> dict[tuple, dict]:
 
 
 def _shade(looks: dict[tuple, dict], values: list, place: int) -> None:
-    """Give lines of one method a shade for each value at a place of their keys, and a line style for what is left."""
+    """Give lines of one method a shade for each value at a place of their keys, and a line style for the other keys."""
     from matplotlib.colors import to_hex, to_rgb
 
     styles: dict[tuple, str] = {}
@@ -247,12 +247,12 @@ def _shade(looks: dict[tuple, dict], values: list, place: int) -> None:
 
 
 def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mapping) -> list[str]:
-    """Draw one panel; returns sentences on curves that lie on each other."""
+    """Draw one panel; returns sentences on curves that coincide."""
     numeric, names = is_numeric_dtype(table[parts.x]), panels.ordered(table[parts.x], parts.x)
     rows = panels.rows_of(table, tuple(parts.columns), column)
     rows = rows[np.isfinite(rows[measure].to_numpy(float))]
     rows = rows if numeric else rows.assign(**{parts.x: rows[parts.x].map({name: at for at, name in enumerate(names)})})
-    # Rows that no key tells apart, words and seeds are no curve.
+    # Words, seeds and rows that no key tells apart are drawn as points, not as a curve.
     joined = numeric and parts.x != "seed" and not rows.duplicated([*parts.lines, parts.x]).any()
     hidden = {"marker": ""} if joined and len(names) > 30 else {} if joined else {"linestyle": ""}
     how = {line: {**look, **hidden} for line, look in looks.items()}
@@ -284,7 +284,7 @@ def _finish_x(panel, values, label: str) -> None:
 
 
 def _coinciding(rows, parts: Layout, measure: str, looks: Mapping) -> list[str]:
-    """Return a sentence on lines that lie on each other, as far as eyes can tell."""
+    """Return a sentence on lines that look the same."""
     lines = {look["label"]: panels.line_of(rows, parts.lines, line) for line, look in looks.items() if look["label"]}
     curves = {name: part.set_index(parts.x)[measure].sort_index() for name, part in lines.items() if len(part)}
     values = np.log if _logarithmic(rows[measure]) else np.asarray

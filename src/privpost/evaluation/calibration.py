@@ -45,7 +45,7 @@ def ks_p_value(statistic, size: int) -> np.ndarray:
 
 
 def ks_visible(size: int, level: float = 0.05, power: float = 0.8) -> float:
-    """Distance of U's law from uniform that a test of M values at `level` sees with a chance of at least `power`.
+    """Distance of U's law from uniform that a test of M values at `level` detects with probability at least `power`.
 
     Where the law is furthest, by δ, the empirical distribution function of M values is off by N(δ, s²) with
     s ≤ 1/(2√M): it leaves the limit with that chance from δ = limit + Φ⁻¹(power)/(2√M) on.
@@ -56,8 +56,8 @@ def ks_visible(size: int, level: float = 0.05, power: float = 0.8) -> float:
 def ks_columns(quantiles) -> dict[str, float]:
     """Columns of a table about M quantiles: `ks`, `ks_limit` and `ks_visible` (5 %), `p_value` and `n_trials`."""
     size, statistic = np.shape(quantiles)[-1], float(ks_statistic(quantiles))
-    found = {"ks": statistic, "ks_limit": ks_limit(size), "ks_visible": ks_visible(size)}
-    return {**found, "p_value": float(ks_p_value(statistic, size)), "n_trials": size}
+    test = {"ks": statistic, "ks_limit": ks_limit(size), "ks_visible": ks_visible(size)}
+    return {**test, "p_value": float(ks_p_value(statistic, size)), "n_trials": size}
 
 
 def randomised_rank(below, draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -80,7 +80,7 @@ def empirical_cdf(quantiles, at) -> np.ndarray:
 def cdf_band(at, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Band that the empirical distribution function of M uniform values leaves anywhere with probability `LEVEL`.
 
-    It is the points plus or minus `ks_limit`, clipped to [0, 1]: leaving it is failing the test.
+    It is the points plus or minus `ks_limit`, clipped to [0, 1]: a function that leaves it fails the test.
     """
     width = ks_limit(size, LEVEL)
     return np.maximum(at - width, 0.0), np.minimum(at + width, 1.0)
@@ -91,7 +91,7 @@ def simultaneous_band(points: tuple[float, ...], size: int, level: float = LEVEL
     """Band that the empirical distribution function of M uniform values leaves at a point with probability `level`.
 
     Unlike `cdf_band` it is as narrow near 0 and 1 as the function varies there (Säilynoja, Bürkner and Vehtari 2022):
-    pointwise binomial intervals, at the level that gives the simultaneous one, found from 4,000 simulated functions.
+    pointwise binomial intervals, at the level that gives the simultaneous level, by 4,000 simulated functions.
 
     Args:
         points: where the function is looked at, increasing, in (0, 1); k of them.

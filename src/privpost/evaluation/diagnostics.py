@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 MINIMUM_CHAINS = 4
 MINIMUM_DRAWS = 200
-# Chains with a larger R-hat have not converged. The extreme over several hundred quantities exceeds that of one.
+# Chains with a larger R-hat have not converged. The largest of several hundred R-hats exceeds a typical one.
 LARGEST_RHAT = 1.1
 _TAIL_PROBABILITIES = (0.05, 0.95)
 
@@ -33,9 +33,9 @@ class Assessment(NamedTuple):
 def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rank-normalised split R-hat, and the effective sample sizes of the draws' bulk and of their tails.
 
-    R-hat is the larger of that of the draws and that of their distance from the median. The bulk's size is that of the
-    rank-normalised draws, which says how well their centre is known; that of the tails the smaller of those of the
-    shares of draws up to the 5 % and to the 95 % quantile.
+    R-hat is the larger of two: of the draws, and of their distances from the median. The bulk's sample size is the
+    rank-normalised draws' and shows how well their centre is known. The tails' is the smaller of two: for the shares of
+    draws up to the 5 % and up to the 95 % quantile.
 
     Args:
         draws: shape (n_draws, n_chains, ...), at least 4 draws.
@@ -63,8 +63,8 @@ def bulk_sizes(draws: np.ndarray) -> np.ndarray:
 def assess(draws: np.ndarray) -> Assessment:
     """Assess the chains, or say why that cannot be done: fewer than 4 chains, fewer than 200 draws, no variation.
 
-    With many quantities both are extremes of noisy numbers: 4 chains of 200 independent draws of 784 quantities have an
-    `rhat_max` of 1.010 to 1.015 and an `ess_min` of 370 to 500 out of 800.
+    With many quantities both are extremes of noisy numbers: 4 chains of 200 independent draws of 784 quantities have
+    `rhat_max` from 1.010 to 1.015 and `ess_min` from 370 to 500 out of 800.
 
     Args:
         draws: shape (n_draws, n_chains, ...), burn-in removed.
@@ -99,7 +99,7 @@ def assess(draws: np.ndarray) -> Assessment:
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
-    """Halves of the chains, shape (quantities, 2 n_chains, n_draws // 2); of an odd number the middle draw is left."""
+    """Halves of the chains, shape (quantities, 2 n_chains, n_draws // 2), without the middle one of an odd number."""
     if draws.ndim < 2 or draws.shape[0] < 4 or draws.shape[1] < 1:
         raise ValueError(f"draws must have shape (n_draws >= 4, n_chains >= 1, ...), got {draws.shape}")
     if not np.isfinite(draws).all():
@@ -118,7 +118,7 @@ def _normal_scores(chains: np.ndarray) -> np.ndarray:
 
 
 def _variances(chains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean variance within chains, and the overestimate of the variance that adds that between them."""
+    """Mean variance within chains, and the overestimate that also includes the variance between chains."""
     n_draws = chains.shape[2]
     within = chains.var(axis=2, ddof=1).mean(axis=1)
     between = chains.mean(axis=2).var(axis=1, ddof=1)
@@ -127,7 +127,7 @@ def _variances(chains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _plain_rhat(chains: np.ndarray) -> np.ndarray:
     within, pooled = _variances(chains)
-    # Draws that differ between chains only have an infinite R-hat; constant ones have none.
+    # R-hat is infinite for draws that differ only between chains, and nan for constant draws.
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(_constant(chains), np.nan, np.sqrt(pooled / within))
 
@@ -157,6 +157,6 @@ def _ess(chains: np.ndarray) -> np.ndarray:
     # The first lag beyond the kept pairs belongs to the sum if it is positive: antithetic chains alternate in sign.
     beyond = np.minimum(2 * positive.sum(axis=1), n_draws - 1)
     time += np.maximum(np.take_along_axis(correlation, beyond[:, None], axis=1)[:, 0], 0.0)
-    # Antithetic chains have more effective draws than draws, but beyond S log10 S it is noise.
+    # Antithetic chains have an effective size above S, but beyond S log10 S it is noise.
     ess = size / np.maximum(time, 1 / np.log10(size))
     return np.where(_constant(chains), np.nan, ess)

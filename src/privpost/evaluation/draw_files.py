@@ -1,4 +1,4 @@
-"""Posterior draws as files: a column for each parameter in CSV, or netCDF, which has what they are given too."""
+"""Posterior draws as files: a column for each parameter in CSV, or netCDF, which also has the release."""
 
 import csv
 import errno
@@ -13,12 +13,12 @@ import numpy as np
 from privpost.atomic import replacing
 from privpost.evaluation import inference_data
 
-# Bytes that are tried.
+# Bytes of the trial file.
 _ROOM = 2**16
 
 
 def check(path: Path) -> None:
-    """Raises a ValueError unless draws can be written to a new file; tried on the disk."""
+    """Raises a ValueError unless draws can be written to a new file; writes a trial file to find out."""
     if path.suffix not in (".csv", ".nc"):
         raise ValueError(f"{path} must end in .csv, or in .nc for netCDF.")
     if path.suffix == ".nc":
@@ -29,7 +29,7 @@ def check(path: Path) -> None:
     if os.path.lexists(path):
         raise ValueError(f"{path} exists; name a new file.")
     try:
-        # Statements name it.
+        # Statements contain the name.
         path.name.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{str(path)!a} is no text in UTF-8.") from None
@@ -46,7 +46,7 @@ def check(path: Path) -> None:
 def write(path: Path, draws: Mapping[str, np.ndarray], chains: int, release, attributes: Mapping) -> dict[str, Any]:
     """Write draws by name to a new file, netCDF if it ends in .nc; returns its name, its rows and its sha256.
 
-    Of several chains netCDF has the same number of draws each.
+    With several chains netCDF has the same number of draws of each.
 
     Args:
         path: the file.
@@ -76,11 +76,11 @@ def _csv(path, draws) -> int:
 
 def _netcdf(path, draws, chains, release, attributes) -> int:
     stacked = np.stack([*draws.values()], axis=-1)
-    made = inference_data.inference_data(stacked, chains, [*draws], release, dict(attributes))
+    data = inference_data.inference_data(stacked, chains, [*draws], release, dict(attributes))
     try:
-        made.to_netcdf(str(path))
+        data.to_netcdf(str(path))
     except Exception as error:
         # HDF5 has errors of several kinds for a disk that is full.
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise OSError(errno.EIO, reason[0][:200]) from error
-    return made.posterior.sizes["chain"] * made.posterior.sizes["draw"]
+    return data.posterior.sizes["chain"] * data.posterior.sizes["draw"]

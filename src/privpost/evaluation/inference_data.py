@@ -21,14 +21,14 @@ def arviz() -> ModuleType:
 
 
 def by_chain(draws, chains: int) -> np.ndarray:
-    """Draws (chains, draws of each, ...) of pooled ones (draws, ...), whose last are one of each chain in turn.
+    """Draws (chains, draws of each, ...) from pooled draws (draws, ...), in which the chains take turns up to the last.
 
-    Of chains that are not all in an even number of draws the first draws are left out.
+    Surplus draws at the beginning are left out, so that all chains have the same number.
     """
     pooled = np.asarray(draws)
     count = max(1, min(chains, len(pooled)))
-    each = len(pooled) // count
-    return np.moveaxis(pooled[len(pooled) - each * count :].reshape(each, count, *pooled.shape[1:]), 1, 0)
+    length = len(pooled) // count
+    return np.moveaxis(pooled[len(pooled) - length * count :].reshape(length, count, *pooled.shape[1:]), 1, 0)
 
 
 def inference_data(
@@ -38,20 +38,20 @@ def inference_data(
 
     Args:
         draws: shape (draws, ...), pooled as by `Mechanism.posterior`.
-        chains: how many Markov chains they are from; 1 for independent draws.
+        chains: number of Markov chains behind the draws; 1 for independent draws.
         names: of the parameters of draws (draws, p), which become the coordinate parameter.
-        release: what the posterior is given, for the group observed_data.
+        release: the release that the posterior conditions on, for the group observed_data.
         attributes: texts and numbers about the draws, for the group posterior.
 
     Raises:
         ValueError: ArviZ is not installed.
     """
     named = {} if names is None else {"coords": {"parameter": list(names)}, "dims": {"theta": ["parameter"]}}
-    given = {} if release is None else {"observed_data": {"release": np.asarray(release, float)}}
-    made = arviz().from_dict(posterior={"theta": by_chain(draws, chains)}, **given, **named)
-    for group in made.groups():
+    observed = {} if release is None else {"observed_data": {"release": np.asarray(release, float)}}
+    data = arviz().from_dict(posterior={"theta": by_chain(draws, chains)}, **observed, **named)
+    for group in data.groups():
         # Equal draws make equal files.
-        made[group].attrs.pop("created_at", None)
-        made[group].attrs["inference_library"] = "privpost"
-    made.posterior.attrs.update(attributes or {})
-    return made
+        data[group].attrs.pop("created_at", None)
+        data[group].attrs["inference_library"] = "privpost"
+    data.posterior.attrs.update(attributes or {})
+    return data

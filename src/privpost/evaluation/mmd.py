@@ -26,7 +26,7 @@ def embedding_sum(draws) -> np.ndarray:
         Σ_i e^(−x_i²/2) x_i^k/√k! with x = draw − ½, shape (12, ...). Sums over parts of a sample add.
 
     Raises:
-        ValueError: a value outside [0, 1], where the number of terms would not do.
+        ValueError: a value outside [0, 1], where the number of terms is not enough.
     """
     draws = np.asarray(draws, float)
     if not (draws.min() >= 0 and draws.max() <= 1):
@@ -82,18 +82,18 @@ class UnitInterval:
 
 
 class Bins(NamedTuple):
-    """Even grid of points from 0 on, for draws that lie in no unit interval: its step and its number of points.
+    """Even grid of points from 0 on, for draws outside the unit interval: its step and its number of points.
 
-    A quarter of the grid is meant for the draws. Those beyond it are wrapped around the last five eighths, out of the
-    kernel's reach: a law so far away is far from all others, and its distance from itself is that of a law on a
-    circle. With 2048 points of step 0.04 this costs at most 0.05 of the squared share of such draws.
+    The first quarter of the grid is for the draws. Draws beyond it are wrapped around the last five eighths, out of the
+    kernel's reach of the first: such a law is far from all others, and its inner product with itself is computed on a
+    circle. With 2048 points of step 0.04 the error is at most 0.05 times the squared share of such draws.
     """
 
     step: float
     size: int
 
     def features(self, draws, weights=1.0) -> np.ndarray:
-        """Each draw of shape (m, trials) shared between its two neighbours on the grid; shape (trials, size).
+        """Each draw of (m, trials) is shared between its two neighbours on the grid; shape (trials, size).
 
         Sums over parts of a sample add; weighted draws stand for a law by quadrature.
         """
@@ -108,7 +108,7 @@ class Bins(NamedTuple):
         return counts.reshape(-1, self.size)
 
     def squared(self, features) -> np.ndarray:
-        """Squared length under the kernel, shape (trials,); sharing moves it by about step²/6 of itself."""
+        """Squared length under the kernel, shape (trials,); sharing changes it by a share of about step²/6."""
         length = 2 * self.size
         distance = self.step * np.minimum(np.arange(length), length - np.arange(length))
         kernel = np.fft.rfft(np.exp(-0.5 * distance * distance)).real

@@ -23,7 +23,7 @@ def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tup
 
 
 def private_places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
-    """Yield `places`, but of the method `non_private`, which has no ε, only those of the first one, as None."""
+    """Yield `places`; the method `non_private`, which has no ε, only once, at the first ε, with None in its place."""
     for index, point in places(settings, *names, **others):
         if point.method == "non_private":
             if index[names.index("epsilon")] > 0:
@@ -45,11 +45,11 @@ def select(table, **values):
 
 
 def one(table, **values):
-    """Return the only row with the given values; raises ValueError where there is none or more."""
-    found = select(table, **values)
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} rows with {values}, expected one")
-    return found.iloc[0]
+    """Return the only row with the given values; raises ValueError unless there is exactly one."""
+    rows = select(table, **values)
+    if len(rows) != 1:
+        raise ValueError(f"{len(rows)} rows with {values}, expected one")
+    return rows.iloc[0]
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -60,6 +60,6 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def rendered(table, columns: Sequence[tuple[str, Callable[[Any], Any]]]) -> str:
-    """Return a table as a Markdown file: each of `columns` is a heading and what stands under it, by row."""
+    """Return a table as a Markdown file: each of `columns` is a heading and a function of a row that gives its cell."""
     lines = [[cell(row) for _, cell in columns] for row in table.itertuples()]
     return f"{markdown([heading for heading, _ in columns], lines)}\n"

@@ -1,4 +1,4 @@
-"""Is a posterior as wide as it should be? The sum of z² over trials, and which error of the width it would show.
+"""Is a posterior as wide as it should be? The sum of z² over trials, and the errors of the width that it detects.
 
 z = Φ⁻¹(U) with U the quantile of the true parameter in its posterior, or a randomised rank among draws: standard normal
 under calibration, so that Σz² has a χ² law (Cook, Gelman and Rubin 2006). Where the posterior is normal and its
@@ -14,9 +14,9 @@ from scipy.special import chdtr, chdtrc, chdtri, ndtri
 
 from privpost.evaluation.calibration import LEVEL, checked, randomised_rank
 
-# Chance with which an error is said to be seen.
+# Probability of detecting an error that counts as seen.
 POWER = 0.8
-# Quantiles nearer to 0 or 1 than a double near 1 tells count as so far away: |z| is at most 8.2.
+# Smallest distance of a quantile from 0 and 1, about a double's resolution near 1: |z| is at most 8.2.
 NEAREST = 1e-16
 
 
@@ -25,7 +25,7 @@ class Spread(NamedTuple):
 
     Attributes:
         mean: mean z²; above 1 where posteriors are too narrow.
-        values: how many independent values of z² tell as much.
+        values: number of independent values of z² with the same information.
         narrow: p-value of the one-sided half that finds posteriors too narrow.
         wide: p-value of the half that finds them too wide.
     """
@@ -56,10 +56,10 @@ def z_squares(quantiles) -> np.ndarray:
 def spread(quantiles) -> Spread:
     """Return the χ² test of Σz², over all parameters of all trials together.
 
-    Parameters of one trial depend on each other. By their correlation c within trials, over all pairs, the mean z² of k
-    parameters and M trials varies like that of values = M k / (1 + (k − 1) c) independent ones, whose χ² law with so
-    many degrees of freedom is taken (Satterthwaite's approximation; exact for one parameter). The correlation is that
-    of the trials at hand, as their variance of the sum over parameters has it, and does not change with the width.
+    Parameters of one trial depend on each other. With c the mean correlation of their z² over all pairs, the mean z² of
+    k parameters and M trials varies like the mean of values = M k / (1 + (k − 1) c) independent z². The test uses the
+    χ² law with this many degrees of freedom (Satterthwaite's approximation; exact for one parameter). The correlation
+    is estimated from these trials by the variance of the sum over parameters, and does not change with the width.
 
     Args:
         quantiles: U of one parameter (M,), or of parameters that count together (k, M).
@@ -71,26 +71,26 @@ def spread(quantiles) -> Spread:
     parameters, trials = squares.shape
     mean, values = float(squares.mean()), float(trials)
     if parameters > 1 and trials > 1:
-        own, common = squares.var(axis=1).mean(), squares.mean(axis=0).var()
-        values *= min(parameters, own / common) if common > 0 else 1
+        separate, joint = squares.var(axis=1).mean(), squares.mean(axis=0).var()
+        values *= min(parameters, separate / joint) if joint > 0 else 1
     return Spread(mean, values, *halves(mean, values))
 
 
 def halves(mean, values) -> tuple[float, float]:
-    """Return the p-values of mean z² of independent values: of posteriors too narrow, and of those too wide."""
+    """Return the p-values of the mean of independent z²: against too narrow and against too wide posteriors."""
     return float(chdtrc(values, values * mean)), float(chdtr(values, values * mean))
 
 
 def seen(values: float, level: float = LEVEL, power: float = POWER) -> Seen:
-    """Return the least errors of a normal posterior's standard deviation that the two-sided test sees with a chance.
+    """Return the smallest errors of a normal posterior's standard deviation that the two-sided test detects.
 
-    With r times the right standard deviation Σz² is χ²/r²: narrow = 1 − r where the lower tail (1 − power) of χ²/r² is
-    at the upper limit, wide = r − 1 where its upper one is at the lower limit.
+    With r times the right standard deviation Σz² is χ²/r²: narrow = 1 − r where the quantile at 1 − power of χ²/r² is
+    the upper limit, wide = r − 1 where the quantile at power is the lower limit.
 
     Args:
         values: independent values of z², the degrees of freedom.
         level: of the two-sided test.
-        power: the chance.
+        power: probability of detection.
     """
     low, high = chdtri(values, 1 - level / 2), chdtri(values, level / 2)
     narrow, wide = (chdtri(values, share) for share in (power, 1 - power))
@@ -102,9 +102,9 @@ def spread_columns(quantiles, of: str) -> dict[str, str | float]:
 
     `of` names the parameters that count together; the errors that are seen are those of this one test at 5 %.
     """
-    found = spread(quantiles)
-    narrow, wide = seen(found.values)
-    test = {"z2": found.mean, "z2_p": found.p_value, "z2_values": found.values}
+    result = spread(quantiles)
+    narrow, wide = seen(result.values)
+    test = {"z2": result.mean, "z2_p": result.p_value, "z2_values": result.values}
     return {**test, "sd_seen_narrow": narrow, "sd_seen_wide": wide, "z2_of": of}
 
 
@@ -116,6 +116,6 @@ def among(names: Sequence[str]) -> str:
 def ranks_of_shares(shares, draws: int) -> np.ndarray:
     """Return randomised ranks of shares of draws, any shape: a share of a finite number of draws can be 0 or 1.
 
-    The random parts come from a fixed stream, so that a row of a table depends on nothing but its own shares.
+    The random parts come from a fixed stream, so that a table's row depends only on its own shares.
     """
     return randomised_rank(np.rint(np.asarray(shares) * draws), draws, np.random.default_rng(2006))

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (...) of independent values (..., repeats) and its standard error; nan where they are too few."""
+    """Return the mean (...) of independent values (..., repeats) and its standard error; nan for too few values."""
     values = np.asarray(values)
     repeats = values.shape[-1]
     nothing = np.full(values.shape[:-1], math.nan)[()]

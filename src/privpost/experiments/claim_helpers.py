@@ -8,13 +8,13 @@ from privpost.evaluation.multiplicity import critical_value
 
 
 def estimate(name: str, value, error, of: str = "") -> dict[str, Any]:
-    """Return evidence of an estimate and its standard error, which is named after `of` or the estimate's whole name."""
+    """Return an estimate and its standard error as evidence; the error is named after `of`, else after the estimate."""
     return {name: value, f"its standard error, {of or name}": error}
 
 
 def unpaired(row, other, name: str) -> tuple[float, float]:
     """Return a row's mean of a column pair `<name>_mean`, `<name>_sem` less another's, and its standard error."""
-    mean, sem = (f"{name}_{what}" for what in ("mean", "sem"))
+    mean, sem = (f"{name}_{kind}" for kind in ("mean", "sem"))
     return float(row[mean] - other[mean]), math.hypot(row[sem], other[sem])
 
 
@@ -42,15 +42,15 @@ def undecided(rows, difference: str, limit: float):
 
 
 def at_joint_level(rows):
-    """Return rows, one test each, with `level`, that of each test at the joint level of all of them (Bonferroni)."""
+    """Return rows, one test each, with `level`: the level of each test when all together have 5 % (Bonferroni)."""
     return rows.assign(level=LEVEL / max(1, len(rows)))
 
 
 def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
-    """Return what KS tests of a posterior found, and what they would see.
+    """Return the results of KS tests of a posterior, and what they would see.
 
     Args:
-        rows: their `ks`, `p_value`, `n_trials` and `level`, as many trials and one level for all.
+        rows: with `ks`, `p_value`, `n_trials` and `level`; trials and level are the same for all.
         what: the posterior, in words.
         where: what the rows have in common, in words.
     """
@@ -71,23 +71,23 @@ def errors_allowed(limit: float, comparisons: int, sides: int = 1) -> str:
 
     Args:
         limit: standard errors.
-        comparisons: how many differences are held against it; by Bonferroni's inequality, together.
+        comparisons: how many differences are compared with it, together by Bonferroni's inequality.
         sides: 1 where only one direction counts, else 2.
     """
     from scipy.special import ndtr
 
-    each = sides * ndtr(-limit)
+    chance = sides * ndtr(-limit)
     return (
-        f"{limit:g} standard errors ({'one' if sides == 1 else 'two'}-sided {each:.2g} each, at most "
-        f"{min(1.0, comparisons * each):.1%} together over {comparisons} comparisons)"
+        f"{limit:g} standard errors ({'one' if sides == 1 else 'two'}-sided {chance:.2g} each, at most "
+        f"{min(1.0, comparisons * chance):.1%} together over {comparisons} comparisons)"
     )
 
 
 def joint_limit(comparisons: int, sides: int = 1) -> tuple[float, str]:
-    """Return standard errors that no normal difference of 0 exceeds, at the joint level (Bonferroni), and in words.
+    """Return how many standard errors no normal difference of 0 exceeds, at the joint level, and the same in words.
 
     Args:
-        comparisons: how many differences are held against it.
+        comparisons: how many differences are compared with it.
         sides: 1 where only one direction counts, else 2.
     """
     limit = critical_value(max(1, comparisons), 2 * LEVEL / sides)
@@ -96,10 +96,10 @@ def joint_limit(comparisons: int, sides: int = 1) -> tuple[float, str]:
 
 
 def convergence(reached: dict[str, tuple[int, int]]) -> str:
-    """Return in words at how many settings, of how many, each method's chains have converged."""
-    if all(some == every for some, every in reached.values()):
+    """Return in words at how many of its settings each method's chains have converged."""
+    if all(converged == total for converged, total in reached.values()):
         return "All chains converged"
-    words = ", ".join(f"{method} at {some} of {every}" for method, (some, every) in reached.items())
+    words = ", ".join(f"{method} at {converged} of {total}" for method, (converged, total) in reached.items())
     return f"Settings whose chains did not converge are left out; chains converged of {words}"
 
 

@@ -1,4 +1,4 @@
-"""What columns and settings mean: the columns that several studies have, and how a name is looked up."""
+"""What columns and settings mean: the columns of several studies, and how to look a name up."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

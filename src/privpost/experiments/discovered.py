@@ -1,4 +1,4 @@
-"""What studies that take every mechanism share: a new mechanism takes part by itself, and fails by itself."""
+"""For studies of every mechanism: a new mechanism takes part without a change, and its failure stops no other."""
 
 import contextlib
 import sys
@@ -35,7 +35,7 @@ class Discovered(Setting):
 
 
 class Failed(set[str]):
-    """Methods that failed in a study of many: each costs its own rows, and standard error tells the reason."""
+    """Methods that failed in a study of many: only their rows are lost, and standard error tells the reason."""
 
     @contextlib.contextmanager
     def alone(self, method: str) -> Iterator[None]:
@@ -48,5 +48,5 @@ class Failed(set[str]):
         except Exception as error:
             self.add(method)
             reason = " ".join(str(error).split()) or type(error).__name__
-            told = f"privpost: {method} is left out: {reason}. When it is mended, compute its cells with fresh=true."
-            print(told, file=sys.stderr, flush=True)
+            line = f"privpost: {method} is left out: {reason}. When it is mended, compute its cells with fresh=true."
+            print(line, file=sys.stderr, flush=True)

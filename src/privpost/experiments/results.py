@@ -1,4 +1,4 @@
-"""The published tables, for whoever works in Python."""
+"""The published tables, for use in Python."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def results(study: str) -> "dict[str, DataFrame]":
     """Return a study's published tables by name; `attrs["meanings"]` of each has the meaning of its columns.
 
-    To be called inside a checkout. Raises SettingError for an unknown study and for a table that was altered by hand,
+    Call it inside a checkout. Raises SettingError for an unknown study and for a table that was altered by hand,
     and FileNotFoundError for one that is not there.
 
     >>> import privpost
@@ -20,9 +20,9 @@ def results(study: str) -> "dict[str, DataFrame]":
     >>> table.attrs["meanings"]["coefficient"][:6]
     'r, the'
     """
-    found = grid.load_study(study)
-    frames = tables.read_tables(found)
+    loaded = grid.load_study(study)
+    frames = tables.read_tables(loaded)
     for name, frame in frames.items():
-        known = ((column, of_column(found, name, column)) for column in frame)
+        known = ((column, of_column(loaded, name, column)) for column in frame)
         frame.attrs["meanings"] = {c: f"{m.text} [{m.unit}]" if m.unit else m.text for c, m in known if m}
     return frames

@@ -7,7 +7,7 @@ from privpost.evaluation.spread import Spread, halves, seen
 from privpost.experiments.claim_helpers import ks_evidence
 from privpost.lab.claims import Part, word
 
-# What tells two rows apart that share one test of z²: parameters that count together have one.
+# Rows that differ in one of these have tests of z² of their own; parameters that count together share a test.
 _PLACES = ("variant", "model", "method", "tempered", "n", "concentration", "graph", "epsilon", "z2_of")
 # The largest error of a posterior's standard deviation that a claim on calibration should leave unseen.
 GOAL = 0.10
@@ -30,7 +30,7 @@ def tested(rows):
 def from_prior(table):
     """Return the rows whose true parameters pass the test of z² in their prior, at 5 % over all draws of them.
 
-    Where chance made their draws too wide or too narrow, so are quantiles in any posterior that knows little more.
+    Where chance made these draws too wide or too narrow, quantiles in a posterior that knows little more are so too.
     """
     if "prior_p" not in table:
         return table
@@ -41,8 +41,8 @@ def from_prior(table):
 def sound(table, method: str, keys: list[str]):
     """Return `tested` rows of a method at points where the non-private posterior passes both tests.
 
-    `keys` tell its points apart. Where it fails, at 5 % over all of them, the draws of θ are in doubt, as where they
-    fail the test `from_prior`.
+    `keys` tell the points apart. Where that posterior fails, at 5 % over all points, or `from_prior` does, the draws
+    of θ are in doubt.
     """
     table = from_prior(table)
     control = tested(table[table.method == "non_private"])
@@ -52,10 +52,10 @@ def sound(table, method: str, keys: list[str]):
 
 
 def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
-    """Return what both tests of a posterior found, and what they would see.
+    """Return the results of both tests of a posterior, and what they would see.
 
     Args:
-        rows: of `tested`, as many trials for all.
+        rows: from `tested`, with one number of trials.
         what: the posterior, in words.
         where: what the rows have in common, in words.
     """
@@ -63,14 +63,14 @@ def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
     tests = rows.drop_duplicates(_keys(rows))
     worst = tests.loc[tests.z2_p.idxmin()]
     narrow, wide = halves(worst.z2, worst.z2_values)
-    found = Spread(worst.z2, worst.z2_values, narrow, wide)
+    spread = Spread(worst.z2, worst.z2_values, narrow, wide)
     least = _least(tests)
     return {
         **ks_evidence(rows, what, where),
         f"tests of z² of {what} that reject{suffix}": int((tests.z2_p < tests.z2_level).sum()),
         f"tests of z² of {what}{suffix}": len(tests),
         f"mean z² of {what} where its p-value is smallest{suffix}": worst.z2,
-        f"smallest p-value of z² of {what}{suffix}": found.p_value,
+        f"smallest p-value of z² of {what}{suffix}": spread.p_value,
         f"p-value of its half that finds {what} too narrow{suffix}": narrow,
         f"p-value of its half that finds {what} too wide{suffix}": wide,
         f"fewest independent values of z² of {what}{suffix}": tests.z2_values.min(),
@@ -90,12 +90,12 @@ def power(rows) -> Part:
     )
     short = f" ({GOAL:.0%} is the aim)" if max(least) > GOAL else ""
     prior = _of_prior(rows.drop_duplicates(_keys(rows)))
-    told = f"; {prior.sum()} of {len(prior)} test the prior, as the release says little there" if prior.any() else ""
-    return word("seen", f"{text}{short}{told}")
+    rest = f"; {prior.sum()} of {len(prior)} test the prior, as the release says little there" if prior.any() else ""
+    return word("seen", f"{text}{short}{rest}")
 
 
 def _of_prior(tests):
-    """Return which tests have a posterior that is the prior; none where the table does not say."""
+    """Return which tests have a posterior that equals the prior; none where the table does not say."""
     return tests.get("sd_of_prior", 0 * tests.z2) >= OF_PRIOR
 
 

@@ -41,7 +41,7 @@ class Origin:
         key = (dataset, *used)
         if key not in self._known:
             self._known[key] = provenance.of_cell(f"{self._study.package}.study", dataset, key[1:])
-        # Of a file that was edited meanwhile nobody knows which state ran.
+        # A file that was edited meanwhile has no digest: nobody knows which state of it ran.
         source = {
             name: "edited meanwhile" if (provenance.PACKAGE / name).stat().st_mtime > self._since else digest
             for name, digest in self._known[key]["source"].items()
@@ -119,14 +119,14 @@ def stored(cell: Cell) -> store.Result | None:
     return None
 
 
-class Found(NamedTuple):
+class Stock(NamedTuple):
     """Which of some cells the store lacks, and what changed in the code since the others were computed."""
 
     missing: list[Cell]
     behind: dict[str, list[str]]
 
 
-def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Found:
+def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Stock:
     """Look for cells in the store; with `fresh` all of them count as missing.
 
     `behind` has, by digest, the files and versions that changed since a cell was computed.
@@ -136,7 +136,7 @@ def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Found:
         try:
             result = None if fresh else stored(cell)
         except OSError:
-            # What cannot be read fails when it is computed, and costs no other cell.
+            # An unreadable cell counts as missing: it fails when it is computed, and stops no other cell.
             result = None
         if result is None:
             missing.append(cell)
@@ -144,18 +144,18 @@ def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Found:
         now = origin.of(cell.dataset, result.record.get("modules", ()))
         if changed := provenance.changes(result.record, now):
             behind[cell.digest] = changed
-    return Found(missing, behind)
+    return Stock(missing, behind)
 
 
-def tell_behind(study: str, found: Found, total: int) -> None:
+def tell_behind(study: str, stock: Stock, total: int) -> None:
     """Say on stderr which of a study's stored cells were computed by other code than today's."""
-    if not found.behind:
+    if not stock.behind:
         return
-    changes = sorted({change for each in found.behind.values() for change in each})
+    changes = sorted({change for changed in stock.behind.values() for change in changed})
     shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
     were = "was" if total == 1 else "were"
     print(
-        f"privpost: {study}: {len(found.behind)} of {counted(total, 'cell')} {were} computed by other code ({shown}); "
+        f"privpost: {study}: {len(stock.behind)} of {counted(total, 'cell')} {were} computed by other code ({shown}); "
         "fresh=true computes them again",
         file=sys.stderr,
     )
@@ -164,26 +164,26 @@ def tell_behind(study: str, found: Found, total: int) -> None:
 def compute_each(
     study: Study, cells: Sequence[Cell], *, processes: int = 1, fresh: bool = False, asked: str = "grid"
 ) -> dict[str, str]:
-    """Compute those of some cells that the store lacks; returns the reasons of those that failed, by digest.
+    """Compute the cells that the store lacks; returns why cells failed, by digest.
 
-    The others are computed all the same, except that where one cannot be written the rest fails unattempted. Progress
-    goes to stderr, and so does the traceback of the first of equal errors that are no refusal.
+    A failure stops no other cell, except that after one that cannot be written the rest is not attempted. Progress goes
+    to stderr, and so does the traceback of each error that is no refusal, once.
 
     Args:
         processes: how many cells are computed at a time.
         fresh: whether cells in the store are computed again.
         asked: who asks for them, as in `compute`.
     """
-    found = look(study, cells, fresh=fresh)
-    tell_behind(study.name, found, len(cells))
-    failed = _prepare(found.missing)
-    waiting = [cell for cell in found.missing if cell.digest not in failed]
+    stock = look(study, cells, fresh=fresh)
+    tell_behind(study.name, stock, len(cells))
+    failed = _prepare(stock.missing)
+    waiting = [cell for cell in stock.missing if cell.digest not in failed]
     how = {"fresh": fresh, "asked": asked}
     expected = published.expected(waiting, study.scale)
     done, total = 0.0, sum(expected.values())
     progress = Progress(sys.stderr, "cells", total / max(1, min(processes, len(waiting))))
     told: set[str] = set()
-    for count, (cell, error, trace) in enumerate(_each(study, waiting, processes, how), 1):
+    for count, (cell, error, trace) in enumerate(_outcomes(study, waiting, processes, how), 1):
         if error is not None:
             failed[cell.digest] = error
             if trace and trace not in told:
@@ -202,8 +202,8 @@ class _Outcome(NamedTuple):
     trace: str = ""
 
 
-def _each(study: Study, cells: Sequence[Cell], processes: int, how: dict) -> Iterator[_Outcome]:
-    """Compute cells and yield each as it ends; after one that cannot be written the others are not attempted."""
+def _outcomes(study: Study, cells: Sequence[Cell], processes: int, how: dict) -> Iterator[_Outcome]:
+    """Compute cells, yield each outcome as it comes, and stop attempting after a cell that cannot be written."""
     if processes > 1 and len(cells) > 1:
         yield from _in_processes(study, cells, min(processes, len(cells)), how)
         return
@@ -277,7 +277,7 @@ def _follow(parent: int) -> None:
 
 
 def _prepare(missing: Iterable[Cell]) -> dict[str, str]:
-    """Prepare the data sets that some cells read; returns the reasons of cells, by digest, whose data cannot be had."""
+    """Prepare the data sets that cells read; returns, by digest, why a cell's data cannot be had."""
     missing, reasons = list(missing), {}
     for name in sorted({cell.dataset for cell in missing if cell.dataset}):
         from privpost.datasets import catalogue, fetch, prepared

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
-# What data that stand in for the paper's own say, whatever the direction: no verdict rests on them.
+# The outcomes of checks on data that stand in for the paper's own; no verdict on a claim rests on them.
 SEEN = ("seen", "not seen")
 
 
@@ -31,14 +31,14 @@ class Part(NamedTuple):
 
 
 def check(name: str, passed: Any, stand_in: Any = False) -> Part:
-    """Say whether one check passes; a claim holds when all do that are not on data that stand in for the paper's."""
+    """Say whether one check passes; a claim holds when all its checks on the paper's own data pass."""
     return Part("stand-in" if stand_in else "check", name, bool(passed))
 
 
 def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[Part]:
     """Give evidence: a value and, where it is an estimate, its standard error (`yield from number(...)`).
 
-    `of` names the estimate in the error's own name, where the whole name would be long.
+    `of` stands for `name` in the standard error's name, where that would be long.
     """
     yield Part("number", name, value)
     if error is not None:
@@ -150,7 +150,7 @@ class Declared(NamedTuple):
 
 
 def claim(id: str, place: str, statement: str, test: str, *, cases: Any = ({},), **fields: Any):
-    """Declare a claim over the function below, or one for each of `cases`: maps from the function's other parameters.
+    """Declare a claim over the function below, or one for each of `cases`: maps from its other parameters to values.
 
     `cases` may be a function of the tables, as `among` gives. `id`, `place`, `statement` and `test` may name words and
     cases in braces. `fields` are `variant` and `stand_in`.
@@ -165,7 +165,7 @@ def claim(id: str, place: str, statement: str, test: str, *, cases: Any = ({},),
 
 
 def among(table: str, *columns: str, **values: Any) -> Callable[[Mapping[str, Any]], Iterator[Mapping]]:
-    """Return the cases of a claim that is scored for each set of values that a table has in some columns.
+    """Return a claim's cases: one for each combination of values in some columns of a table.
 
     `values` choose the table's rows.
     """
@@ -182,12 +182,12 @@ def among(table: str, *columns: str, **values: Any) -> Callable[[Mapping[str, An
 def declared(module: ModuleType) -> list[Declared]:
     """Return the claims that a module declares, in its order."""
     functions = [value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__]
-    return [each for function in functions for each in getattr(function, "claims", ())]
+    return [declaration for function in functions for declaration in getattr(function, "claims", ())]
 
 
 def score(module: ModuleType, tables: Mapping[str, Any]) -> list[Claim]:
     """Return the claims of a module with their verdicts; errors as `Declared.score`."""
-    return [claim for each in declared(module) for claim in each.score(tables)]
+    return [claim for declaration in declared(module) for claim in declaration.score(tables)]
 
 
 def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: str) -> dict[str, str]:
@@ -195,10 +195,10 @@ def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: s
     wrong, unseen = ([name for name, passed in checks.items() if not passed] for checks in (judged, seen))
     named = {"fails": wrong, "not seen on stand-ins": unseen}
     reasons = [f"{what}: {'; '.join(names)}" for what, names in named.items() if names]
-    found = "" if not seen else "not seen" if unseen else "seen"
-    without = found or "not testable" * bool(untestable)
-    verdict = verdict_of(1 - len(wrong) / len(judged)) if judged else without
-    return {"verdict": verdict, "seen": found, "reason": ". ".join(reasons) if judged or seen else untestable}
+    on_stand_ins = "" if not seen else "not seen" if unseen else "seen"
+    fallback = on_stand_ins or "not testable" * bool(untestable)
+    verdict = verdict_of(1 - len(wrong) / len(judged)) if judged else fallback
+    return {"verdict": verdict, "seen": on_stand_ins, "reason": ". ".join(reasons) if judged or seen else untestable}
 
 
 def verdict_of(share: float) -> str:
@@ -207,7 +207,7 @@ def verdict_of(share: float) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value, or maps and lists of them, with Python's numbers in place of those of numpy and pandas."""
+    """Return a value, or maps and lists of them, with Python's numbers in place of numpy's and pandas'."""
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a reproduction is for: the built tables held against the published ones."""
+"""The comparison of built tables with the published ones."""
 
 import functools
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from privpost.lab.published import SUMS, altered
 from privpost.lab.study import Study
 from privpost.progress import counted
 
-# A number that has a standard error may differ by this many combined ones, since another processor rounds otherwise
-# and a chain then takes another way; one that has none by this share of its size, unless its study's YAML says more.
+# A number with a standard error may differ by this many combined ones, since another processor rounds otherwise and a
+# chain then takes another path; any other number by this share of its size, unless its study's YAML says more.
 STANDARD_ERRORS, RELATIVE = 5.0, 1e-6
 # A standard error below this share of its column's largest is rounding.
 ROUNDING = 1e-12
-# How the meaning of a column ends that was measured with a clock.
+# A column that was measured with a clock: how its meaning ends.
 TIMED = ("[seconds]", "[1/seconds]")
 
 
@@ -108,7 +108,7 @@ def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, s
     ):
         allowed = np.maximum(allowed, STANDARD_ERRORS * np.hypot(old[sem].to_numpy(float), new[sem].to_numpy(float)))
     if column.endswith("sem"):
-        # Of equal numbers the error is what rounding leaves, which another processor leaves otherwise.
+        # The error of equal numbers is rounding, which differs between processors.
         allowed = np.maximum(allowed, ROUNDING * np.nanmax(np.abs(before)))
     with np.errstate(all="ignore"):
         share = np.where(same, 0.0, np.where(np.isfinite(difference), difference / allowed, np.inf))
@@ -122,8 +122,8 @@ def sentence(comparisons: Sequence[Comparison]) -> str:
     count = functools.partial(_count, comparisons)
     parts = [f"{count('equal')} equal"]
     for state, words in (("within tolerance", "within tolerance"), ("outside tolerance", "OUTSIDE tolerance")):
-        if rows := [each for each in comparisons if each.state == state]:
-            worst = max(rows, key=lambda each: each.size)
+        if rows := [comparison for comparison in comparisons if comparison.state == state]:
+            worst = max(rows, key=lambda comparison: comparison.size)
             parts.append(f"{len(rows)} {words} (largest difference: {worst.table}, {worst.where})")
     if number := count("not published"):
         parts.append(f"{number} not compared")
@@ -131,4 +131,4 @@ def sentence(comparisons: Sequence[Comparison]) -> str:
 
 
 def _count(comparisons: Sequence[Comparison], state: str) -> int:
-    return sum(each.state == state for each in comparisons)
+    return sum(comparison.state == state for comparison in comparisons)

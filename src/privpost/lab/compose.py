@@ -58,4 +58,4 @@ def hydra_value(value: Any) -> str:
     if _PLAIN.fullmatch(text) and not _NO_WORD.fullmatch(text):
         return text
     # In quotes Hydra takes a backslash literally, except before a quote.
-    return "'" + re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + "\\'" * bool(found[2]), text) + "'"
+    return "'" + re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + "\\'" * bool(match[2]), text) + "'"

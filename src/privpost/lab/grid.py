@@ -34,8 +34,8 @@ def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Stu
     """Return a study by its name; raises SettingError for an unknown study or scale, with the nearest known name."""
     first, *others = load_studies([name], scale, home)
     if others or first.name != name:
-        listed = ", ".join(study.name for study in (first, *others))
-        raise SettingError(f"study is {name!r}, which is a paper: name one of its studies: {listed}.")
+        studies = ", ".join(study.name for study in (first, *others))
+        raise SettingError(f"study is {name!r}, which is a paper: name one of its studies: {studies}.")
     return first
 
 
@@ -51,16 +51,16 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home:
         SettingError: an unknown study or scale, with the nearest known name.
     """
     known = study_names()
-    chosen = known if names is None else [study for name in names for study in _named(name, known)]
+    selected = known if names is None else [study for name in names for study in _named(name, known)]
     scales = sorted(p.stem for p in (configurations.folder() / "scale").glob("*.yaml"))
     if scale not in scales:
         raise SettingError(f"scale is {scale!r}, but must be one of {', '.join(scales)}.{suggest(scale, scales)}")
     if home is None:
         home = PUBLISHED if scale == "paper" else built(scale)
-    made = {name: Study(name, scale, home) for name in chosen}
-    for study in made.values():
-        study.once("beside", lambda: made)
-    return list(made.values())
+    studies = {name: Study(name, scale, home) for name in selected}
+    for study in studies.values():
+        study.once("beside", lambda: studies)
+    return list(studies.values())
 
 
 def _named(name: str, known: Sequence[str]) -> list[str]:
@@ -92,9 +92,9 @@ def _expand(study: Study) -> list[Cell]:
 
 
 def read_by(study: Study) -> list[Study]:
-    """Return the studies whose ledgers a study's cells read: those that `reads:` names, or all that read none.
+    """Return the studies whose ledgers a study's cells read: the ones that `reads:` names, or all that read none.
 
-    Raises SettingError for a name of one that reads ledgers itself.
+    Raises SettingError where it names a study that reads ledgers itself.
     """
     return study.once("read", lambda: _read_by(study))
 
@@ -105,7 +105,7 @@ def _read_by(study: Study) -> list[Study]:
     if reads != "all" and not (isinstance(reads, list) and all(name in known for name in reads)):
         raise SettingError(f"{study.file}: reads is {reads!r}, but must be all or a list of {', '.join(known)}.")
     names = [name for name in known if name != study.name] if reads == "all" else reads
-    # Those that were loaded with it are composed and checked once.
+    # Studies that were loaded together are composed and checked once.
     beside, others = study.once("beside", dict), []
     beside |= {other.name: other for other in load_studies(set(names) - set(beside), study.scale, study.home)}
     for other in map(beside.__getitem__, names):
@@ -122,7 +122,7 @@ def _read_by(study: Study) -> list[Study]:
 def without_missing(study: Study) -> Study:
     """Return the study without the bring-your-own data sets that cannot be had; itself when all can.
 
-    A study that reads ledgers leaves out what the studies leave out that it reads.
+    A study that reads ledgers also leaves out what the studies behind these ledgers leave out.
     """
     cells = itertools.chain(expand(study), *map(expand, read_by(study)))
     if not (names := sorted({cell.dataset for cell in cells if cell.dataset})):
@@ -156,7 +156,7 @@ def sweep_blocks(study: Study) -> list[dict[str, list]]:
 
 
 def _blocks(sweep: Any, where: str) -> list[dict]:
-    """Return the maps under a `sweep`, of which there may be one or a list."""
+    """Return the maps under a `sweep`, which is one map or a list of them."""
     blocks = sweep if isinstance(sweep, list) else [sweep or {}]
     if not all(isinstance(block, Mapping) for block in blocks):
         raise SettingError(
@@ -197,11 +197,11 @@ def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> Iterator[Ce
 
 
 class _Base:
-    """What all cells share that set the same keys: the other settings and axes, checked and in their normal form."""
+    """What cells that set the same keys share: the other settings and axes, checked and in their normal form."""
 
     def __init__(self, study: Study, keys: tuple[str, ...]):
         where, schema = study.file, study.schema
-        # First: an axis without a base value is known to the schema, but is no setting.
+        # Checked first: the schema knows an axis without a base value, but it is no setting.
         self.axes = _axes(study)
         config = _scaled(study, keys)
         within = config["within"]
@@ -251,7 +251,7 @@ class _Base:
             study=self.study.name,
             settings=settings,
             within=within,
-            # Cells share those that none of them sets.
+            # Cells that set no size share one map.
             sizes=sizes if sizes is self.sizes else _checked_sizes(sizes, where, fit="block" not in overrides),
             axes=self.axes,
             common=self.common,
@@ -263,7 +263,7 @@ class _Base:
         )
 
     def _with_axis(self, within: dict, key: str, values: Any) -> dict:
-        """Return some axes with another one; cells that have the same ones share them."""
+        """Return the axes with the values of one replaced; cells with equal axes share one map."""
         name = (id(within), key, repr(values))
         if name not in self.pinned:
             self.pinned[name] = {**within, key: _within_values(self.study.schema, key, values, self.study.file)}
@@ -318,7 +318,7 @@ def _checked_sizes(sizes: dict, where: str, fit: bool = False) -> dict:
     if (trials is None) != (block is None):
         raise SettingError(f"{where}: trials is {trials} and block is {block}; give both or neither.")
     if trials is not None and trials % block and fit:
-        # Blocks are an inner matter: of the divisors of the trials the one nearest to the study's own block.
+        # Users need not care about blocks: take the divisor of the trials nearest to the study's own block.
         small = [size for size in range(1, math.isqrt(trials) + 1) if trials % size == 0]
         divisors = {*small, *(trials // size for size in small)}
         block = sizes["block"] = min(sorted(divisors), key=lambda size: abs(math.log(size / block)))

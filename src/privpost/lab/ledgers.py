@@ -12,12 +12,12 @@ from privpost.lab.store import Result
 from privpost.lab.study import Study
 
 # Six digits: below the differences between CPU types, above anything that matters in a budget. Settings of mechanisms
-# are kept whole, so that one made again of them costs the same.
+# are not rounded, so that a mechanism rebuilt from them costs the same.
 DIGITS = 6
 
 
 def path_of(study: Study) -> Path | None:
-    """Return the study's ledger: that of its build or, where it was not built, the published one; None for neither."""
+    """Return the path of the study's ledger: in its build, else the published one; None without either."""
     places = (study, replace(study, home=PUBLISHED)) if study.scale == "paper" else (study,)
     return next((place.ledger_path for place in places if place.ledger_path.is_file()), None)
 
@@ -28,10 +28,10 @@ def describe(study: Study, results: Iterable[Result]) -> str:
     The kind of an account is its name up to the first slash. A row of `accounts` has their number, repeats and releases
     per account, ε (and δ) charged per release, the budget's ε, and the largest share of a budget that was spent; what
     differs between the accounts is given as [smallest, largest]. `data` names the real people whom all repeats of an
-    account are about, none where each draws data of its own; `published_epsilon` is what it would cost them to publish
-    every repeat. A row of `mechanisms` is one with its settings, its cost, the budget and the kind of account it was
-    charged to; those that differ in numbers only are one row, in order of cost, whose `varied` has for each number that
-    differs its values (see `unfolded`). No times and no versions: the same results give the same bytes.
+    account are about, none where each draws data of its own; `published_epsilon` is what publishing every repeat would
+    cost them. A row of `mechanisms` has a mechanism's settings, cost, budget and kind of account. Those that differ in
+    numbers only share a row; its `varied` lists the values of each number that differs, in order of cost (see
+    `unfolded`). No times and no versions: the same results give the same bytes.
     """
     groups: dict[tuple, list[dict]] = {}
     used: dict[tuple, dict[str, dict]] = {}
@@ -42,16 +42,16 @@ def describe(study: Study, results: Iterable[Result]) -> str:
             key = (row["mechanism"], kind, row["notion"], budget["notion"], budget["order"])
             groups.setdefault(key, []).append({**row, "cell": result.record["digest"]})
             if row["settings"] is not None:
-                made = result.record["mechanisms"][row["settings"]]
-                named = {"kind": kind, "accounting": row["accounting"], "mechanism": made, "budget": budget}
-                named |= {name: row[name] for name in ("notion", "epsilon", "order", "delta")}
-                used.setdefault((*key, _shape(made)), {})[json.dumps(named, sort_keys=True)] = named
+                mechanism = result.record["mechanisms"][row["settings"]]
+                entry = {"kind": kind, "accounting": row["accounting"], "mechanism": mechanism, "budget": budget}
+                entry |= {name: row[name] for name in ("notion", "epsilon", "order", "delta")}
+                used.setdefault((*key, _shape(mechanism)), {})[json.dumps(entry, sort_keys=True)] = entry
     rows = [_row(key, group) for key, group in sorted(groups.items(), key=lambda item: str(item[0]))]
-    chosen = [_folded(group) for _, group in sorted(used.items(), key=lambda item: str(item[0]))]
-    lists = {"accounts": rows, "mechanisms": chosen}
+    folded = [_folded(group) for _, group in sorted(used.items(), key=lambda item: str(item[0]))]
+    lists = {"accounts": rows, "mechanisms": folded}
     lines = (
-        f'"{name}": [\n' + ",\n".join(json.dumps(row, sort_keys=True) for row in listed) + "\n]"
-        for name, listed in lists.items()
+        f'"{name}": [\n' + ",\n".join(json.dumps(row, sort_keys=True) for row in entries) + "\n]"
+        for name, entries in lists.items()
     )
     return f'{{"study": "{study.name}", ' + ", ".join(lines) + "}\n"
 
@@ -61,7 +61,7 @@ def _folded(group: dict[str, dict]) -> dict:
     ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
     columns = zip(*(dict(_leaves(row)).items() for row in ordered), strict=True)
     values = {column[0][0]: [value for _, value in column] for column in columns}
-    return {**ordered[0], "varied": {path: each for path, each in values.items() if any(v != each[0] for v in each)}}
+    return {**ordered[0], "varied": {path: at for path, at in values.items() if any(value != at[0] for value in at)}}
 
 
 def _leaves(value, path: str = "") -> Iterable[tuple[str, Any]]:
@@ -128,25 +128,25 @@ def _digits(number: float) -> float | str:
 
 
 def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
-    """Return the ledgers of some studies, by name, as far as there are any: what a study that reads them is given.
+    """Return the ledgers of some studies by name, where there are any, as a study that reads them is given them.
 
-    Of `mechanisms` that differ in numbers only there are the three of smallest, middle and largest cost, with all of
-    them as `alike`.
+    Of mechanisms that differ in numbers only, `mechanisms` has the three with the smallest, middle and largest cost;
+    `alike` has all.
     """
     paths = {study.name: path_of(study) for study in studies}
     ledgers = {name: json.loads(path.read_text("utf-8")) for name, path in paths.items() if path}
     for ledger in ledgers.values():
-        every = [unfolded(row) for row in ledger["mechanisms"]]
+        groups = [unfolded(row) for row in ledger["mechanisms"]]
         ledger["mechanisms"] = [
             {**alike[place], "alike": alike}
-            for alike in every
+            for alike in groups
             for place in sorted({0, len(alike) // 2, len(alike) - 1})
         ]
     return ledgers
 
 
 def digests(studies: Iterable[Study]) -> dict[str, str]:
-    """Return a digest of each ledger of some studies that is there, by the study's name."""
+    """Return a digest of each existing ledger of some studies, by the study's name."""
     paths = {study.name: path_of(study) for study in studies}
     return {f"ledger of {name}": hashlib.sha256(p.read_bytes()).hexdigest()[:12] for name, p in paths.items() if p}
 

@@ -61,10 +61,10 @@ def datasets_of(study: Study) -> list[str]:
     text = study.text
     if study.scale == "smoke" and "sweep" in (text.get("smoke") or {}):
         text = {**text, "sweep": text["smoke"]["sweep"]}
-    chosen = {key: value for key, value in text.items() if key != "smoke"}
-    listed = {name for value in _values(chosen, "dataset") for name in (value if isinstance(value, list) else [value])}
+    full = {key: value for key, value in text.items() if key != "smoke"}
+    named = {name for value in _values(full, "dataset") for name in (value if isinstance(value, list) else [value])}
     swept = {name for value in _values(text.get("sweep"), "dataset") for name in value}
-    names = swept or listed | set(_defaults(text))
+    names = swept or named | set(_defaults(text))
     return sorted(name for name in names if name in catalogue.names())
 
 

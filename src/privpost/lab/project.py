@@ -31,8 +31,8 @@ class CannotWrite(OSError):
 def find_root(start: Path | None = None, *, checkout: bool = False) -> Path:
     """Return the project's root: the nearest folder at or above `start` that holds conf/config.yaml.
 
-    Where there is none, an installed package takes `start` itself, with the configurations that it brought. One that
-    brought none raises FileNotFoundError, as any does that needs a checkout.
+    Where there is none, an installed package that brings configurations takes `start` itself. Raises FileNotFoundError
+    where it brings none, or `checkout` asks for a checkout.
     """
     start = Path.cwd() if start is None else start
     for folder in (start, *start.parents):

@@ -2,8 +2,8 @@
 
 The code of a cell is what its study imports, directly or through others, and the modules of the mechanisms, models and
 samplers that the cell's ledger recorded. Looking for mechanisms is not using them all: what `privpost.discovery` finds
-by name does not count until a ledger records it. What reads tables only (claims, figures, the report) is not imported
-by studies.
+by name does not count until a ledger records it. Studies do not import what only reads tables (claims, figures, the
+report).
 """
 
 import ast
@@ -38,8 +38,8 @@ def versions() -> dict[str, str]:
 def imports(text: str) -> set[str]:
     """Return the modules of the package that a source text imports, and names that may be modules."""
     names: set[str] = set()
-    for module, listed, whole in _IMPORT.findall(text):
-        words = re.findall(r"(\w+)(?: as \w+)?", listed.split("#")[0] if "(" not in listed else listed)
+    for module, imported, whole in _IMPORT.findall(text):
+        words = re.findall(r"(\w+)(?: as \w+)?", imported.split("#")[0] if "(" not in imported else imported)
         names |= {whole} if whole else {module, *(f"{module}.{word}" for word in words)}
     return names
 
@@ -103,17 +103,9 @@ def _code_digest(text: str) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
 
 
-def source(*modules: str, since: float | None = None) -> dict[str, str]:
-    """Return a digest of each file that the modules import; comments, docstrings and layout do not count.
-
-    Of a file that was edited after `since` (seconds of the epoch) nobody knows which state ran: it has no digest.
-    """
-    return {
-        path.relative_to(PACKAGE).as_posix(): "edited meanwhile"
-        if since is not None and path.stat().st_mtime > since
-        else _code_digest(text_of(path))
-        for path in files(modules)
-    }
+def source(*modules: str) -> dict[str, str]:
+    """Return a digest of each file that the modules import; comments, docstrings and layout do not count."""
+    return {path.relative_to(PACKAGE).as_posix(): _code_digest(text_of(path)) for path in files(modules)}
 
 
 def source_digest(*modules: str) -> str:

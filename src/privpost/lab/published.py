@@ -18,9 +18,9 @@ SUMS = RESULTS / "SHA256SUMS"
 TIMES = RESULTS / "times.csv"
 COLUMNS = ("study", "cell", "wall_seconds", "peak_mib")
 COVERED = (".csv", ".json", ".md")
-# What a cell is thought to take whose study has no published time.
+# Assumed for a cell whose study has no published time.
 DEFAULT_SECONDS = 5.0
-# Measured on one machine: nothing that a rebuild gives again.
+# Measured on one machine: a rebuild gives other numbers.
 MEASURED = ("times.csv", "benchmarks.csv", "scale.csv")
 
 
@@ -86,15 +86,15 @@ def expected_seconds() -> dict[tuple[str, str], float]:
 def expected(cells: Iterable[Cell], scale: str) -> dict[str, float]:
     """Return how long each cell may take, in seconds by digest: as published, else as its study's cells on average.
 
-    At another scale than that of the published run nothing is known, and all cells count the same.
+    At another scale than the published one nothing is known, and all cells count the same.
     """
     known = expected_seconds() if scale == "paper" else {}
     studies: dict[str, list[float]] = {}
     for (study, _), seconds in known.items():
         studies.setdefault(study, []).append(seconds)
     usual = {study: sum(seconds) / len(seconds) for study, seconds in studies.items()}
-    other = DEFAULT_SECONDS if scale == "paper" else 1.0
-    return {c.digest: known.get((c.study, c.slug), usual.get(c.study, other)) for c in cells}
+    default = DEFAULT_SECONDS if scale == "paper" else 1.0
+    return {c.digest: known.get((c.study, c.slug), usual.get(c.study, default)) for c in cells}
 
 
 def times_text(rows: Iterable[dict]) -> str:

@@ -16,7 +16,7 @@ from privpost.lab.study import SIZES, Cell, Study
 
 MULTIRUN, DRY_RUN = {"-m", "--multirun"}, {"-n", "--dry-run"}
 LAUNCHERS = ("basic", "joblib")
-# What of Hydra's own settings is served; chdir has no effect, as jobs write nothing into their folder.
+# Hydra's settings that are served; chdir has no effect, as jobs write nothing into their folder.
 SERVED = ("hydra/launcher", "hydra.launcher.n_jobs", "hydra.sweep.dir", "hydra.run.dir", "hydra.job.chdir")
 # Words that choose what runs and where, rather than a setting of the study.
 WORDS = ("study", "scale", "shard", "fresh", "mirrors")
@@ -137,13 +137,13 @@ def _shard(text: str, multirun: bool) -> tuple[int, int]:
 
 
 def _in_own_words(study: Study, words: list[str]) -> tuple[list[str], list[str]]:
-    """Return overrides by the names that the study has, checked, and a line on each that had another name."""
+    """Return checked overrides under the study's own names, and a note on each that was given another name."""
     notes, settings = [], []
     for word in words:
-        own, *note = aliases.taken_as(study, key_of(word), lambda word=word: values(word)) or (word,)
+        override, *note = aliases.taken_as(study, key_of(word), lambda word=word: values(word)) or (word,)
         notes += note
-        _check_key(study, own)
-        settings.append(own)
+        _check_key(study, override)
+        settings.append(override)
     keys = [key_of(word) for word in settings]
     if twice := [key for key in keys if keys.count(key) > 1]:
         raise SettingError(f"{twice[0]} is given twice; list its values in one word ({twice[0]}=a,b).")
@@ -160,13 +160,13 @@ def _check_key(study: Study, word: str) -> None:
 
 def _sweep(study: Study, axes: Mapping[str, list], multirun: bool, shard: tuple[int, int] | None) -> list[Cell]:
     """Return the cells of a sweep, or with a shard `(i, n)` every n-th of its points from the i-th on."""
-    sweeping = [key for key, listed in axes.items() if len(listed) > 1]
+    sweeping = [key for key, axis in axes.items() if len(axis) > 1]
     if sweeping and not multirun:
         raise SettingError(f"{sweeping[0]} has several values, which is a sweep: say privpost -m study=...")
     number, count = shard or (1, 1)
     check_size(math.prod(map(len, axes.values())) // count, " ".join(axes))
     combinations = itertools.islice(itertools.product(*axes.values()), number - 1, None, count)
-    points = (dict(zip(axes, listed, strict=True)) for listed in combinations)
+    points = (dict(zip(axes, combination, strict=True)) for combination in combinations)
     return list({cell.digest: cell for cell in grid.make_cells(study, points)}.values())
 
 
@@ -179,15 +179,15 @@ def values(word: str) -> list:
     from hydra.errors import HydraException
 
     parser = OverridesParser.create()
-    listed = SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
+    unlisted = SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
     if word.partition("=")[2].startswith("glob("):
-        raise listed
+        raise unlisted
     try:
         override = parser.parse_override(word)
         if not override.is_sweep_override():
             return [override.value()]
         if not override.is_discrete_sweep():
-            raise listed
+            raise unlisted
         if not _length(override.value()) <= LARGEST_GRID:
             raise SettingError(f"{word!r} has too many values; at most {LARGEST_GRID} are allowed.")
         texts = list(override.sweep_string_iterator())
@@ -199,7 +199,7 @@ def values(word: str) -> list:
         return [_rounded(value) for value in parsed] if _is_range(override.value()) else parsed
     except SettingError:
         raise
-    # Beside Hydra's own errors those of the numbers in a range: without end, or with too many digits.
+    # Not only Hydra refuses: so do numbers of a range that are infinite or have too many digits.
     except (HydraException, ValueError, ArithmeticError) as error:
         reason = next(iter(str(error).splitlines()), "")
         raise SettingError(f"{word!r} cannot be read: {reason}") from error
@@ -215,7 +215,7 @@ def _is_range(sweep) -> bool:
 
 
 def _length(sweep) -> float:
-    """Return how many values a sweep has, for a range without counting them out."""
+    """Return how many values a range has, without listing them; 0 for any other sweep."""
     if not _is_range(sweep):
         return 0
     return abs((sweep.stop - sweep.start) / sweep.step) if sweep.step else math.inf

@@ -274,7 +274,7 @@ class Schema:
             raise SettingError(f"{_at(where)}{key} is {value!r}, but must be {field.describe()}.{hint}") from None
 
     def follow(self, settings: dict[str, Any], base: Mapping[str, Any], given: Container[str], where: str) -> None:
-        """Scale the settings that follow another one, where that one is given and they are not.
+        """Scale each setting that follows another one, where the other is given and it is not.
 
         Args:
             settings: all settings of a point, changed in place.
@@ -301,7 +301,7 @@ class Schema:
 
         Args:
             block: what was given; the keys in `others` may be there too and are left alone.
-            where: what error messages begin with; nothing where whoever asks says it.
+            where: what error messages begin with; empty where the caller says it.
             required: keys that must be there.
         """
         if not isinstance(block, Mapping):

@@ -53,7 +53,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Write text files, in UTF-8 everywhere: all are written before the first takes its place, the last one first."""
+    """Write text files in UTF-8: all are written before one replaces an old file, and the last one does so first."""
     with contextlib.ExitStack() as stack:
         for path, text in texts.items():
             stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")
@@ -72,7 +72,7 @@ def seal(record: Mapping[str, Any]) -> str:
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
     """Write a cell's arrays and record (JSON-able; their checksums are added)."""
-    # As it will be read: JSON has no tuples and no keys but texts.
+    # In the form that is read back: JSON has no tuples, and texts for keys.
     record = json.loads(json.dumps({**record, "checksum": checksum(arrays)}))
     record["seal"] = seal(record)
     with replacing(path) as temporary, temporary.open("wb") as handle:

@@ -43,8 +43,8 @@ class Streams:
         return cls(cell.study, sizes["seed"], cell.point, cell.common, sizes["trials"], sizes["block"])
 
     def __call__(self, role: str, block: int = 0, **point: Any) -> np.random.Generator:
-        own, extra = ({k: v for k, v in axes.items() if k not in self.common} for axes in (self.point, point))
-        name = canonical([self.study, own, role, extra])
+        swept, within = ({k: v for k, v in axes.items() if k not in self.common} for axes in (self.point, point))
+        name = canonical([self.study, swept, role, within])
         digest = hashlib.sha256(name.encode()).digest()
         words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*words, block)))

@@ -126,7 +126,7 @@ class Study:
 
     @functools.cached_property
     def schema(self) -> Schema:
-        """What the study's module says of its settings; raises SettingError for a module that says nothing."""
+        """The SETTINGS of the study's module; raises SettingError where it has none."""
         schema = getattr(self.module(), "SETTINGS", None)
         if not isinstance(schema, Schema):
             raise SettingError(f"{self.package}.study has no SETTINGS = Schema(...).")
@@ -172,7 +172,7 @@ class Study:
         return self.results / f"{self.name.split('/')[1]}.ledger.json"
 
     def once(self, name: str, find):
-        """Return what `find` gives, found once."""
+        """Return the result of `find`, which is called once."""
         if name not in self._memory:
             self._memory[name] = find()
         return self._memory[name]
@@ -209,16 +209,16 @@ class Cell:
     overrides: tuple[str, ...] = field(compare=False)
     # The within axes as JSON where many cells share them: most of what is hashed.
     within_json: str | None = field(default=None, compare=False, repr=False)
-    # Known once it was asked for. Sweeps have cells by the hundred thousand: they have slots, and keep no paths.
+    # Computed when first asked for. A sweep may have hundreds of thousands of cells: slots, and no stored paths.
     _digest: str | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def digest(self) -> str:
         if self._digest is None:
-            object.__setattr__(self, "_digest", self._worked_out())
+            object.__setattr__(self, "_digest", self._computed_digest())
         return self._digest  # type: ignore[return-value]
 
-    def _worked_out(self) -> str:
+    def _computed_digest(self) -> str:
         parts = {
             "study": self.study,
             "settings": self.settings,
@@ -228,7 +228,7 @@ class Cell:
             "data": self.data,
         }
         text = canonical(parts if self.reads is None else {**parts, "reads": self.reads})
-        # One sorted JSON map, of whose keys `within` is the last.
+        # One sorted JSON map; `within` is its last key.
         text = f'{text[:-1]},"within":{self.within_json or canonical(self.within)}}}'
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 

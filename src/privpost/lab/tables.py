@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from privpost.lab import grid, ledgers, published, store
 from privpost.lab.study import Cell, Study, canonical
 
-# Frames that are joined at once: a frame of one row takes as much memory as a hundred rows of a long one.
+# How many frames are joined at once: a frame of one row takes as much memory as a hundred rows of a long one.
 JOINED = 500
 
 
@@ -47,8 +47,8 @@ def times_path(study: Study) -> Path:
 def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
     """Return the tables that the study's `tabulate` makes of some cells, by name.
 
-    It gives each as a DataFrame or as rows, maps from column to value; its only one by itself, several by name.
-    Raises ValueError when they are not the ones that the study declares.
+    `tabulate` gives a DataFrame or rows (maps from column to value): one table by itself, several by name. Raises
+    ValueError when they are not the tables that the study declares.
     """
     import pandas as pd
 
@@ -96,12 +96,12 @@ class Points(NamedTuple):
 def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Result], asked: Iterable[str]) -> Points:
     """Return the tables of some points, each tabulated by itself, with the settings that tell points apart.
 
-    A setting in `asked`, or one that differs between the cells, is a column: the study's own one of this name where all
+    A setting in `asked`, or one that differs between the cells, is a column: the table's own one of this name where all
     its entries are the point's value, else `<setting>_setting`, since an empty entry may stand for an average.
     """
     asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
     keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
-    # Texts of Arrow would stay a piece a point when they are joined, each of a kilobyte.
+    # Joined texts of Arrow would stay in pieces, one of a kilobyte for each point.
     import pandas as pd
 
     rows: dict[str, _Rows] = {name: _Rows() for name in study.tables}
@@ -111,7 +111,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
             with pd.option_context("mode.string_storage", "python"):
                 frames = tables_of(study, [result])
         except Exception as error:
-            # One point's results must not cost the others theirs; the run ends with this error, and with its place.
+            # One point's error must not cost other points their tables; the run ends with this error and its place.
             place = traceback.extract_tb(error.__traceback__)[-1]
             failed[cell.digest] = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
             continue
@@ -145,14 +145,14 @@ class _Rows:
         self.count = 0
         self._open: list[Any] = []
         self._joined: list[Any] = []
-        # Settings whose own column does not hold the point's value everywhere.
-        self._other: set[str] = set()
+        # Settings whose column in the table does not hold the point's value everywhere.
+        self._differing: set[str] = set()
 
     def add(self, frame: Any, settings: dict[str, Any]) -> None:
-        """Take a point's rows."""
+        """Add a point's rows."""
         for key, value in settings.items():
             if key in frame and not (frame[key].astype(str) == str(value)).all():
-                self._other.add(key)
+                self._differing.add(key)
         self.count += 1
         self._open.append(frame.assign(**{f"{key}_setting": value for key, value in settings.items()}))
         self._keys = list(settings)
@@ -174,10 +174,10 @@ class _Rows:
         frame = pd.concat(self._joined, ignore_index=True)
         columns = []
         for place, key in enumerate(self._keys):
-            given = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None
-            if key in frame and key not in self._other:
+            column = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None
+            if key in frame and key not in self._differing:
                 columns.append(key)
                 continue
             columns.append(f"{key}_setting" if key in frame else key)
-            frame.insert(min(place, frame.shape[1]), columns[-1], given)
+            frame.insert(min(place, frame.shape[1]), columns[-1], column)
         return frame, columns

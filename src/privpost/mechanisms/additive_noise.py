@@ -1,4 +1,4 @@
-"""What all mechanisms share that add noise to sufficient statistics."""
+"""The common base of mechanisms that add noise to sufficient statistics."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -65,12 +65,12 @@ class AdditiveNoiseMechanism(Mechanism):
         return np.stack([self.model.sufficient_statistics(record[None]) for record in records])
 
     def neighbouring_statistics(self) -> np.ndarray | None:
-        """Of two data sets of one record: noise does not depend on the others."""
+        """Statistics of data sets with a single record: the noise does not depend on other records."""
         statistics = np.unique(self._record_statistics(), axis=0)
         return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """By quadrature or summation, if one number of a known `log_density` is released; else None."""
+        """By quadrature or summation, if the release is one number with a known `log_density`; else None."""
         return self._divergences.cdf(self, value)
 
     def select(self, statistics) -> np.ndarray:
@@ -88,7 +88,7 @@ class AdditiveNoiseMechanism(Mechanism):
         return noise.add(exact, self.noise(exact.shape, rng), rng)
 
     def project(self, release) -> np.ndarray:
-        """The valid sufficient statistics (..., d) next to a release (..., q).
+        """Valid sufficient statistics (..., d) near a release (..., q).
 
         "all": max(0, ·) per coordinate (Foulds et al. 2016). "free": clipped to [0, n], the last count being the
         rest up to n, at least 0 (for one bit per record the projection to [0, n] of Geumlek et al. 2017).
@@ -104,7 +104,7 @@ class AdditiveNoiseMechanism(Mechanism):
         return np.concatenate([counts, rest], axis=-1)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters (..., k) of the conjugate update with the projected release, the noise left out of account."""
+        """Parameters (..., k) of the conjugate update with the projected release; it ignores the noise."""
         projected = self.project(release)
         if isinstance(self.model, ClampedMoments):
             return self.model.family.posterior(self.model.sums(projected, self.n))
@@ -122,11 +122,11 @@ class AdditiveNoiseMechanism(Mechanism):
         if self.support == "integers" and np.any(np.asarray(release) != np.rint(release)):
             raise ValueError(f"release is {release!r}; {self.method} releases whole numbers")
         counts, factors = np.arange(self.n + 1.0), []
-        # Noise is independent over counts: with the others at 0 the density is that of one count, up to a constant.
+        # The noise is independent over counts: with the others at 0 this is one count's density, up to a constant.
         for unit, alpha in zip(np.eye(len(self.model.prior)), self.model.prior, strict=True):
-            found = self.log_density(release, counts[:, None] * unit)
-            if found is None:
+            log_density = self.log_density(release, counts[:, None] * unit)
+            if log_density is None:
                 return super().posterior(release, draws, rng)
-            factors.append(gammaln(alpha + counts) - gammaln(counts + 1) + found)
+            factors.append(gammaln(alpha + counts) - gammaln(counts + 1) + log_density)
         latent = noise_aware_exact_counts.latent_counts(factors, draws, rng)
         return self.model.sample(self.model.posterior(latent), rng).view(Draws)

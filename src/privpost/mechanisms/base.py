@@ -34,18 +34,18 @@ COUNTED = (BetaBernoulli, DirichletCategorical)
 
 
 def _checked(calibrate):
-    """A `calibrate` whose calls get one line where an argument lacks or is not known."""
+    """A `calibrate` that raises a one-line error where an argument is missing or unknown."""
 
     @functools.wraps(calibrate)
-    def checked(cls, *given, **settings):
+    def checked(cls, *arguments, **settings):
         if inspect.isabstract(cls):
             raise ValueError(
                 f"mechanism is {cls.__name__}; it must be a class that can be made, such as LaplaceMechanism"
             )
         try:
-            return calibrate(cls, *given, **settings)
+            return calibrate(cls, *arguments, **settings)
         except TypeError:
-            check_call(f"{cls.__name__}.calibrate", calibrate, (cls, *given), settings)
+            check_call(f"{cls.__name__}.calibrate", calibrate, (cls, *arguments), settings)
             raise
 
     return checked
@@ -60,19 +60,19 @@ class Mechanism(metaclass=Checked):
         n: public number of records.
 
     Class attributes:
-        method: id of the method, the same in tables and in the colour map.
+        method: id of the method in tables and in the colour map.
         neighbours: relation between data sets that the guarantee is about.
-        norm: what `sensitivity` is measured in: "l1" or "l2" of the query; "natural parameters", the l2 norm of
-            the output distribution's; or "log-likelihood ratio", the largest absolute change over θ.
+        norm: how `sensitivity` is measured: "l1" or "l2" of the query; "natural parameters", the l2 norm of the output
+            distribution's natural parameters; or "log-likelihood ratio", the largest absolute change over θ.
         notion: notion of differential privacy of `cost`.
         public_inputs: what the mechanism takes to be public.
         releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw.
-        support: "reals" where the release's law has a density, or "integers" of whole numbers, which may be equal.
-        exact: whether a release is drawn from its law, or by Markov chain Monte Carlo.
+        support: "reals" where the release's law has a density, or "integers" for whole numbers, which may be equal.
+        exact: whether a release has exactly its law, or comes from Markov chain Monte Carlo.
         calibrated: the field that `calibrate` determines, None if there is none.
         tight: whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose.
-        models: classes of models that are served; () for all whose statistics it can take.
-        weightings: values of the field `weighting`, each a method of its own; () where there is no such field.
+        models: supported classes of models; () for all models whose statistics it can take.
+        weightings: values of the field `weighting`, each a separate method; () without such a field.
 
     Raises:
         ValueError: n is not an integer of at least 1, or a setting is outside its range.
@@ -109,13 +109,13 @@ class Mechanism(metaclass=Checked):
         """The mechanism configured such that one release costs at most the budget; takes no data.
 
         Args:
-            model: the model that the release serves.
+            model: the model of the released data.
             n: public number of records.
             budget: what one release may cost.
             options: the mechanism's other settings (see `options`).
 
         Raises:
-            ValueError: the budget is of a notion that the mechanism cannot guarantee, or can't be met.
+            ValueError: the mechanism cannot guarantee the budget's notion, or cannot meet the budget.
         """
 
     @property
@@ -142,58 +142,58 @@ class Mechanism(metaclass=Checked):
 
     @abstractmethod
     def _perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
-        """What `perturb` gives, of statistics that it has checked."""
+        """The release of `perturb`, for checked statistics."""
 
     def replicate(self, statistics, size: int, rng: np.random.Generator) -> np.ndarray:
         """Independent releases about one data set's statistics (d,), along a new first axis: for audits.
 
-        Mechanisms whose chains run faster as a batch override it.
+        Overridden where chains run faster as a batch.
         """
         check_count("size", size)
         statistics = np.asarray(statistics, float)
         return self.perturb(np.broadcast_to(statistics, (size, *statistics.shape)), rng)
 
     def check_statistics(self, statistics) -> None:
-        """Raises a ValueError unless statistics (..., d) are numbers and, where they count records, those of n."""
+        """Raises a ValueError unless statistics (..., d) are numbers and, if they are counts, sum to n."""
         checked = check_numbers("statistics", statistics, getattr(self.model, "statistics_size", None))
         if type(self.model) in COUNTED and checked.size:
             # A product: sums over a short last axis are many times slower.
             totals = checked @ np.ones(checked.shape[-1])
-            for found in (totals.min(), totals.max()):
-                if not abs(found - self.n) <= 1e-6 * self.n:
-                    raise ValueError(f"n is {self.n}, but the statistics are those of {found:g} records")
+            for total in (totals.min(), totals.max()):
+                if not abs(total - self.n) <= 1e-6 * self.n:
+                    raise ValueError(f"n is {self.n}, but the statistics are those of {total:g} records")
 
     def each(self, size: int) -> Self:
-        """The mechanism with its settings repeated for each of `size` trials, where trials may have their own."""
+        """The mechanism with its settings repeated for each of `size` trials, where settings may differ by trial."""
         return self
 
     def draw(self, statistics, rng, size: int | None = None) -> Release:
-        """What the ledger's gate calls: `perturb`, or `replicate` where `size` releases of one data set are asked for.
+        """The ledger's call: `perturb`, or `replicate` for `size` releases about one data set.
 
-        Mechanisms that run chains override it, take settings of the run, and hand back its diagnostics.
+        Mechanisms that run chains override it, take settings of the run, and return its diagnostics.
         """
         return Release(self.perturb(statistics, rng) if size is None else self.replicate(statistics, size, rng))
 
     @classmethod
     def draw_all(cls, requests) -> list[Release]:
         """The releases of several requests (`ledger.Request`); overridden where samplers run faster together."""
-        return [each.mechanism.draw(each.statistics, each.rng, each.size, **each.settings) for each in requests]
+        return [r.mechanism.draw(r.statistics, r.rng, r.size, **r.settings) for r in requests]
 
     def posterior_draw(self, release, rng: np.random.Generator) -> np.ndarray:
-        """One draw of θ per release, which is post-processing: the release itself where that is a sample."""
+        """One draw of θ per release, by post-processing; the release itself if it is a sample."""
         check_source(rng)
         return release if self.releases == "sample" else self.model.sample(self.naive_posterior(release), rng)
 
     def naive_posterior(self, release) -> Any:
-        """Parameters of the conjugate law of θ with a release taken for the data's statistics; None where none is."""
+        """Parameters of θ's conjugate law if the release were the data's statistics; None where this has no meaning."""
         return None
 
     def release_law(self, statistics) -> Any:
-        """Law of the release for statistics (..., d), such as the parameters of a beta law; None where it has none."""
+        """Law of the release for statistics (..., d), such as the parameters of a beta law; None if not known."""
         return None
 
     def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
-        """One draw of θ per leading index as the analyst gets it, each from a release of its own."""
+        """One draw of θ per leading index as the analyst gets it, each from a separate release."""
         return self.posterior_draw(self.perturb(statistics, rng), rng)
 
     @abstractmethod
@@ -203,17 +203,17 @@ class Mechanism(metaclass=Checked):
     def rdp(self, orders) -> np.ndarray | None:
         """Rényi DP parameter of one release at each order ≥ 1, inf beyond an asymptote.
 
-        None for a mechanism that has only an (ε, δ) guarantee. Pure mechanisms have that of `pure_to_rdp`, others the
-        exact one by quadrature, if their release is one number of a known `log_density`.
+        None for a mechanism that has only an (ε, δ) guarantee. For pure mechanisms by `pure_to_rdp`; for others exact,
+        by quadrature, if their release is one number with a known `log_density`.
         """
         if self.notion == "pure":
             return pure_to_rdp(self.cost().epsilon, orders)
         return self._divergences.rdp(self, orders) if self.notion == "rdp" else None
 
     def privacy_curve(self, epsilon: float) -> float | None:
-        """Smallest δ at which one release is (ε, δ)-DP, over all neighbours, or a bound on it; None where not known.
+        """Smallest δ at which one release is (ε, δ)-DP, or an upper bound of it; None where not known.
 
-        By quadrature or summation, if the release is one number of a known `log_density`.
+        By quadrature or summation, if the release is one number with a known `log_density`.
         """
         return self._divergences.curve(self, epsilon)
 
@@ -222,7 +222,7 @@ class Mechanism(metaclass=Checked):
         return masses if self.support == "integers" else densities
 
     def neighbouring_statistics(self) -> np.ndarray | None:
-        """Statistics of neighbours (pairs, 2, d), each pair once, of which one has the worst law; None if not known."""
+        """Statistics of neighbours (pairs, 2, d), each pair once; the worst case is among them. None if not known."""
         if type(self.model) not in COUNTED or len(self.model.prior) != 2:
             return None
         ones = np.arange(self.n + 1.0)
@@ -236,14 +236,14 @@ class Mechanism(metaclass=Checked):
     def recalibrated(self, budget: Cost) -> Self | None:
         """The mechanism of the same kind whose privacy curve just meets an (ε, δ) budget.
 
-        None where the curve is not known, and where nothing that could be calibrated meets the budget.
+        None if the curve is not known, or if no setting meets the budget.
         """
         epsilon, _ = approximate_budget(budget)
         return None if self.privacy_curve(epsilon) is None else by_curve(self, budget)
 
     @cached_property
     def stated_cost(self) -> Cost:
-        """`cost()`, worked out once."""
+        """`cost()`, computed once."""
         return self.cost()
 
     @cached_property
@@ -258,11 +258,11 @@ class Mechanism(metaclass=Checked):
             accounting: "stated", by conversion of the mechanism's guarantee; "exact", by its privacy curve.
 
         Raises:
-            ValueError: the guarantee says nothing in that notion, or no privacy curve is known.
+            ValueError: the guarantee implies nothing in that notion, or no privacy curve is known.
         """
         check_budget(budget)
         check_choice("accounting", accounting, ("stated", "exact"))
-        # Curves are worked out once for calibration and the ledger's many releases.
+        # Curves are computed once for calibration and the ledger's many releases.
         key = (budget, accounting)
         if key not in self._costs:
             self._costs[key] = self._cost_in(budget, accounting)
@@ -277,8 +277,8 @@ class Mechanism(metaclass=Checked):
         cost = self.stated_cost
         if (cost.notion, cost.order) == (budget.notion, budget.order):
             return cost
-        if budget.notion == "rdp" and (found := self.rdp(budget.order)) is not None:
-            return Cost("rdp", float(found), order=budget.order)
+        if budget.notion == "rdp" and (epsilon := self.rdp(budget.order)) is not None:
+            return Cost("rdp", float(epsilon), order=budget.order)
         if budget.notion == "approximate":
             return implied(cost, self.rdp, budget)
         return cost.to_notion_of(budget)
@@ -286,8 +286,8 @@ class Mechanism(metaclass=Checked):
     def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the release given the sufficient statistics; None where it is not known.
 
-        With respect to the length of a line or the volume, over which it integrates to one; of a release of whole
-        numbers its log-probability, which `log_mass` states.
+        With respect to length or volume, over which the density integrates to one; for a release of whole numbers the
+        log-probability, `log_mass`.
 
         Args:
             release: shape (..., *release_shape).
@@ -305,8 +305,8 @@ class Mechanism(metaclass=Checked):
     def posterior(self, release, draws: int, rng: np.random.Generator) -> "Draws":
         """Draws of θ, shape (draws, *theta_shape), from its posterior given one release and the noise's law.
 
-        Post-processing, which costs nothing. `diagnostics` of the draws has R-hat and effective sample size of chains,
-        None where draws are independent.
+        Post-processing, which costs nothing. The draws' `diagnostics` has R-hat and effective sample size of chains, or
+        is None for independent draws.
 
         Raises:
             ValueError: no such posterior is known for the mechanism and its model.
@@ -319,12 +319,12 @@ class Mechanism(metaclass=Checked):
 
     @property
     def name(self) -> str:
-        """What ledgers and tables call the mechanism: its class, or where it has several weightings a name for each."""
+        """The mechanism's name in ledgers and tables: its class, or a name for each of several weightings."""
         return type(self).__name__
 
     @property
     def recorded(self) -> tuple[str, str, dict[str, Any]]:
-        """Name, module and settings by which ledgers and tables know the mechanism."""
+        """Name, module and settings that identify the mechanism in ledgers and tables."""
         settings = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.init}
         return self.name, type(self).__module__, settings
 
@@ -337,4 +337,4 @@ class Mechanism(metaclass=Checked):
     @classmethod
     @abstractmethod
     def examples(cls) -> list[Self]:
-        """Small instances, with all data sets few enough to enumerate, on which the contract tests run."""
+        """Small instances for the contract tests, with few enough data sets to enumerate."""

@@ -1,4 +1,4 @@
-"""Releases about several data sets, of mechanisms that make those about one as a batch."""
+"""Releases about several data sets, by mechanisms that make all releases about one data set as a batch."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from privpost.privacy.ledger import Release
 
 
 def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
-    """Releases for statistics (..., d) of a mechanism whose releases about equal rows are made as one batch.
+    """Releases for statistics (..., d); releases about equal rows are made as one batch.
 
     Args:
-        replicate: function of one data set's statistics (d,), a number and rng, with releases along a first axis.
+        replicate: function of one data set's statistics (d,), a number and rng; its first axis is releases.
     """
     statistics = np.asarray(statistics, float)
     rows = statistics.reshape(-1, statistics.shape[-1])
@@ -40,7 +40,7 @@ class Batched:
         """`size` independent releases about one data set's statistics along a new first axis, or one."""
 
     def _perturb(self, statistics, rng):
-        """One release per leading index, those about equal statistics as one batch."""
+        """One release per leading index; releases about equal statistics are one batch."""
         return batches(self.replicate, statistics, rng)
 
     def replicate(self, statistics, size, rng) -> np.ndarray:

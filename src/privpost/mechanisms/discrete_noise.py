@@ -67,7 +67,7 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
         return np.where(k == np.rint(k), log_one - np.abs(k) / self.scale, -np.inf).sum(axis=-1)
 
     def privacy_curve(self, epsilon) -> float | None:
-        """That of randomised response at ε, for noise on one count whose sensitivity is 1; None for several."""
+        """The curve of randomised response at ε, for noise on one count of sensitivity 1; None for several counts."""
         return pure_curve(self.epsilon, epsilon) if self.sensitivity == 1 else None
 
     def recalibrated(self, budget) -> Self | None:
@@ -75,11 +75,11 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
         approximate_budget(budget)
         if self.sensitivity != 1:
             return None
-        found = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
-        # Rounding of ε0 − ε takes it over a small δ.
-        while not at_most(pure_curve(found.epsilon, budget.epsilon), budget.delta):
-            found = replace(found, epsilon=math.nextafter(found.epsilon, 0.0))
-        return found
+        mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
+        # Rounding of ε0 − ε can exceed a small δ.
+        while not at_most(pure_curve(mechanism.epsilon, budget.epsilon), budget.delta):
+            mechanism = replace(mechanism, epsilon=math.nextafter(mechanism.epsilon, 0.0))
+        return mechanism
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -134,9 +134,9 @@ class DiscreteGaussianMechanism(AdditiveNoiseMechanism):
         if getattr(budget, "notion", None) != "approximate":
             epsilon, _ = rdp_budget(budget, cls.method)
             return replace(unit, sigma=math.sqrt(unit.cost().epsilon / epsilon))
-        if (found := unit.recalibrated(budget)) is None:
+        if (mechanism := unit.recalibrated(budget)) is None:
             raise ValueError(f"budget is {budget}; no privacy curve of {cls.method} meets it: its notion must be 'rdp'")
-        return found
+        return mechanism
 
     def noise(self, shape, rng) -> np.ndarray:
         """Discrete Gaussian variates."""
@@ -161,7 +161,7 @@ class DiscreteGaussianMechanism(AdditiveNoiseMechanism):
         approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None
-        # From continuous noise's σ, which is nearly right.
+        # The search starts from continuous noise's σ, which is nearly right.
         return by_curve(replace(self, sigma=max(0.3, self.sigma)), budget)
 
     @classmethod

@@ -29,7 +29,7 @@ def prior_of(model: EventCounts) -> gibbs.Prior:
 
 
 def chains_of(model: EventCounts, groups: Sequence[gibbs.Group], annealing: Annealing | None = None, burn_in: int = 0):
-    """The sampler of groups of chains on the model: the explicit one, or with an annealing the collapsed one."""
+    """The sampler of groups of chains on the model: explicit without an annealing, collapsed with one."""
     settings = groups, gibbs.Layout.of(model.regions), prior_of(model)
     return gibbs.Chains(*settings) if annealing is None else collapsed.Chains(*settings, annealing, burn_in)
 
@@ -38,7 +38,7 @@ def chains_of(model: EventCounts, groups: Sequence[gibbs.Group], annealing: Anne
 class EventCountsLaplace(LaplaceMechanism):
     """Every cell's count of every level plus Lap(2D/ε), D the number of fields (Foulds et al. 2016, section 5).
 
-    The D fields' tables are D releases that cost ε/D each, of which this is the composition.
+    This is the composition of D releases, one for each field's table, at a cost of ε/D each.
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
@@ -70,14 +70,14 @@ class EventCountsLaplace(LaplaceMechanism):
         return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Draws (draws, K, levels) of the emissions given one release: the last ones of several chains on true counts.
+        """Draws (draws, K, levels) of the emissions given one release: the last draws of several chains on true counts.
 
-        States have no names: which is the first differs from chain to chain.
+        States have no names: their order differs from chain to chain.
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
-        given = self.model.tables(release), prior_of(self.model), self.model.regions, self.n, self.scale
-        chains = noise_aware_event_draws.event_counts(*given, draws, rng)
-        # Diagnostics are of what does not depend on the names.
+        arguments = self.model.tables(release), prior_of(self.model), self.model.regions, self.n, self.scale
+        chains = noise_aware_event_draws.event_counts(*arguments, draws, rng)
+        # Sorted, the draws do not depend on the order of the states.
         return noise_aware_draws.diagnosed(chains, draws, np.sort(chains, axis=2))
 
     @classmethod
@@ -134,17 +134,17 @@ class TemperedEvents(Batched, PureMechanism):
 class HiddenMarkovSampler(TemperedEvents):
     """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
 
-    Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε pays for one sample of states and
-    emissions together, of a chain that has converged; what is certain without that is `unconverged_cost`. With one
-    state a draw is exact.
+    Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε pays for one joint sample of states
+    and emissions from a converged chain; without convergence the proved cost is `unconverged_cost`. With one state a
+    draw is exact.
 
     Attributes:
         epsilon: ε > 0 that the sample may cost.
         truncation: M > 1.
         iterations: Gibbs iterations, the last of which is released, ≥ 1.
-        tempered_prior: whether the prior has the temperature too, as in the paper, or is the base measure.
-        annealing: starts of the collapsed sampler, whose rounds the iterations then are; None for the paper's sampler.
-        burn_in: iterations before which emissions need not be drawn.
+        tempered_prior: whether the prior is tempered too, as in the paper, or is the base measure.
+        annealing: starts of the collapsed sampler, whose rounds are then the iterations; None for the paper's sampler.
+        burn_in: number of first iterations in which emissions need not be drawn.
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
@@ -193,22 +193,22 @@ class HiddenMarkovSampler(TemperedEvents):
         return super().calibrate(model, n, budget, **options)
 
     def draw(self, statistics, rng, size=None, *, observed=None, watch=None) -> Release:
-        """One release by itself, of emission probabilities (..., K, levels), each at the end of a chain of its own.
+        """One release of emission probabilities (..., K, levels), each from the end of a separate chain.
 
         Args:
             observed: cells whose events are the data, bool (chains, cells); the others are held out. With `size` there
-                may be more chains than releases: the last ones are for diagnosis only.
+                may be more chains than releases: the additional chains are for diagnosis only.
             watch: function of the iteration's number and the chains' `State`, for diagnosis only.
 
         Returns:
-            The release. Its info is the chains' `End`: the states of the first chains are of the released sample, all
-            else is diagnosis.
+            The release. Its info is the chains' `End`: the first chains' states belong to the released sample, the rest
+            is diagnosis.
         """
         lead = np.shape(statistics)[:-1] if size is None else (size,)
         sampler = chains_of(self.model, [self._group(statistics, lead, size, observed)], self.annealing, self.burn_in)
         end: Any = gibbs.follow(sampler, [rng], self.iterations, [watch])[0]
-        found = end.state.probabilities[: math.prod(lead)]
-        return Release(found.reshape(*lead, *self.model.theta_shape), end)
+        values = end.state.probabilities[: math.prod(lead)]
+        return Release(values.reshape(*lead, *self.model.theta_shape), end)
 
     def _group(self, statistics, lead, size=None, observed=None) -> gibbs.Group:
         counts = self.model.tables(statistics)
@@ -226,10 +226,10 @@ class HiddenMarkovSampler(TemperedEvents):
     def unconverged_cost(self) -> float:
         """ε of one sample if nothing is known of the chain's convergence.
 
-        The paper's sampler pays for all of its updates. Of the collapsed one the last iteration is enough for the
-        emissions alone, wherever it starts: given any states their density is within exp(nΔ/T) of the uniform one, so
-        that they cost less than (n + 1)2Δ/T. States drawn after them also see the states before, which data may tell:
-        they are not covered.
+        The paper's sampler pays for all of its updates. The collapsed sampler pays only for the emissions of the last
+        iteration, wherever it starts: given any states the emissions' density is within a factor exp(nΔ/T) of the
+        uniform density, so they cost less than (n + 1)2Δ/T. States drawn after them also depend on the states before,
+        which may depend on the data: they are not covered.
         """
         if self.annealing is None:
             return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)

@@ -105,7 +105,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @property
     def loss(self) -> Law:
-        """The tempered law of no records, and a T-th of each; its pure ε where 1 − a0 is far from what floats have."""
+        """The tempered law: the prior's parameters, and a weight of 1/T per record; pure ε where a0 is tiny."""
         if self.a0 < 1e-6:
             return Response(self.cost().epsilon)
         return Beta(tuple(self.release_law(np.zeros(2)).tolist()), 1 / self.temperature, self.n - 1, self.ends)

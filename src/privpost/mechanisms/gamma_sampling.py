@@ -67,7 +67,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @staticmethod
     def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, *, bounds):
-        """Where all other records are at the lower bound, by the larger of both directions."""
+        """The larger of both directions' divergences, with all other records at the lower bound."""
         _check_bounds(bounds)
         low, high = bounds
         order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (orders, r, m)))
@@ -111,7 +111,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Gamma:
-        """Of the worst neighbours, whose rates are rounded outwards: floats may be as far apart as they are."""
+        """The law for the worst neighbours, with rates rounded outwards."""
         shape, first, second = map(float, self._worst())
         return Gamma(shape, (math.nextafter(first, 0.0), math.nextafter(second, math.inf)))
 

@@ -1,4 +1,4 @@
-"""What mechanisms share that add independent normal noise of one standard deviation."""
+"""The common base of mechanisms that add independent normal noise of one standard deviation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class GaussianNoise(Mechanism):
         order: order λ ≥ 1 at which `cost` is stated.
 
     Raises:
-        ValueError: a setting outside its range, or a model that is not served.
+        ValueError: a setting outside its range, or an unsupported model.
     """
 
     sigma: float
@@ -33,7 +33,7 @@ class GaussianNoise(Mechanism):
     norm: ClassVar[str] = "l2"
     notion: ClassVar[str] = "rdp"
     calibrated: ClassVar[str] = "sigma"
-    # The released coordinates (..., q) of statistics (..., d): of the other base.
+    # The released coordinates (..., q) of statistics (..., d), defined by the other base class.
     select: ClassVar[Callable[..., np.ndarray]]
 
     def __post_init__(self):

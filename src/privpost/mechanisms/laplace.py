@@ -54,7 +54,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @property
     def loss(self) -> Response:
-        """As many randomised responses as counts can move, each by one; one where something else is released."""
+        """One randomised response for each count that can move by one; a single one if no counts are released."""
         counted = isinstance(self.model, BetaBernoulli | DirichletCategorical | EventCounts | BayesianNetwork)
         times = round(self.sensitivity) if counted else 1
         return Response(self.epsilon / times, times=times)
@@ -92,7 +92,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
-        """As of other additive noise; of clamped moments (draws, 2), by quadrature with a normal law of the sums."""
+        """As for other additive noise; for clamped moments (draws, 2), by quadrature with a normal law of the sums."""
         if not isinstance(self.model, ClampedMoments):
             return super().posterior(release, draws, rng)
         check_given(release, (2,), draws, rng)

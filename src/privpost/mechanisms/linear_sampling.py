@@ -76,7 +76,7 @@ class LinearSampler(Batched, Mechanism):
         return self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def draw(self, statistics, rng, size=None) -> Release:
-        """Releases as `perturb` or, of one data set, `replicate` gives them, with the acceptance of their proposals."""
+        """Releases as by `perturb`, or with `size` as by `replicate`, with the acceptance of their proposals."""
 
         def several(row, number, rng):
             drawn, acceptance = gaussian_in_ball.sample(*self.model.posterior(row), self.radius, number, rng)

@@ -17,8 +17,8 @@ class LinkDraw(LogisticDraw):
     The proof needs two things: neighbours' log-densities whose difference is 2ρcB-Lipschitz, and an nβ-strongly
     log-concave law. The paper takes B = 1, the range of y − E y, for all three links; that bounds the gradient for the
     logistic link only. On ‖w‖ ≤ R the gradients of two records differ by at most 2cB (`largest_change`), and the law
-    stays strongly log-concave, as the losses are convex and so is the ball. Its curvature has no bound that would give
-    draws a public time: `public_time` must be False, and the data public.
+    stays strongly log-concave, as the losses and the ball are convex. Its curvature has no bound that allows draws in
+    public time: `public_time` must be False, and the data public.
 
     >>> draw = LinkDraw(LinkRegression(2, 0.1), 100, 2.0, 0.5, weighting="diffused", public_time=False)
     >>> print(draw.cost())

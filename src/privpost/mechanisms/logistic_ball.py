@@ -1,6 +1,6 @@
-"""One draw from the posterior of a logistic regression on a ball (OPS), exactly, on a lattice: pure DP for real data.
+"""One exact draw from the posterior of a logistic regression on a ball (OPS), on a lattice: pure DP for real data.
 
-`logistic_ops.LogisticOps` is the continuous one of simulations; this one is for real data.
+`logistic_ops.LogisticOps` is the continuous version for simulations.
 """
 
 import math
@@ -19,7 +19,7 @@ from privpost.privacy.approximate import largest_within
 from privpost.samplers import logistic_lattice_ball
 from privpost.samplers.logistic_lattice_ball import LatticeBall, least_radius
 
-# Seconds that a record takes in a proposal or a step, a weight of it, and a weight of the proposal itself.
+# Seconds per proposal or step: for each record, for each weight of a record, and for each weight.
 _SECONDS, _SECONDS_PER_WEIGHT, _SECONDS_PROPOSED = 6e-9, 2e-10, 4e-7
 
 
@@ -90,17 +90,17 @@ class BallDraw:
         return LatticeBall(self.n, self.dimension, precision, self.power, self.bound, self.radius)
 
     def certified_epsilon(self) -> float:
-        """An upper bound of 2cρR for the very numbers that the draw uses."""
+        """An upper bound of 2cρR for the same numbers that the draw uses."""
         return certified.ball_epsilon(self.dimension, self.power, self.radius)
 
     def seconds(self, bits: int) -> float:
-        """About how long a draw and its rehearsal take, by public numbers."""
-        each = self.n * (_SECONDS + self.dimension * _SECONDS_PER_WEIGHT) + self.dimension * _SECONDS_PROPOSED
-        return 2 * each * (self.public.proposals(1) + self.public.steps)
+        """Approximate time of a draw and its rehearsal, from public numbers."""
+        seconds_each = self.n * (_SECONDS + self.dimension * _SECONDS_PER_WEIGHT) + self.dimension * _SECONDS_PROPOSED
+        return 2 * seconds_each * (self.public.proposals(1) + self.public.steps)
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What a statement says of the law, from public numbers."""
+        """A statement's entries about the law, from public numbers."""
         return {
             "law": "the prior times the likelihood to the power rho, at the multiples of step within radius of 0",
             "rho": self.power,

@@ -1,4 +1,4 @@
-"""Private logistic regression that needs no exact draw: Langevin steps, each of them paid, and noise on the mode."""
+"""Private logistic regression without exact draws: Langevin steps, with a cost for each step, and noise on the mode."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True)
 class _GaussianLogistic(LogisticDraw):
-    """A release that is no easier to tell from its neighbour's than N(μ, 1) from N(0, 1)."""
+    """A μ-Gaussian-DP release: telling it from a neighbour's is no easier than telling N(μ, 1) from N(0, 1)."""
 
     weighting: str = field(default="diffused", kw_only=True)
 
@@ -103,9 +103,9 @@ class LogisticLangevin(_GaussianLogistic):
         return float(langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity))
 
     def draw(self, statistics, rng, size=None, *, after=None, **settings) -> Release:
-        """Releases (size, d) or (..., d), all of one data set's in one batch.
+        """Releases (size, d) or (..., d); all releases about one data set are one batch.
 
-        `after`: a mechanism that takes fewer of the same steps and its releases (size, d), to go on from them.
+        `after`: a mechanism with fewer of the same steps, and its releases (size, d), to continue from.
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -126,7 +126,7 @@ class LogisticLangevin(_GaussianLogistic):
         return Release(weights, Drawn(None, math.nan, math.nan))
 
     def prepare(self, statistics, **settings):
-        """The statistics, looked at; nothing is set up."""
+        """The checked statistics; nothing is set up."""
         return self.model.checked(statistics, self.n)
 
     @classmethod

@@ -1,6 +1,6 @@
 """The optimum of a regularised logistic regression plus safe noise: certified, on a lattice, discrete.
 
-`logistic_finite.LogisticOutputNoise` is the continuous one of simulations; this one is for real data.
+`logistic_finite.LogisticOutputNoise` is the continuous version for simulations; this one is for real data.
 """
 
 import math
@@ -89,8 +89,8 @@ class OutputNoise:
             RuntimeError: no minimiser was certified.
         """
         posterior = LogisticPosterior(*design(records), self.precision)
-        found = posterior.accepted_mode(lambda w: certified_gradient(posterior, w) <= self.tolerance)
-        return np.rint(found.mean / self.step)
+        mode = posterior.accepted_mode(lambda w: certified_gradient(posterior, w) <= self.tolerance)
+        return np.rint(mode.mean / self.step)
 
     def perturb(self, exact, source) -> np.ndarray:
         """Noisy weights in lattice steps."""

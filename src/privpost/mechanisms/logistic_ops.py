@@ -55,7 +55,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def _cuts(self) -> bool:
-        """Whether the ball may cut into the law, which then takes proposals of its own."""
+        """Whether the ball may cut into the law, which then needs other proposals."""
         return self.charge == "smallest_ball" or self.ball is not None
 
     @classmethod
@@ -109,13 +109,13 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def prepare(self, statistics, start=None, size=None):
-        """What a draw's proposals come from; of a ball that may cut a normal law in it, which no data are refused."""
+        """The proposal law of a draw; for a ball that may cut into the law, `InBall`, which refuses no data."""
         if not self._cuts:
             return super().prepare(statistics, start, size)
         return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Releases as those of other logistic draws."""
+        """Releases as by other logistic draws."""
         if size is None or not self._cuts:
             return super().draw(statistics, rng, size, start=start, prepared=prepared)
         around = prepared or self.prepare(statistics, start)
@@ -123,16 +123,16 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return Release(values, Drawn(around, proposals, math.nan))
 
     def privacy_curve(self, epsilon) -> float:
-        """That of randomised response at the pure ε."""
+        """The curve of randomised response at the pure ε."""
         return pure_curve(float(self._pure(self.power)), epsilon)
 
     def recalibrated(self, budget) -> Self | None:
         """The largest pure ε."""
-        found = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
-        # Rounding of ε0 − ε takes it over a small δ.
-        while not at_most(found.privacy_curve(budget.epsilon), budget.delta):
-            found = replace(found, epsilon=float(np.nextafter(found.epsilon, 0.0)))
-        return found
+        mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
+        # Rounding of ε0 − ε can exceed a small δ.
+        while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
+            mechanism = replace(mechanism, epsilon=float(np.nextafter(mechanism.epsilon, 0.0)))
+        return mechanism
 
     def cost(self) -> Cost:
         """2cρR (the paper: 4cρR), which is ε or, at ρ = 1, less."""

@@ -29,16 +29,16 @@ from privpost.samplers import logistic_exact
 from privpost.samplers.logistic_public_time import PublicTime
 from privpost.samplers.logistic_public_time import sample as sample_in_public_time
 
-# Expected proposals beyond which no draw is tried, and steps towards the mode.
+# The most expected proposals and the most steps towards the mode with which a draw is tried.
 MOST_PROPOSALS, MOST_STEPS = 10_000, 100_000
 
 
 class Drawn(NamedTuple):
     """What the sampler reports beside a draw.
 
-    `start` is what the sampler of a similar posterior may start its set-up from; `proposals` are those evaluated up to
-    the accepted one, `expected` their expected number, nan where none are made. In public time there is no start, and
-    both numbers are public: those evaluated, and the most that any data are expected to take.
+    `start` can be the start for a similar posterior's set-up; `proposals` is the number of proposals evaluated up to
+    the accepted one, and `expected` its expectation, nan where no proposals are made. In public time there is no start,
+    and both numbers are public: the evaluated proposals, and the largest expected number for any data.
     """
 
     start: Any
@@ -52,9 +52,9 @@ class LogisticSampling(Batched, Mechanism):
 
     Attributes:
         public_time: whether numbers that are public decide how many steps and proposals a release takes, and whether
-            it is refused (`samplers.logistic_public_time`), so that nothing but the draw tells of the data (Awan and
-            Rao 2023). Draws have the same law without, and most of them are far quicker (`samplers.logistic_exact`);
-            time, refusals and what the sampler reports are then functions of the data: for data that are public.
+            it is refused (`samplers.logistic_public_time`), so that only the draw depends on the data (Awan and Rao
+            2023). Without it draws have the same law and most are far quicker (`samplers.logistic_exact`), but time,
+            refusals and the sampler's report depend on the data: for public data only.
 
     Raises:
         ValueError: a setting outside its range, or another model than BinaryRegression.
@@ -109,7 +109,7 @@ class LogisticSampling(Batched, Mechanism):
             self.model.checked(row, self.n)
 
     def release_law(self, statistics) -> LogisticPosterior:
-        """Law of an exact draw for one data set's statistics (n d,); chains approach it, noise is added to its mode."""
+        """Law of an exact draw for one data set's statistics (n d,); subclasses also use it for chains and its mode."""
         records = np.asarray(statistics, float).reshape(-1, self.model.dimension)
         return LogisticPosterior(
             records,
@@ -126,13 +126,13 @@ class LogisticSampling(Batched, Mechanism):
         return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
     def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope | LogisticPosterior:
-        """What the proposals come from; it refuses what can't be drawn, in public time by public numbers alone.
+        """The proposal law; refuses draws that would take too long, in public time by public numbers alone.
 
-        `size`: how many; None for few proposals a draw.
+        `size`: number of draws; None for few proposals per draw.
 
         Raises:
-            ValueError: records longer than the feature bound, as many as n is not, or draws that may take (without
-                public time: that take) more than `MOST_PROPOSALS` proposals each on average.
+            ValueError: records longer than the feature bound, another number of records than n, or draws that take
+                (in public time: may take) more than `MOST_PROPOSALS` proposals each on average.
             RuntimeError: the mode is not found, without public time.
         """
         if self.public_time:
@@ -147,14 +147,14 @@ class LogisticSampling(Batched, Mechanism):
         return around
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Releases and, with `size`, what their sampler tells.
+        """Releases and, with `size`, their sampler's report.
 
         Args:
-            statistics: of one data set where `size` is given, (n d,), else (..., n d).
+            statistics: of one data set (n d,) if `size` is given, else (..., n d).
             rng: source of randomness.
             size: number of releases.
-            start: what `Drawn` has of a similar posterior, which saves time.
-            prepared: what `prepare` gave for the same arguments.
+            start: `Drawn.start` of a similar posterior, which saves time.
+            prepared: the result of `prepare` for the same arguments.
 
         Returns:
             A Release of weights (size, d) or (..., d), with `Drawn` as its info where `size` is given.
@@ -228,7 +228,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def recorded(self):
-        """As a class of its own for each weighting."""
+        """Under a separate name for each weighting."""
         name, module, settings = super().recorded
         return name, "privpost.mechanisms.logistic_ops" if self.weighting == "ball" else module, settings
 
@@ -292,7 +292,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return np.minimum(gaussian, ops_rdp(orders, self.power, self.precision, self.model.feature_bound))
 
     def privacy_curve(self, epsilon) -> float:
-        """`gaussian_curve` at μ, or on the ball the smaller one of that and the pure charge's."""
+        """`gaussian_curve` at μ, or on the ball the smaller of that and the pure charge's curve."""
         gaussian = gaussian_curve(self.mu, epsilon)
         if self.weighting != "ball":
             return gaussian
@@ -306,20 +306,20 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         if self.weighting == "ball":
             return self._recalibrated_on_ball(budget)
         mu = 1 / gaussian_from_approximate(budget.epsilon, budget.delta)
-        # Rounding down, by less than what is tested.
+        # Rounded down, by less than the tests' tolerance.
         within = Cost("rdp", 0.5 * mu**2 * self.order * (1 - 1e-9), order=self.order)
         return self.calibrate(self.model, self.n, within, **self.options)
 
     def _recalibrated_on_ball(self, budget):
-        """With the larger of the powers that either curve allows."""
+        """The mechanism with the larger of the powers that the two curves allow."""
         gaussian = replace(self, weighting="diffused").recalibrated(budget).coefficient
         whole = ops_pure_epsilon(1.0, self.precision, self.model.feature_bound)
         pure = pure_from_approximate(budget.epsilon, budget.delta) / float(whole)
-        found = replace(self, coefficient=max(gaussian, min(1.0, pure)))
-        # Rounding of ε0 − ε takes it over a small δ.
-        while not at_most(found.privacy_curve(budget.epsilon), budget.delta):
-            found = replace(found, coefficient=float(np.nextafter(found.coefficient, 0.0)))
-        return found
+        mechanism = replace(self, coefficient=max(gaussian, min(1.0, pure)))
+        # Rounding of ε0 − ε can exceed a small δ.
+        while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
+            mechanism = replace(mechanism, coefficient=float(np.nextafter(mechanism.coefficient, 0.0)))
+        return mechanism
 
     @classmethod
     def examples(cls) -> list[Self]:

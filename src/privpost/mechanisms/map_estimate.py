@@ -30,10 +30,10 @@ def utility(pairs, kind: str) -> np.ndarray:
     """
     pairs = np.asarray(pairs, float)
     if pairs.size > GRID.size:
-        # Many parameters have the same counts.
-        found, back = np.unique(pairs[..., 0] + 1j * pairs[..., 1], return_inverse=True)
-        if found.size < back.size:
-            return utility(np.stack([found.real, found.imag], axis=-1), kind)[back.reshape(pairs.shape[:-1])]
+        # Parameters with equal counts are computed once.
+        distinct, inverse = np.unique(pairs[..., 0] + 1j * pairs[..., 1], return_inverse=True)
+        if distinct.size < inverse.size:
+            return utility(np.stack([distinct.real, distinct.imag], axis=-1), kind)[inverse.reshape(pairs.shape[:-1])]
     a, b = pairs[..., :1], pairs[..., 1:]
     log_density = (a - 1) * np.log(GRID) + (b - 1) * np.log1p(-GRID)
     if kind == "density":
@@ -73,7 +73,7 @@ def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parent
     moved, added = largest_changes(alpha, beta, n, kind)
     if not has_parents:
         return float(moved[n])
-    # The configuration that is left has k records before, the one that is entered l after: k + l − 1 ≤ n.
+    # The record leaves a configuration of k records and enters one that then has l records: k + l − 1 ≤ n.
     most = np.maximum.accumulate(added)
     left = np.arange(1, n + 1)
     return float(max(moved.max(), (added[left] + most[n + 1 - left]).max()))
@@ -172,11 +172,11 @@ def choose(scores, rng: np.random.Generator, size: int | None = None) -> np.ndar
     leading = cumulative.shape[:-1]
     uniform = rng.random(leading if size is None else (size, *leading)) * cumulative[..., -1]
     if size is None:
-        # At most 101, which a byte holds, and bytes add up soonest.
+        # At most 101, which fits into a byte, and sums of bytes are quickest.
         index = (cumulative <= uniform[..., None]).sum(axis=-1, dtype=np.uint8).astype(np.intp)
     else:
         index = np.empty(uniform.shape, np.int64)
         for place in np.ndindex(leading):
             index[:, *place] = np.searchsorted(cumulative[place], uniform[:, *place], side="right")
-    # Rounding of the product can reach the total; the last grid point is meant then.
+    # Rounding of the product can reach the total, which stands for the last grid point.
     return GRID[np.minimum(index, GRID.size - 1)]

@@ -31,7 +31,7 @@ class MomentsLaplace(PureMechanism, NoisyMoments):
 
     method: ClassVar[str] = "laplace"
     norm: ClassVar[str] = "l1"
-    # Of several features it is a bound.
+    # For several features it is a bound.
     tight: ClassVar[bool] = False
 
     @property

@@ -37,7 +37,7 @@ class NetworkLaplace(LaplaceMechanism):
         return np.clip(np.asarray(release, float), 0.0, self.n)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Draws (draws, m) of θ given one release (2m,): the last ones of several chains on the true counts."""
+        """Draws (draws, m) of θ given one release (2m,): the last draws of several chains on the true counts."""
         check_given(release, self.model.prior.shape, draws, rng)
         chains = noise_aware_draws.network(self.model, release, self.n, self.scale, draws, rng)
         return noise_aware_draws.diagnosed(chains, draws, chains)

@@ -1,4 +1,4 @@
-"""What mechanisms share that add noise to the second moments of features and label (Bernstein and Sheldon 2019)."""
+"""The common base of mechanisms that add noise to second moments of features and label (Bernstein and Sheldon 2019)."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class NoisyMoments(Mechanism):
         return noise_aware_regression.positive(noise_aware_regression.symmetric(self.moments(release)), 0.0)
 
     def naive_posterior(self, release) -> NormalInverseGamma:
-        """Law of (w, σ²) with the projected moments taken for the data's, the noise left out of account."""
+        """Law of (w, σ²) if the projected moments were the data's; it ignores the noise."""
         return self.model.given(self.project(release), self.n)
 
     def posterior(self, release, draws, rng) -> noise_aware_draws.Draws:

@@ -100,7 +100,7 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Beta:
-        """Of the two categories with the smallest prior: all other records may be in a third one."""
+        """The law for the two categories with the smallest prior; all other records may be in a third category."""
         law = self.release_law(np.zeros(len(self.model.prior)))
         return Beta(tuple(sorted(law.tolist())[:2]), self.r, self.n - 1 if len(law) == 2 else 0)
 

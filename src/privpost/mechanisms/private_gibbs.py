@@ -21,13 +21,13 @@ class PrivateGibbs(HiddenMarkovSampler):
       cell's events. An event that stays in its cell changes the weights of that cell's states by at most Δ/T each way,
       one that moves takes a factor out of one cell and puts one into another, each of which has range Δ/T.
 
-    So u = 2 for each iteration, or 1 with a single state, which is drawn by no one. The cost covers all that the chain
-    visits: what a request's `watch` sees may be released with the sample, and averaged over.
+    So each iteration has 2 updates, or 1 with a single state, which needs no draw. The cost covers every state of the
+    chain: what a request's `watch` sees may be released with the sample, and averaged over.
 
     Attributes:
         epsilon: ε > 0 that the whole chain may cost.
-        truncation, tempered_prior: as of the sampler that charges for one converged sample.
-        iterations: Gibbs iterations that ε is shared by, ≥ 1. In the first the emissions see random states.
+        truncation, tempered_prior: as in `HiddenMarkovSampler`.
+        iterations: Gibbs iterations that share ε, ≥ 1. In the first the emissions are drawn given random states.
 
     >>> round(PrivateGibbs(EventCounts((2,), (2,)), 100, 5.0, iterations=10).temperature, 1)
     23.6

@@ -12,7 +12,7 @@ from privpost.privacy.checks import check_count, check_seed
 from privpost.privacy.ledger import Release, Request
 from privpost.samplers import truncated_dirichlet
 
-# Candidates that are drawn, and evaluated, at once.
+# Candidates that are drawn and evaluated at once.
 _BLOCK = 256
 
 
@@ -36,7 +36,7 @@ class PublicCandidates(TemperedEvents):
         epsilon: ε > 0 that the choice may cost.
         candidates: J ≥ 1.
         truncation: M > 1; every probability of a level is at least 1/(M K_d).
-        public_seed: seed of the candidates, which anyone may know.
+        public_seed: the candidates' seed, which is public.
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
@@ -61,7 +61,7 @@ class PublicCandidates(TemperedEvents):
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
     def block(self, number: int) -> Candidates:
-        """A part of the candidates; those of a smaller J are the first ones of a larger."""
+        """Block `number` of the candidates; a smaller J has the first candidates of a larger one."""
         model, lows = self.model, self.lows
         states = model.n_states
         rng = np.random.default_rng([self.public_seed, number])
@@ -70,18 +70,18 @@ class PublicCandidates(TemperedEvents):
             for size, low in zip(model.sizes, lows, strict=True)
         ]
         moves = rng.dirichlet(np.full(states, float(model.transition)), (_BLOCK, states))
-        kept = slice(min(_BLOCK, self.candidates - number * _BLOCK))
-        return Candidates(np.concatenate(fields, axis=-1)[kept], moves[kept])
+        part = slice(min(_BLOCK, self.candidates - number * _BLOCK))
+        return Candidates(np.concatenate(fields, axis=-1)[part], moves[part])
 
     def score(self, parameters: Candidates, tables, observed) -> np.ndarray:
-        """Log-likelihood of the observed cells (parameters, sets), all states summed out.
+        """Log-likelihood of the observed cells (parameters, sets), summed over all states.
 
         Args:
             parameters: candidates.
             tables: counts (cells, levels).
             observed: cells whose events count, (sets, cells) bool.
         """
-        # Compiled, which takes a while: only where it runs.
+        # Imported only where it runs, as compilation takes a while.
         from privpost.samplers.hidden_markov_forward import log_likelihoods
 
         regions = self.model.regions
@@ -100,10 +100,10 @@ class PublicCandidates(TemperedEvents):
         places, inverse = np.unique(indices, return_inverse=True)
         blocks = {number: self.block(number) for number in set((places // _BLOCK).tolist())}
         parts = [[part[place % _BLOCK] for part in blocks[place // _BLOCK]] for place in places.tolist()]
-        return Candidates(*(np.stack(one)[inverse] for one in zip(*parts, strict=True)))
+        return Candidates(*(np.stack(field)[inverse] for field in zip(*parts, strict=True)))
 
     def draw(self, statistics, rng, size=None, **settings) -> Release:
-        """One release by itself; see `draw_all`."""
+        """One release; see `draw_all`."""
         return self.draw_all([Request("", self, statistics, rng, size, None, settings)])[0]
 
     @classmethod
@@ -123,7 +123,7 @@ class PublicCandidates(TemperedEvents):
 
     @classmethod
     def draw_all(cls, requests):
-        """The releases of several requests; those of one model and counts share the candidates' likelihoods.
+        """The releases of several requests; requests with the same model and counts share the candidates' likelihoods.
 
         A request's settings:
             observed: cells whose events are the data, bool (releases, cells); the others are held out.
@@ -132,7 +132,7 @@ class PublicCandidates(TemperedEvents):
             Releases of emission probabilities (..., K, levels); their info has the chosen candidates' numbers and
             transitions, which are released too.
         """
-        found, known = [], {}
+        releases, known = [], {}
         largest = max((request.mechanism for request in requests), key=lambda mechanism: mechanism.candidates)
         for request in requests:
             mechanism = request.mechanism
@@ -157,13 +157,13 @@ class PublicCandidates(TemperedEvents):
             shares /= shares[:, -1:]
             uniform = request.rng.random(number)
             if len(shares) == 1:
-                picked = np.searchsorted(shares[0], uniform, side="right")
+                indices = np.searchsorted(shares[0], uniform, side="right")
             else:
-                picked = (shares <= uniform[:, None]).sum(axis=1)
-            released = mechanism.chosen(picked)
+                indices = (shares <= uniform[:, None]).sum(axis=1)
+            released = mechanism.chosen(indices)
             values = released.emissions.reshape(*request.lead, *mechanism.model.theta_shape)
-            found.append(Release(values, (picked, released.transitions)))
-        return found
+            releases.append(Release(values, (indices, released.transitions)))
+        return releases
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -1,4 +1,4 @@
-"""What mechanisms share that are configured by the pure ε that one release may cost."""
+"""The common base of mechanisms that are configured by the pure ε of one release."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -17,7 +17,7 @@ class PureMechanism(Mechanism):
         epsilon: ε > 0 that one release may cost.
 
     Raises:
-        ValueError: a setting outside its range, or a model that is not served.
+        ValueError: a setting outside its range, or an unsupported model.
     """
 
     epsilon: float

@@ -88,8 +88,8 @@ class RedactedLaplace(LaplaceMechanism):
     @property
     def sensitivity(self) -> Any:
         """max(|low|, |high|, high − low); of several trials shape (trials,)."""
-        found = redacted_sensitivity(*self.model.ends)
-        return found if np.ndim(found) else float(found)
+        delta = redacted_sensitivity(*self.model.ends)
+        return delta if np.ndim(delta) else float(delta)
 
     def each(self, size) -> Self:
         """Bounds as arrays (size,)."""
@@ -101,7 +101,7 @@ class RedactedLaplace(LaplaceMechanism):
         return rng.laplace(0.0, np.reshape(self.scale, shape) if np.ndim(self.scale) else self.scale, shape)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters of the conjugate update that takes the sum, at least 0, for that of all n records."""
+        """Parameters of the conjugate update as if the sum, raised to at least 0, were that of all n records."""
         total = self.project(release)[..., 0]
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 
@@ -111,8 +111,8 @@ class RedactedLaplace(LaplaceMechanism):
         The latent sum has a normal law, as in Bernstein and Sheldon (2018).
         """
         check_given(release, (1,), draws, rng)
-        given = float(np.asarray(release)[0]), self.n, float(self.scale), float(self.model.low), float(self.model.high)
-        law = noise_aware_quadrature.resolved_posterior(self.model.family, *given)
+        y, low, high = float(np.asarray(release)[0]), float(self.model.low), float(self.model.high)
+        law = noise_aware_quadrature.resolved_posterior(self.model.family, y, self.n, float(self.scale), low, high)
         return law.sample(draws, rng).view(Draws)
 
     @classmethod

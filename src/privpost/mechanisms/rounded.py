@@ -1,4 +1,4 @@
-"""Posterior draws that are rounded down to public bits, exactly, and handed over after a public time."""
+"""Exact posterior draws, rounded down to a public number of bits and returned after a public time."""
 
 import math
 import secrets
@@ -12,22 +12,22 @@ import numpy as np
 
 from privpost.distributions import exact_draws
 
-# Rounding may add so many typical standard deviations of the law.
+# The most typical standard deviations of the law that rounding may add.
 MOST_ROUNDED = 1e6
-# Distribution functions of laws with larger parameters are not enclosed in reasonable time.
+# Enclosing the distribution function of a law with a larger parameter takes too long.
 LARGEST_PARAMETER = 1e16
 
 
 class Rounded:
-    """Mixin of mechanisms whose one draw is made exactly, from a law of rational parameters.
+    """Mixin of mechanisms whose one draw is made exactly, from a law with rational parameters.
 
-    What takes the time are enclosures of distribution functions, of which some parameters need longer than others. So a
-    draw is handed over after a whole number of units of time. The unit is twice what the longest of the draws from
-    `public_statistics` took, on this machine and before: nothing in it is the data's.
+    Enclosing distribution functions takes most of the time, and longer for some parameters than for others. So a draw
+    is returned after a whole number of units of time. The unit is twice the longest time of earlier draws for
+    `public_statistics` on this machine: it does not depend on the data.
     """
 
     model: Any
-    # That of the mechanism: parameters of the law that is drawn from, for statistics.
+    # The mechanism's: parameters of the law of the draw, for statistics.
     release_law: Callable[..., Any]
     n: int
 
@@ -38,13 +38,13 @@ class Rounded:
     @property
     @abstractmethod
     def public_statistics(self) -> list[Sequence[Fraction | int]]:
-        """Statistics, at the ends and in the middle of what data can have, whose draws tell how long one takes."""
+        """Statistics at the ends and in the middle of their range, whose draws show how long a draw takes."""
 
     @property
     def typical_deviation(self) -> float:
         """Standard deviation of a coordinate of the law for data with the prior's means, public.
 
-        Of shares: that of the most spread one under Dirichlet(prior/m + r · n · the prior's means).
+        For shares: the largest deviation of a share under Dirichlet(prior/m + r · n · the prior's means).
         """
         prior = self.model.prior
         law = self.release_law(self.n * prior / prior.sum())
@@ -52,7 +52,7 @@ class Rounded:
         return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
     def rounding(self, bits: int) -> dict[str, float]:
-        """What rounding costs: the midpoint of a cell is off by a standard deviation of 2^-bits/√12 at most.
+        """The error that rounding adds: the midpoint of a cell has a standard error of at most 2^-bits/√12.
 
         Raises:
             ValueError: bits that round all draws to one number, or too large a parameter.
@@ -77,19 +77,19 @@ class Rounded:
         }
 
     def seconds(self, bits: int) -> float:
-        """About how long `rounded` takes twice, a rehearsal and a draw, by what is public; other machines take longer.
+        """Approximate time of two calls of `rounded`, rehearsal and draw, from public numbers; it varies by machine.
 
-        It is drawn once about each of the public data, twice about the first, and waits twice for twice the longest.
+        There is one draw for each of the public statistics, two for the first, and two waits of twice the longest.
         """
-        taken = []
+        durations = []
         for statistics in self.public_statistics:
             law: Any = self.release_law(np.array(statistics, float))
-            taken.append(self._draw_seconds(np.asarray(law, float), bits + 8))
-        return taken[0] + sum(taken) + 4 * max(taken)
+            durations.append(self._draw_seconds(np.asarray(law, float), bits + 8))
+        return durations[0] + sum(durations) + 4 * max(durations)
 
     @staticmethod
     def _draw_seconds(law: np.ndarray, bits: int) -> float:
-        """Of one draw of a Dirichlet law: a beta fraction of the rest of the stick for each parameter but the last."""
+        """Time of one Dirichlet draw: a beta fraction of the rest of the stick for each parameter but the last."""
         rest = np.maximum(law.sum() - np.cumsum(law), 0.0)
         return bits * float(exact_draws.seconds(law[:-1], rest[:-1], bits).sum())
 
@@ -106,19 +106,19 @@ class Rounded:
             statistics: exact, whole numbers if they are counts.
             bits: public precision.
             randbits: source of fair bits, by default the operating system's.
-            public_time: whether the draw waits as above; without it, for public data only, it has the same law.
+            public_time: whether the draw waits as above; without waiting, for public data only, it has the same law.
         """
         if not public_time:
             return self._cells(statistics, bits, randbits)
         if bits not in self._units:
-            public = [partial(self._cells, each, bits, secrets.randbits) for each in self.public_statistics]
+            public = [partial(self._cells, counts, bits, secrets.randbits) for counts in self.public_statistics]
             self._units[bits] = exact_draws.unit_of_time(public)
         return exact_draws.in_units_of_time(self._units[bits], partial(self._cells, statistics, bits, randbits))
 
 
 def public_counts(n: int, levels: int) -> list[list[int]]:
-    """All of n records at the first of some levels, all at the last, an eighth at the first, as even as can be; and all
-    of these with one record moved, as whole numbers may take another time than others.
+    """Counts of n records: all at the first level, all at the last, an eighth at the first, and evenly spread; and all
+    these with one record moved, as whole numbers may take another time than others.
     """
     even = [n // levels + (level < n % levels) for level in range(levels)]
     most = [[n, *(0,) * (levels - 1)], [n // 8, *(0,) * (levels - 2), n - n // 8], even]
@@ -126,6 +126,6 @@ def public_counts(n: int, levels: int) -> list[list[int]]:
 
 
 def _with_one_moved(counts: list[int]) -> list[int]:
-    """The first record of the last level that has any moved to the first level, or from the first to the last."""
+    """The counts with one record moved from the last level to the first, or, if the last is empty, the reverse."""
     first, *middle, last = counts
     return [first + 1, *middle, last - 1] if last else [first - 1, *middle, last + 1]

@@ -1,4 +1,4 @@
-"""What posterior draws under Rényi DP share: direct, diffused and concentrated weighting, whatever the model."""
+"""The common base of posterior draws under Rényi DP: direct, diffused and concentrated weighting, for any model."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class WeightedPosterior(Mechanism):
             likelihood counts `r` times (algorithms 2 and 5); "concentrated": the prior 1/`m` times (algorithms 3, 4).
 
     Class attributes:
-        named: what ledgers and tables call the mechanism, with the place of its weighting.
+        named: the mechanism's name in ledgers and tables, with {} in place of the weighting.
 
     Raises:
         ValueError: an order below 1, a weighting that the class does not have, or a coefficient outside its range.
@@ -73,7 +73,7 @@ class WeightedPosterior(Mechanism):
 
     @property
     def recorded(self):
-        """As a class of its own for each weighting."""
+        """Under a separate name for each weighting."""
         name, module, settings = super().recorded
         hidden = {"weighting"} if self.calibrated else {"weighting", "coefficient"}
         return name, module, {setting: value for setting, value in settings.items() if setting not in hidden}
@@ -100,14 +100,14 @@ class WeightedPosterior(Mechanism):
 
     @classmethod
     def _within(cls, model, n: int, budget: Cost, **options: Any) -> Self:
-        """What `calibrate` gives.
+        """The result of `calibrate`.
 
         Raises:
             ValueError: the budget is of another notion, is below what a direct draw costs, or has a δ and no privacy
                 curve is known.
         """
         kind: Any = cls
-        # A class of one weighting need not be told.
+        # A class with one weighting needs no argument for it.
         weighting = options.setdefault("weighting", cls.weightings[0])
         check_choice("weighting", weighting, cls.weightings)
         check_model(model, cls.models)
@@ -126,10 +126,10 @@ class WeightedPosterior(Mechanism):
         kind: Any = cls
         weighting = options["weighting"]
         coefficient = 1.0 if weighting == "direct" else cls.coefficient_within(model, n, 2.0, LARGEST, **options)
-        found = kind(model, n, 2.0, float(coefficient), **options).recalibrated(budget)
-        if found is None:
+        mechanism = kind(model, n, 2.0, float(coefficient), **options).recalibrated(budget)
+        if mechanism is None:
             raise ValueError(f"budget is {budget}; no privacy curve of {weighting} meets it: its notion must be 'rdp'")
-        return found
+        return mechanism
 
 
 @dataclass(frozen=True)

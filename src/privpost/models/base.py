@@ -1,4 +1,4 @@
-"""What a conjugate model offers; models know nothing of privacy."""
+"""The interface of a conjugate model; models do not depend on privacy."""
 
 import inspect
 import math
@@ -22,56 +22,56 @@ def check_range(interval: str, **values) -> None:
     """Raises a ValueError unless all numbers in the named values lie in an interval such as "[0, 1)" or "(0, inf]"."""
     low, high = map(float, interval[1:-1].split(","))
     for name, value in values.items():
-        found = np.asarray(value)
-        if found.dtype.kind not in "iuf":
+        array = np.asarray(value)
+        if array.dtype.kind not in "iuf":
             raise ValueError(f"{name} is {value!r}; it must be a number in {interval}")
-        above = found >= low if interval[0] == "[" else found > low
-        below = found <= high if interval[-1] == "]" else found < high
+        above = array >= low if interval[0] == "[" else array > low
+        below = array <= high if interval[-1] == "]" else array < high
         if not np.all(above & below):
             raise ValueError(f"{name} is {value!r}; it must lie in {interval}")
 
 
 def is_number(value) -> bool:
-    """Whether a value is one real number; truth values are none."""
+    """Whether a value is one real number; booleans are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_length(name: str, values, size: int) -> np.ndarray:
     """The values (..., size) as an array; raises a ValueError for another length of the last axis."""
-    found = np.asarray(values, float)
-    if found.shape[-1:] != (size,):
-        raise ValueError(f"{name} have the shape {found.shape}; the last axis must be {size}")
-    return found
+    array = np.asarray(values, float)
+    if array.shape[-1:] != (size,):
+        raise ValueError(f"{name} have the shape {array.shape}; the last axis must be {size}")
+    return array
 
 
 def counts(places: np.ndarray, size: int) -> np.ndarray:
     """How often each of `size` places occurs along the last axis of whole numbers (..., n); shape (..., size)."""
     rows = places.reshape(math.prod(places.shape[:-1]), -1)
     shifted = rows + size * np.arange(len(rows))[:, None]
-    found = np.bincount(shifted.ravel(), minlength=size * len(rows))
-    return found.reshape(*places.shape[:-1], size).astype(float)
+    occurrences = np.bincount(shifted.ravel(), minlength=size * len(rows))
+    return occurrences.reshape(*places.shape[:-1], size).astype(float)
 
 
-def check_call(what: str, function: Callable, given: Sequence, settings: Mapping[str, Any]) -> None:
-    """Raises one line where a call lacks an argument (ValueError) or has a setting that there is not (TypeError)."""
+def check_call(what: str, function: Callable, arguments: Sequence, settings: Mapping[str, Any]) -> None:
+    """Raises a one-line error if a call lacks an argument (ValueError) or has an unknown setting (TypeError)."""
     known = inspect.signature(function).parameters
-    named = [name for name, each in known.items() if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    named = [name for name, entry in known.items() if entry.kind in (entry.POSITIONAL_OR_KEYWORD, entry.KEYWORD_ONLY)]
     for name in settings:
         if name not in known and len(named) == len(known):
             raise TypeError(f"{what} has no setting {name!r}{nearest(name, named)}; it has {', '.join(named[1:])}")
-    lacking = [name for name in named[len(given) :] if known[name].default is inspect.Parameter.empty]
+    lacking = [name for name in named[len(arguments) :] if known[name].default is inspect.Parameter.empty]
     if lacking := [name for name in lacking if name not in settings]:
         raise ValueError(f"{what} needs {', '.join(lacking)}")
 
 
 class Checked(ABCMeta):
-    """Classes whose calls get one line where an argument lacks or is not known."""
+    """Classes whose calls raise a one-line error where an argument is missing or unknown."""
 
-    def __call__(cls, *given, **settings):
+    def __call__(cls, *arguments, **settings):
         try:
-            return super().__call__(*given, **settings)
+            return super().__call__(*arguments, **settings)
         except TypeError:
-            check_call(cls.__name__, cls.__init__, (cls, *given), settings)
+            check_call(cls.__name__, cls.__init__, (cls, *arguments), settings)
             raise
 
 
@@ -113,8 +113,8 @@ class ConjugateModel(metaclass=Checked):
     (..., *theta_shape); leading axes are trials and broadcast.
 
     Class attributes:
-        bounded: whether a record's statistics are bounded; if not, `records` are examples of it, and their sum has to
-            be redacted before noise can make it private.
+        bounded: whether a record's statistics are bounded; if not, `records` are only examples, and the sum must be
+            redacted before noise can make it private.
         theta_shape: shape of one parameter value θ; a scalar unless a model says otherwise.
     """
 
@@ -169,13 +169,13 @@ class ConjugateModel(metaclass=Checked):
         return prior + self.update(check_length("statistics", statistics, prior.shape[-1]))
 
     def update(self, statistics: np.ndarray) -> np.ndarray:
-        """What sufficient statistics (..., d) add to the parameters (..., k): themselves, unless a model changes it."""
+        """Increment of the parameters (..., k) by statistics (..., d): the statistics themselves, unless overridden."""
         return statistics
 
     def natural_parameters(self, parameters) -> np.ndarray:
         """Natural parameters η of the prior family in its minimal form, shape (..., k), from its parameters.
 
-        They are these themselves, unless a model replaces it.
+        The parameters themselves, unless overridden.
         """
         return np.asarray(parameters, float)
 

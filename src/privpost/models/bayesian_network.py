@@ -62,7 +62,7 @@ class BayesianNetwork(BetaPrior):
 
     @functools.cached_property
     def families(self) -> tuple[tuple[int, ...], ...]:
-        """Per node the column numbers of its parents and, last, its own."""
+        """For each node the column numbers of its parents and then of itself."""
         column = {node: i for i, node in enumerate(self.nodes)}
         return tuple((*(column[parent] for parent in parents), column[node]) for node, parents in self.parents)
 
@@ -157,8 +157,8 @@ class BayesianNetwork(BetaPrior):
             code = np.zeros(uniform.shape[:-1], np.int64)
             for parent in self.families[i][:-1]:
                 code = 2 * code + data[..., parent]
-            own = theta[..., self.offsets[i] : self.offsets[i + 1]]
-            data[..., i] = uniform[..., i] < np.take_along_axis(own, code, axis=-1)
+            probabilities = theta[..., self.offsets[i] : self.offsets[i + 1]]
+            data[..., i] = uniform[..., i] < np.take_along_axis(probabilities, code, axis=-1)
         return data
 
     def mean(self, parameters) -> np.ndarray:
@@ -172,7 +172,7 @@ class BayesianNetwork(BetaPrior):
     def log_density(self, theta, parameters) -> np.ndarray:
         """Sum of the Beta(α, β) log-densities at θ (..., m); −inf outside [0, 1]^m."""
         values = super().log_density(theta, self.pairs(parameters))
-        # A pole of one coordinate is nothing where another one has no density.
+        # Where one coordinate's density is 0, a pole of another must not make the sum nan.
         outside = np.any(np.isneginf(values), axis=-1)
         return np.where(outside, -np.inf, np.where(np.expand_dims(outside, -1), 0.0, values).sum(axis=-1))
 

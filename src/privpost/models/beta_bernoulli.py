@@ -8,7 +8,7 @@ from scipy.special import betainc, betaln, xlog1py, xlogy
 
 from privpost.models.base import BoundedFamily, ConjugateModel, check_positive
 
-# Of the covariance of two counts with a fixed sum.
+# Signs of the covariance of two counts with a fixed sum.
 _SIGNS = np.array([[[1.0], [-1.0]], [[-1.0], [1.0]]])
 
 

@@ -53,7 +53,7 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         return np.maximum(np.ceil(exact - 1 - 1e-9), 0.0) + 0.5
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """The smallest record of which B(α, β + x + 1)/B(α, β) leaves enough below; plus a half."""
+        """The smallest record x with 1 − B(α, β + x + 1)/B(α, β) at least the probability, plus a half."""
         records = np.arange(2.0**20)
         above = np.exp(betaln(self.alpha, self.beta + records + 1) - betaln(self.alpha, self.beta))
         return np.searchsorted(-above, np.asarray(probability, float) - 1) + 0.5
@@ -85,7 +85,7 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         low, log_q = np.maximum(np.ceil(low), 0.0), np.log1p(-theta)
         size = np.floor(high) - low + 1
         inside = -np.expm1(size * log_q)
-        # An interval without end has nothing beyond it.
+        # An infinite interval has no records above it.
         size = np.where(np.isinf(size), 0.0, size)
         beyond = size * (1 - inside) / inside
         mean, variance = self.record_moments(theta)
@@ -94,5 +94,5 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Chances about a third, and of any size."""
+        """Chances around a third, and widely spread ones."""
         return [cls(10, 20), cls(6, 4)]

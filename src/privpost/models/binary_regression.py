@@ -32,7 +32,7 @@ class BinaryRegression(Regression):
     feature_bound: float = 1.0
 
     bounded: ClassVar[bool] = False
-    # B, half of what the slopes of two records' losses may differ by.
+    # B, half of the largest difference between the slopes of two records' losses.
     slope_bound: ClassVar[float] = 1.0
 
     @property
@@ -43,7 +43,7 @@ class BinaryRegression(Regression):
 
     @property
     def width(self) -> int:
-        """Numbers in a record."""
+        """Length of a record."""
         return self.dimension
 
     def sufficient_statistics(self, data) -> np.ndarray:
@@ -58,7 +58,7 @@ class BinaryRegression(Regression):
         return data.reshape(*data.shape[:-2], -1)
 
     def checked(self, statistics, n: int) -> np.ndarray:
-        """One data set's statistics (n times a record's width,), looked at again.
+        """One data set's statistics (n times a record's width,), checked.
 
         Raises:
             ValueError: another number of records than n, or a record longer than c.

@@ -1,4 +1,4 @@
-"""First two moments of normal records that are clamped to public bounds, and what they are expected to be."""
+"""First two moments of normal records that are clamped to public bounds, and their expectations."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from privpost.models.base import Checked, check_range
 from privpost.models.normal_unknown_variance import NormalUnknownVariance
 
-# Of u: within the bounds, above and below.
+# Intervals of u: within the bounds, above and below.
 INTERVALS = (-1.0, 1.0), (1.0, np.inf), (-np.inf, -1.0)
 
 
@@ -17,8 +17,8 @@ INTERVALS = (-1.0, 1.0), (1.0, np.inf), (-np.inf, -1.0)
 class ClampedMoments(metaclass=Checked):
     """Normal records of unknown mean and variance; (Σr, Σr²), r = (x − centre)/half-width clamped to [−1, 1].
 
-    u is r before it is clamped. A sum that leaves out records beyond the bounds, as that of Bernstein and Sheldon
-    (2018, section 3.3) does, falls again where the variance grows, so that two variances explain it; Σr² does not.
+    u is r before it is clamped. A sum without the records beyond the bounds (Bernstein and Sheldon 2018, section 3.3)
+    falls again where the variance grows, so that two variances explain it; Σr² does not.
 
     Attributes:
         family: the model, with its prior.
@@ -78,7 +78,7 @@ class ClampedMoments(metaclass=Checked):
         return np.stack([r.sum(axis=-1), np.square(r).sum(axis=-1)], axis=-1)
 
     def sums(self, statistics, n: int) -> np.ndarray:
-        """The family's statistics (..., 3) of n records with the given (Σu, Σu²), none of them clamped."""
+        """The family's statistics (..., 3) of n unclamped records with the given (Σu, Σu²)."""
         first, second = np.moveaxis(np.asarray(statistics, float), -1, 0)
         centre, width = self.centre, self.half_width
         square = n * centre**2 + 2 * centre * width * first + width**2 * second
@@ -107,11 +107,11 @@ class ClampedMoments(metaclass=Checked):
         # E r^k, E u^i r^j and E u^k.
         clamped = [inside[k] + above[0] + (-1) ** k * below[0] for k in range(5)]
         square = mean**2 + variance
-        every = square, mean * (square + 2 * variance), mean**4 + 6 * mean**2 * variance + 3 * variance**2
+        unclamped = square, mean * (square + 2 * variance), mean**4 + 6 * mean**2 * variance + 3 * variance**2
         first = np.stack([clamped[1], clamped[2], mean, square])
         product = np.empty((4, *first.shape))
         for i, j in np.ndindex(2, 2):
-            product[i, j], product[i + 2, j + 2] = clamped[2 + i + j], every[i + j]
+            product[i, j], product[i + 2, j + 2] = clamped[2 + i + j], unclamped[i + j]
             mixed = inside[2 + i + j] + above[i + 1] + (-1) ** (j + 1) * below[i + 1]
             product[i + 2, j] = product[j, i + 2] = mixed
         return n * first, n * (product - first[:, None] * first)
@@ -128,13 +128,13 @@ def moments_within(mean, variance, low: float, high: float) -> np.ndarray:
     alpha, beta = (low - mean) / sd, (high - mean) / sd
     # Reflected where the interval lies in the upper tail, so that no probability is a difference of numbers near 1.
     upper = alpha > 0
-    found = np.empty((5, *np.broadcast_shapes(mean.shape, variance.shape)))
-    found[0] = ndtr(np.where(upper, -alpha, beta)) - ndtr(np.where(upper, -beta, alpha))
+    moments = np.empty((5, *np.broadcast_shapes(mean.shape, variance.shape)))
+    moments[0] = ndtr(np.where(upper, -alpha, beta)) - ndtr(np.where(upper, -beta, alpha))
     at_low, at_high = (np.exp(-z * z / 2) / (np.sqrt(2 * np.pi) * sd) for z in (alpha, beta))
-    found[1] = mean * found[0] - variance * (at_high - at_low)
+    moments[1] = mean * moments[0] - variance * (at_high - at_low)
     # The density is 0 where a bound is infinite.
     low, high = (end if np.isfinite(end) else 0.0 for end in (low, high))
     for k in range(2, 5):
         at_low, at_high = low * at_low, high * at_high
-        found[k] = mean * found[k - 1] + variance * ((k - 1) * found[k - 2] - at_high + at_low)
-    return found
+        moments[k] = mean * moments[k - 1] + variance * ((k - 1) * moments[k - 2] - at_high + at_low)
+    return moments

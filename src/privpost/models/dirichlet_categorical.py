@@ -44,7 +44,7 @@ class DirichletCategorical(BoundedFamily):
 
     @property
     def extreme_records(self):
-        """Records among which statistics differ most, the last one included; many levels have many pairs."""
+        """A few records, with the last, among which statistics differ most; all pairs of many levels would be many."""
         return np.unique([0, 1, len(self.concentration) - 1])
 
     @property

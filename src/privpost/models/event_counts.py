@@ -48,7 +48,7 @@ class EventCounts(metaclass=Checked):
 
     @classmethod
     def of(cls, region, sizes, n_states: int, **concentrations) -> "EventCounts":
-        """The model of cells (cells,) that are sorted by region, given the region of each."""
+        """The model of cells sorted by region; `region` (cells,) is the region of each cell."""
         return cls(tuple(np.unique(region, return_counts=True)[1].tolist()), tuple(sizes), n_states, **concentrations)
 
     @property
@@ -63,11 +63,11 @@ class EventCounts(metaclass=Checked):
 
     @property
     def n_records(self) -> int:
-        """Number of all events, cells ΠK_d: often too many to have them all."""
+        """Number of possible events, cells ΠK_d: often too many to list."""
         return sum(self.cells) * math.prod(self.sizes)
 
     def events(self, places) -> np.ndarray:
-        """The events at some places (number,) among `records`, shape (number, 1 + fields)."""
+        """The events with the indices `places` (number,) in `records`, shape (number, 1 + fields)."""
         return np.stack(np.unravel_index(places, (sum(self.cells), *self.sizes)), axis=-1)
 
     @property

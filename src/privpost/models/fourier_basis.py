@@ -50,9 +50,9 @@ def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
         values = np.array(list(itertools.product((0, 1), repeat=size)))
         values[:, -1] = 1 - values[:, -1]
         cells = 2 * int(offset) + np.arange(2**size)
-        for chosen in itertools.chain.from_iterable(itertools.combinations(range(size), k) for k in range(size + 1)):
-            subset = tuple(sorted(family[position] for position in chosen))
-            signs = 1 - 2 * (values[:, list(chosen)].sum(axis=1) % 2)
+        for positions in itertools.chain.from_iterable(itertools.combinations(range(size), k) for k in range(size + 1)):
+            subset = tuple(sorted(family[position] for position in positions))
+            signs = 1 - 2 * (values[:, list(positions)].sum(axis=1) % 2)
             backward[cells, place[subset]] = signs / 2**size
             if subset not in done:
                 done.add(subset)

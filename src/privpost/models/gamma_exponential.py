@@ -76,7 +76,7 @@ class GammaExponential(GammaPrior):
         L² (1/z² − e^z/(e^z − 1)²): lemma 1 of Bernstein and Sheldon (2018) for F = 1 − exp(−θx).
         """
         theta = np.asarray(theta, float)
-        # From 0 on nothing lies below: the paper's lower segment, of every sweep.
+        # An interval that starts at 0 is the paper's lower segment, which every sweep needs.
         from_zero = np.size(low) == 1 and not np.any(low)
         above = None if from_zero else np.exp(-theta * low)
         if np.isinf(np.asarray(high).flat[0]):

@@ -28,7 +28,7 @@ class GammaPareto(GammaExponential):
     scale: float = 1.0
 
     family: ClassVar[str] = "pareto"
-    # Of t(x), not of x.
+    # θ is the rate of t(x), not of x.
     theta_is_rate: ClassVar[bool] = False
 
     def __post_init__(self):

@@ -13,7 +13,7 @@ from privpost.models.univariate import GammaPrior, SegmentMoments
 class GammaPoisson(GammaPrior):
     """x ~ Poisson(θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate); a record adds (x, 1).
 
-    The base measure 1/x! is left out of likelihoods, which the counts' sum does not determine.
+    Likelihoods omit the base measure 1/x!, which the counts' sum does not determine.
 
     Raises:
         ValueError: shape or rate not positive and finite.
@@ -45,8 +45,8 @@ class GammaPoisson(GammaPrior):
 
     def predictive_quantile(self, probability) -> np.ndarray:
         """Quantile of the negative binomial distribution, plus a half."""
-        found = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
-        return np.ceil(np.maximum(found - 1e-9, 0.0)) + 0.5
+        quantile = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
+        return np.ceil(np.maximum(quantile - 1e-9, 0.0)) + 0.5
 
     def record_moments(self, theta):
         """θ and θ."""

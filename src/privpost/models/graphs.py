@@ -92,7 +92,7 @@ def formula(graph: Graph) -> str:
 
 
 def from_formula(text: str) -> Graph:
-    """Return the graph that `formula` wrote; errors as `checked`, or ValueError for text that is none."""
+    """Return the graph that `formula` wrote; errors as `checked`, or ValueError for text that is no formula."""
     if not _FORMULA.fullmatch(text):
         raise ValueError(f"graph {text!r} is not a formula such as [a][b|a][c|a:b]")
     pairs = []

@@ -44,7 +44,7 @@ class SecondMoments(Regression):
     feature_bound: float
     label_bound: float
 
-    # Second moments are bounded, but `records` do not show how far they reach: noise has mechanisms of its own.
+    # Second moments are bounded, but `records` do not show their range; separate mechanisms add noise to them.
     bounded: ClassVar[bool] = False
 
     def check(self, features, labels) -> None:
@@ -102,7 +102,7 @@ class LinearRegression(SecondMoments):
 
     @property
     def records(self) -> np.ndarray:
-        """(X e_i, ±Y) and zeros, shape (2d + 1, d + 1): on a ball of weights the likelihoods are farthest apart."""
+        """(X e_i, ±Y) and zeros, shape (2d + 1, d + 1), whose likelihoods on a ball of weights differ most."""
         axes = self.feature_bound * np.eye(self.dimension)
         extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]
         return np.concatenate([*extreme, np.zeros((1, self.dimension + 1))])

@@ -72,9 +72,9 @@ class LinkPosterior(LogisticPosterior):
     def curvature_floor(self, predictors, reach):
         """The c (n,) with B(s) ≥ c s²/2 for |s| ≤ reach, B the gap between loss and tangent at the predictors (n,).
 
-        2B(s)/s² averages the curvature at z + ts over t with weight 2(1 − t). The curvature of both links rises up to
-        some point and falls from it on, or does one of them, hence so does that average on either side of s = 0: it is
-        least at s = 0 or at one of the ends.
+        2B(s)/s² averages the curvature at z + ts over t with weight 2(1 − t). For both links the curvature
+        rises, falls, or rises and then falls. On either side of s = 0 the average does the same, so it is least at
+        s = 0 or at one of the ends.
         """
         loss = self._losses(predictors)
         slope, floor = self._derivatives(predictors)
@@ -106,9 +106,9 @@ def steepest(link: str, reach: float) -> tuple[float, float]:
 def largest_change(link: str, reach: float) -> float:
     """The longest difference between two records' gradients of the loss, in units of c, on a ball with cR = reach.
 
-    Records of different labels differ by at most L₀ + L₁. Those of one label, x and x', have gradients s(x·w) x and
-    s(x'·w) x' with one slope s, and differ most where w lies between them: by the norm of a difference in a plane, in
-    five numbers, which is maximised. The slopes of a symmetric link add up to no more than L₀ + L₁.
+    Gradients of records with different labels differ by at most L₀ + L₁. Two records x and x' with the same label have
+    gradients s(x·w) x and s(x'·w) x' with one slope s, which differ most if w lies between them in their plane; the
+    norm of the difference, a function of five numbers, is maximised. For a symmetric link it is at most L₀ + L₁.
 
     Raises:
         ValueError: as `steepest`.
@@ -119,7 +119,7 @@ def largest_change(link: str, reach: float) -> float:
     from scipy.optimize import minimize
 
     def difference(numbers, slope):
-        """Of two records: their angles to w over π, on either side of it, their lengths and that of w, as shares."""
+        """For two records; `numbers` are their angles to w over π, their lengths and the length of w, as shares."""
         first, second, *lengths, w = numbers
         across = [np.pi * first, -np.pi * second]
         sizes = [t * slope(t * reach * w * np.cos(angle)) for t, angle in zip(lengths, across, strict=True)]
@@ -131,13 +131,13 @@ def largest_change(link: str, reach: float) -> float:
     grid = np.stack(
         [axis.ravel() for axis in np.meshgrid(*[np.linspace(0, 1, 17)] * 2, [1.0], np.linspace(0, 1, 9), [1.0])]
     )
-    found = []
+    maxima = []
     for slope in (np.exp, lambda z: -cloglog_derivatives(-z)[0]):
         start = grid[:, np.argmax(difference(grid, slope))]
         exactly = {"bounds": [(0, 1)] * 5, "options": {"ftol": 1e-14, "gtol": 1e-9}}
-        found.append(-minimize(lambda numbers, slope=slope: -difference(numbers, slope), start, **exactly).fun)
-    # A maximum found is below the true one by its tolerance.
-    return float(max(mixed, (1 + 1e-4) * max(found)))
+        maxima.append(-minimize(lambda numbers, slope=slope: -difference(numbers, slope), start, **exactly).fun)
+    # A numerical maximum may be below the true one by its tolerance.
+    return float(max(mixed, (1 + 1e-4) * max(maxima)))
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class LinkRegression(BinaryRegression):
 
     @property
     def slope_bound(self) -> float:
-        """B, half of what the gradients of two records may differ by on the ball, in units of c (`largest_change`)."""
+        """B, half of the largest difference of two records' gradients on the ball, in units of c (`largest_change`)."""
         return largest_change(self.link, self.feature_bound * self.radius) / 2
 
     @property

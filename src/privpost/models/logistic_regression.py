@@ -56,7 +56,7 @@ class LogisticPosterior:
         labels: 0 or 1, shape (n,).
         prior_precision: n beta > 0, the inverse of the prior's variance in every direction.
         power: exponent rho in [0, 1] of the likelihood.
-        radius: that of the ball to which the prior is truncated, or None.
+        radius: radius of the ball to which the prior is truncated, or None.
 
     Raises:
         ValueError: a shape, a type, a label or a setting out of range.
@@ -166,7 +166,7 @@ class LogisticPosterior:
 
     def precision_of(self, curvatures: np.ndarray) -> np.ndarray:
         """n beta I + rho X^T diag(curvatures) X (d, d), for curvatures (n,) of the records' losses."""
-        # One array times its own transpose: numpy hands that to the symmetric product, at half the cost.
+        # numpy computes an array times its own transpose as a symmetric product, at half the cost.
         scaled = self.features * np.sqrt(self.power * curvatures)[:, None]
         result = scaled.T @ scaled
         result.flat[:: self.dimension + 1] += self.prior_precision
@@ -184,14 +184,14 @@ class LogisticPosterior:
             whole = 2 * (np.log1p(p * np.expm1(-reach)) + p * reach) / reach**2
         if (reach >= 1e-3).all():
             return whole * (1 - 1e-9)
-        # Four terms of the series where the difference would cancel; its next one is below 1e-12 of the first.
+        # Four terms of the series where the difference would cancel; the next term is below 1e-12 times the first.
         series = 1 - reach * (1 - 2 * p) / 3 + reach**2 * (1 - 6 * variance) / 12
         series -= reach**3 * (1 - 2 * p) * (1 - 12 * variance) / 60
-        # A little less, so that rounding leaves it a bound.
+        # Slightly smaller, so that it stays a bound despite rounding.
         return np.where(reach < 1e-3, variance * series, whole) * (1 - 1e-9)
 
     def at_mode(self, start: GaussianApproximation | None = None) -> GaussianApproximation:
-        """The Gaussian at the mode that the density has without its ball, with the log-density's curvature there.
+        """The Gaussian at the mode of the density without its ball, with the log-density's curvature there.
 
         Args:
             start: approximation of a similar posterior, as a warm start.
@@ -207,14 +207,14 @@ class LogisticPosterior:
             gradient = self.gradient(weights)
             if gradient @ _solve(factor, gradient) <= _TOLERANCE:
                 return GaussianApproximation(weights, factor)
-        # No numbers of the data: whoever reads it need not be the one who may see them.
+        # The message shows nothing of the data, which its reader may not be allowed to see.
         raise RuntimeError(f"no mode found for prior_precision {self.prior_precision}, power {self.power}")
 
     def accepted_mode(self, accepted: Callable[[np.ndarray], bool], start=None) -> GaussianApproximation:
-        """`at_mode`, corrected by steps with its own precision until the weights are accepted.
+        """`at_mode`, corrected by Newton steps with its precision until the weights are accepted.
 
         Raises:
-            RuntimeError: no mode is found, or none that is accepted.
+            RuntimeError: no mode is found, or it is not accepted.
         """
         mode = self.at_mode(start)
         for _ in range(5):
@@ -268,7 +268,7 @@ class LogisticPosterior:
 
 
 def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> float:
-    """An upper bound of the gradient's true norm: the computed one, and what rounding can have done to it.
+    """An upper bound of the gradient's true norm: the computed norm plus the largest rounding error.
 
     Features are at most 1 in size. A predictor is off by (d + 2) u Σ|x||w|, a residual by a quarter of that and 8u, a
     sum of n terms by n u times the sum of their sizes, u = 2^-53 (Higham 2002, chapter 3), doubled.

@@ -78,9 +78,9 @@ class NormalRegression(SecondMoments):
 
     @property
     def records(self) -> np.ndarray:
-        """Features at 0, 60 and 120 degrees with labels ±Y, and zeros: second moments that are farthest apart.
+        """Features at 0, 60 and 120 degrees with labels ±Y, and zeros: their second moments differ most.
 
-        Shape (7, d + 1), or (3, 2) of one feature. A record and its negative have the same second moments.
+        Shape (7, d + 1), or (3, 2) for one feature. A record and its negative have the same second moments.
         """
         turns = np.arange(3) * np.pi / 3 if self.dimension > 1 else np.zeros(1)
         features = np.zeros((len(turns), self.dimension))
@@ -110,7 +110,7 @@ class NormalRegression(SecondMoments):
         return NormalInverseGamma(mean, precision, np.full(rate.shape, self.shape + n / 2), rate)
 
     def log_marginal(self, gram, n: int) -> np.ndarray:
-        """Log-density of second moments (..., d + 1, d + 1) of n ≥ d + 1 records, up to a constant; parameters are out.
+        """Log-density of second moments (..., d + 1, d + 1) of n ≥ d + 1 records, up to a constant, without parameters.
 
         (n − d − 2)/2 ln|S| − (ν + n)/2 ln|ψI + XᵀX| − ½ ln|bI + XᵀX| − (shape + n/2) ln(posterior rate).
         """

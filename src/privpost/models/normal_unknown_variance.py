@@ -48,7 +48,7 @@ class NormalUnknownVariance(ConjugateModel):
 
     @property
     def records(self) -> np.ndarray:
-        """Some records only: those of an unbounded family have no largest distance."""
+        """Some records only: an unbounded family has no largest distance between records."""
         return np.array([-1.0, 0.0, 1.5])
 
     @property

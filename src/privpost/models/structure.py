@@ -9,7 +9,7 @@ from privpost.models import graphs
 
 
 def family_score(child, parents) -> float:
-    """Log marginal likelihood of bits `child` (n,) given those of its parents (n, k).
+    """Log marginal likelihood of bits `child` (n,) given the bits of its parents (n, k).
 
     θ is uniform for each configuration of the parents.
     """
@@ -23,20 +23,20 @@ def family_score(child, parents) -> float:
 def k2(records, nodes: Sequence[str], most_parents: int) -> graphs.Graph:
     """Return the graph that greedy search finds for records of bits (n, nodes).
 
-    The parents of a node come before it in the order of `nodes`: the one that raises the score most is added as long
-    as the score rises, at most `most_parents` of them. Not private: the records must be public.
+    The parents of a node come before it in the order of `nodes`. The parent that raises the score most is added, as
+    long as the score rises, up to `most_parents`. Not private: the records must be public.
     """
     records = np.asarray(records)
-    found = []
+    graph = []
     for i, node in enumerate(nodes):
-        chosen: list[int] = []
-        best = family_score(records[:, i], records[:, chosen])
-        while len(chosen) < most_parents:
-            left = [j for j in range(i) if j not in chosen]
-            scores = {j: family_score(records[:, i], records[:, [*chosen, j]]) for j in left}
+        parents: list[int] = []
+        best = family_score(records[:, i], records[:, parents])
+        while len(parents) < most_parents:
+            left = [j for j in range(i) if j not in parents]
+            scores = {j: family_score(records[:, i], records[:, [*parents, j]]) for j in left}
             if not scores or max(scores.values()) <= best:
                 break
             best = max(scores.values())
-            chosen.append(max(scores, key=scores.__getitem__))
-        found.append((node, [nodes[j] for j in sorted(chosen)]))
-    return graphs.checked(found)
+            parents.append(max(scores, key=scores.__getitem__))
+        graph.append((node, [nodes[j] for j in sorted(parents)]))
+    return graphs.checked(graph)

@@ -48,7 +48,7 @@ class UnivariateFamily(ConjugateModel):
 
     @property
     def records(self) -> np.ndarray:
-        """Some records only: those of an unbounded family have no largest distance."""
+        """Some records only: an unbounded family has no largest distance between records."""
         low, high = self.record_support
         return np.clip(np.array([0, 1, 3]) if self.lattice else np.array([0.0, 0.5, 2.0]) + max(low, 0.0), low, high)
 
@@ -171,7 +171,7 @@ class GammaPrior(UnivariateFamily):
         parameters = np.asarray(parameters, float)
         shape, rate = parameters[..., 0], parameters[..., 1]
         size = shape.shape if size is None else (size, *shape.shape)
-        # Where all are alike, as after as many exponential records, one number is quicker and draws the same.
+        # If all shapes are equal, as after equally many exponential records, a scalar is quicker and draws the same.
         alike = shape.size > 1 and (shape == shape.flat[0]).all()
         return rng.standard_gamma(shape.flat[0] if alike else shape, size) / rate
 

@@ -1,4 +1,4 @@
-"""One account of a ledger: a budget that each of several repeats has for itself, and the releases that it paid."""
+"""One account of a ledger: a budget for each of several repeats, and the releases that it paid for."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -15,19 +15,19 @@ class BudgetExceeded(ValueError):
 
 
 class _Counts(NamedTuple):
-    """How many releases of each of some mechanisms were made in each of the repeats 0, 1, 2, ...
+    """Numbers of releases, by repeat 0, 1, 2, ... and by mechanism.
 
-    Repeats of equal counts are one run, so that a million cost what few do: each run starts at one of `starts` and
-    reaches up to the next, the last without end. Mechanisms beyond the end of a run's tuple have made none.
+    Successive repeats with equal counts form one run, so a million repeats cost no more than a few. Each run starts at
+    one of `starts` and ends before the next; the last has no end. A mechanism beyond a run's tuple has no releases.
     """
 
     starts: tuple[int, ...] = (0,)
     values: tuple[tuple[int, ...], ...] = ((),)
 
     def plus(self, repeats: slice, place: int, number: int) -> "tuple[_Counts, list[tuple[int, ...]]]":
-        """The same with more releases of the mechanism at a place in each of some repeats, and what these have then."""
+        """The counts after `number` more releases of one mechanism in each of some repeats, and their values."""
         if repeats.start == self.starts[-1]:
-            # After all that have any, as a simulation's trials come.
+            # No later repeat has a release: the usual case, as a simulation's trials come in order.
             value = (*(0,) * place, number)
             if self.values[-2:-1] == (value,):
                 return _Counts((*self.starts[:-1], repeats.stop), self.values), [value]
@@ -50,7 +50,7 @@ class _Counts(NamedTuple):
         return _Counts(tuple(starts), tuple(values)), touched
 
     def runs(self) -> list[tuple[int, tuple[int, ...]]]:
-        """The number of repeats of each run but the last, in which there are no releases, with its counts."""
+        """Number of repeats and counts of each run; the last run, which has no releases, is left out."""
         return [(stop - start, value) for (start, stop), value in zip(pairwise(self.starts), self.values, strict=False)]
 
 
@@ -64,22 +64,22 @@ class Account:
     name: str
     budget: Cost
     accounting: str
-    # There are no repeats beyond this number.
+    # Number of repeats.
     repeats: float
     counts: _Counts = NOTHING
-    # Mechanisms (or bare costs) by key in the order of their first release, and what one of each costs: in its own
-    # notion and in that of the budget.
+    # Places of mechanisms (or bare costs) by key, in the order of their first release. One release costs `stated` in
+    # the mechanism's notion and `prices` in the budget's.
     places: dict[Any, int] = field(default_factory=dict)
-    # The same places by identity: keys take as long as many a draw.
+    # The same places by identity: computing a key can take longer than a draw.
     known: dict[int, int] = field(default_factory=dict)
     stated: list[Cost] = field(default_factory=list)
     prices: list[Cost] = field(default_factory=list)
-    # The repeats in which there was a release with some noise: by the source that gives the same whenever it is asked,
-    # or by the state that the generator had.
+    # The repeats in which a noise was used: by its source, if that always gives the same noise, or by the generator's
+    # state.
     shared: dict[Any, list[slice]] = field(default_factory=dict)
 
     def total(self, counts) -> tuple[float, float]:
-        """What some numbers of releases cost together, ε and δ."""
+        """ε and δ of all releases together, given their numbers by mechanism."""
         epsilon = delta = 0.0
         for count, price in zip(counts, self.prices, strict=False):
             if count:
@@ -88,21 +88,21 @@ class Account:
         return epsilon, delta
 
     def largest(self) -> tuple[float, float]:
-        """What the repeat that spent most has spent, of ε and of δ."""
+        """The largest ε and the largest δ that a repeat has spent."""
         return tuple(map(max, zip(*map(self.total, self.counts.values), strict=True)))
 
     def spent(self) -> Cost:
-        """The same in the notion of the budget."""
+        """`largest` as a cost in the budget's notion."""
         epsilon, delta = self.largest()
         known = None if self.budget.delta is None else min(1.0, delta)
         return Cost(self.budget.notion, float(epsilon), self.budget.order, known)
 
     def published(self) -> tuple[float, float]:
-        """What the releases of all repeats cost together if they are about the same people, of ε and of δ."""
-        every = [self.total([length * count for count in value]) for length, value in self.counts.runs()]
-        if not every:
+        """ε and δ of the releases of all repeats together, if all are about the same people."""
+        totals = [self.total([length * count for count in value]) for length, value in self.counts.runs()]
+        if not totals:
             return 0.0, 0.0
-        return sum(epsilon for epsilon, _ in every), sum(delta for _, delta in every)
+        return sum(epsilon for epsilon, _ in totals), sum(delta for _, delta in totals)
 
     @staticmethod
     def _told(budget: dict, total: tuple[float, float]) -> dict:
@@ -110,7 +110,7 @@ class Account:
         return {**budget, "epsilon": json_number(epsilon), "delta": budget["delta"] and min(1.0, delta)}
 
     def check(self, price: Cost, totals: Iterable[tuple[float, float]], number: int) -> None:
-        """Raises BudgetExceeded where one of some totals is over the budget."""
+        """Raises BudgetExceeded if any of the totals exceeds the budget."""
         for epsilon, delta in totals:
             if not (at_most(epsilon, self.budget.epsilon) and at_most(delta, self.budget.delta or 0.0)):
                 raise BudgetExceeded(
@@ -121,8 +121,8 @@ class Account:
         """The place of a mechanism (or a bare cost) among those that were charged.
 
         Args:
-            key: what tells it from others.
-            stated, price: what one release costs, in its own notion and in that of the budget.
+            key: identifies the mechanism.
+            stated, price: what one release costs, in the mechanism's notion and in the budget's.
         """
         if key not in self.places:
             self.places[key] = len(self.prices)
@@ -131,7 +131,7 @@ class Account:
         return self.places[key]
 
     def charge(self, place: int, repeats: slice, number: int) -> None:
-        """Counts releases of the mechanism at a place in each of some repeats, if the budget covers them."""
+        """Counts `number` more releases of a mechanism in each of some repeats, if the budget covers them."""
         if repeats.stop > self.repeats:
             raise ValueError(f"account {self.name!r}: repeats are {repeats}, but there are {self.repeats}")
         counts, touched = self.counts.plus(repeats, place, number)
@@ -139,21 +139,21 @@ class Account:
         self.counts = counts
 
     def share(self, noise, repeats: slice) -> None:
-        """Notes who was given some noise, `Common` or a generator's state.
+        """Notes which repeats use a noise, given as `Common` or as a generator's state.
 
         Raises:
-            ValueError: a repeat has a release with that noise already; both together would give the statistics away.
+            ValueError: a repeat already has a release with this noise; both together would reveal the statistics.
         """
-        given = self.shared.setdefault(noise, [])
-        if any(repeats.start < had.stop and had.start < repeats.stop for had in given):
+        earlier = self.shared.setdefault(noise, [])
+        if any(repeats.start < had.stop and had.start < repeats.stop for had in earlier):
             raise ValueError(
                 f"account {self.name!r}: two releases in repeats {repeats} share their noise; "
                 "each needs its own, as two releases with the same noise tell the statistics"
             )
-        given.append(repeats)
+        earlier.append(repeats)
 
     def rows(self, mechanisms: dict) -> list[dict]:
-        """What `Ledger.record` has of the account; mechanisms by key, with number and class."""
+        """The account's rows in `Ledger.record`; `mechanisms` has each mechanism's number and class, by key."""
         budget = cost_fields(self.budget)
         totals: dict[str, Any] = {
             name: self._told(budget, total)
@@ -161,13 +161,13 @@ class Account:
         }
         totals |= {"budget": budget, "accounting": self.accounting}
         none = {"mechanism": None, "settings": None}
-        found = []
+        rows = []
         for key, place in self.places.items():
             runs = [(length, value[place]) for length, value in self.counts.runs() if any(value[place : place + 1])]
-            # A charge that was refused has left its place, and no releases.
+            # A refused charge leaves a place without releases.
             if runs:
-                made = mechanisms.get(key, none)
+                mechanism = mechanisms.get(key, none)
                 counts = {"releases": max(count for _, count in runs), "repeats": sum(length for length, _ in runs)}
-                found.append({"account": self.name, **made, **cost_fields(self.stated[place]), **counts, **totals})
+                rows.append({"account": self.name, **mechanism, **cost_fields(self.stated[place]), **counts, **totals})
         nothing = {**none, **self._told(budget, (0.0, 0.0)), "releases": 0, "repeats": 0}
-        return found or [{"account": self.name, **nothing, **totals}]
+        return rows or [{"account": self.name, **nothing, **totals}]

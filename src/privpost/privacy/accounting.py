@@ -82,7 +82,7 @@ class Cost(metaclass=Checked):
         return at_most(cost.epsilon, budget.epsilon) and at_most(cost.delta or 0.0, budget.delta or 0.0)
 
     def __add__(self, other: "Cost") -> "Cost":
-        """What both releases cost together, about the same records (`sequential`)."""
+        """Cost of both releases together, about the same records (`sequential`)."""
         check_cost("other", other)
         return sequential([self, other])
 
@@ -114,10 +114,10 @@ def sequential(costs: Sequence[Cost]) -> Cost:
 
 
 def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
-    """Cost of releases about disjoint parts of the records: the sum of the largest `changed_parts` of them.
+    """Cost of releases about disjoint parts of the records: the sum of the `changed_parts` largest costs.
 
-    `changed_parts` is in how many parts two neighbouring data sets can differ: 1 where the part of a record is
-    public (its index), 2 where substituting a record can move it from one part to another.
+    `changed_parts` is the number of parts in which two neighbouring data sets can differ: 1 where each record's part
+    is public (its index), 2 where substituting a record can move it from one part to another.
 
     Raises:
         ValueError: no costs, costs of different notions or orders, or changed_parts not 1 or 2.
@@ -128,7 +128,7 @@ def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
     largest = sorted(costs, key=lambda cost: (cost.epsilon, cost.delta or 0.0), reverse=True)[:changed_parts]
     total = sequential(largest)
     if total.notion == "approximate":
-        # ε and δ need not be largest in the same part: bound each by its own largest ones.
+        # ε and δ need not be largest in the same part, so each is bounded separately.
         deltas = sorted((cost.delta or 0.0 for cost in costs), reverse=True)[:changed_parts]
         total = Cost("approximate", total.epsilon, delta=min(1.0, math.fsum(deltas)))
     return total
@@ -202,10 +202,10 @@ def rdp_to_pure_epsilon(target, order) -> np.ndarray:
 def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
     """Smallest ε such that a Rényi DP curve implies (ε, δ)-DP, and the order that gives it.
 
-    The conversion is that of the package dp-accounting (Canonne, Kamath and Steinke 2020, proposition 12).
+    By the package dp-accounting (Canonne, Kamath and Steinke 2020, proposition 12).
 
     Args:
-        orders: orders ≥ 1 of the curve, shape (k,); only those above 1.01 can contribute a positive ε.
+        orders: orders ≥ 1 of the curve, shape (k,); only orders above 1.01 can give a positive ε.
         epsilons: Rényi DP parameters, shape (k,); `inf` beyond an asymptote.
         delta: δ in (0, 1).
 

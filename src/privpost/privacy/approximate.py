@@ -1,4 +1,4 @@
-"""Settings that meet (ε, δ)-DP: through what a guarantee of another notion implies, and by exact privacy curves.
+"""Settings that meet (ε, δ)-DP: by conversion from a guarantee of another notion, and by exact privacy curves.
 
 A privacy curve is δ(ε) = max over neighbours of the hockey-stick divergence sup_A P(A) − e^ε Q(A).
 """
@@ -17,7 +17,7 @@ from privpost.models.base import check_range
 from privpost.privacy.accounting import Cost, to_approximate
 from privpost.privacy.checks import approximate_budget
 
-# How far from its value a setting is looked for.
+# The search tries up to this multiple of a setting, and down to its inverse.
 _FARTHEST = 2.0**30
 # Orders at which Rényi curves are converted.
 ORDERS = 1 + np.geomspace(0.02, 1000, 90)
@@ -34,11 +34,11 @@ def pure_from_approximate(epsilon: float, delta: float) -> float:
     """
     check_range("(0, inf)", epsilon=epsilon)
     check_range("[0, 1)", delta=delta)
-    found = float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
-    # A small δ can be lost to rounding of ε0.
-    while found > epsilon and pure_curve(found, epsilon) > delta:
-        found = float(np.nextafter(found, 0.0))
-    return found
+    pure = float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
+    # Rounding of ε0 can exceed a small δ.
+    while pure > epsilon and pure_curve(pure, epsilon) > delta:
+        pure = float(np.nextafter(pure, 0.0))
+    return pure
 
 
 def pure_curve(pure: float, epsilon) -> Any:
@@ -85,14 +85,14 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
 
     Args:
         parameters_p, parameters_q: (α, β), shape (..., 2), with equal sums.
-        epsilon: ε, broadcast against the leading axes; below 0 for laws that differ only.
+        epsilon: ε, broadcast against the leading axes; below 0 only for laws that differ.
         low, high: ends of the interval.
 
     Returns:
         δ(ε), shape (...); nan where the mass of the interval underflows.
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
-    # δ falls with ε, whose exponential overflows.
+    # The exponential of a larger ε overflows; δ is smaller there still.
     epsilon = np.minimum(epsilon, 700.0)
     # Reflected where P has the smaller α, so that the event is always {θ ≥ t}.
     flip = p[..., 0] < q[..., 0]
@@ -101,7 +101,7 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
     gap = p[..., 0] - q[..., 0]
     middle = (ends[0] + ends[1]) / 2
     at_middle = truncated_beta.log_density(middle, p, *ends) - truncated_beta.log_density(middle, q, *ends)
-    # Places are logits: of a small parameter much of a law is nearer to 0 or 1 than floats are.
+    # Points are logits: with a small parameter, much of the law lies closer to 0 or 1 than floats can represent.
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = logit(ends[0]), logit(ends[1])
         start = logit(middle) + (epsilon - at_middle) / gap
@@ -110,30 +110,30 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
 
 
 def _above(start, parameters, low, high):
-    """P(logit θ ≥ start) of a beta distribution truncated to logits in [low, high], from the tail that is small."""
+    """P(logit θ ≥ start) of a beta distribution truncated to logits in [low, high], from its smaller tail."""
     a, b = parameters[..., 0], parameters[..., 1]
-    # A law beyond the interval has a mass there that would be lost in 1 − (nearly 1).
+    # Where most of the law lies above the interval, the interval's mass would be lost in 1 − (nearly 1).
     beyond = a > (a + b) * expit(high)
     a, b = np.where(beyond, b, a), np.where(beyond, a, b)
     at_start, at_low, at_high = (_upper_tail(np.where(beyond, -end, end), a, b) for end in (start, low, high))
     mass = at_low - at_high
-    # Of a mass that underflows digits are lost, or all.
+    # A mass near underflow has lost some or all of its digits.
     return (at_start - at_high) / np.where(np.abs(mass) > 1e-280, mass, np.nan)
 
 
 def _upper_tail(place, a, b):
-    """P(logit θ ≥ place) of a beta distribution, from θ where it is small, or from 1 − θ, which takes less time."""
+    """P(logit θ ≥ place) of a beta distribution, from θ where θ is small, else from 1 − θ, which is quicker."""
     place, a, b = np.broadcast_arrays(place, a, b)
     low = place < -8
-    found = np.empty(place.shape)
-    betainc(b, a, expit(-place), out=found, where=~low)
-    betaincc(a, b, expit(place), out=found, where=low)
-    # Where θ underflows the first term of the series is all there is.
+    tails = np.empty(place.shape)
+    betainc(b, a, expit(-place), out=tails, where=~low)
+    betaincc(a, b, expit(place), out=tails, where=low)
+    # Where θ underflows, the first term of the series is exact.
     if np.any(far := np.abs(place) > 600):
         near, other = np.where(low, a, b), np.where(low, b, a)
         least = np.exp(np.minimum(-near * np.abs(place) - np.log(near) - betaln(near, other), 0.0))
-        found = np.where(far, np.where(low, 1 - least, least), found)
-    return found
+        tails = np.where(far, np.where(low, 1 - least, least), tails)
+    return tails
 
 
 def bits_curve(mechanism, epsilon: float) -> float:
@@ -150,7 +150,7 @@ def bits_curve(mechanism, epsilon: float) -> float:
 
 
 def largest_within(met: Callable[[float], bool], low: float, high: float, steps: int = 40) -> float:
-    """Largest value in [low, high] that meets a condition which small values meet, by bisection of the logarithm.
+    """Largest value in [low, high] that meets a condition, by bisection of the logarithm; all smaller values meet it.
 
     Raises:
         ValueError: `low` does not meet it.
@@ -171,7 +171,7 @@ def converted_epsilon(rdp: Callable[[np.ndarray], np.ndarray], delta: float) -> 
 
 
 def implied(cost: Cost, rdp: Callable, budget: Cost) -> Cost:
-    """The (ε, δ) guarantee next to a budget that a pure or Rényi guarantee implies.
+    """The (ε, δ) guarantee that a pure or Rényi guarantee implies, stated at the budget's ε or δ.
 
     Args:
         cost: of notion "pure", or "rdp".
@@ -214,10 +214,10 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
     """The mechanism with its setting as far towards less privacy as its privacy curve and an (ε, δ) budget allow.
 
     Args:
-        mechanism: if it has no calibrated setting, it is the answer or nothing is.
+        mechanism: without a calibrated setting it is returned if it meets the budget, else None.
         budget: of notion "approximate".
-        largest: the setting beyond which there is none, or nothing changes, where privacy falls with it; when None
-            the setting is doubled or halved from where it stands.
+        largest: the largest setting that is tried, where privacy falls with the setting; when None, the search starts
+            at the mechanism's setting and doubles or halves it.
     """
     _, allowed = approximate_budget(budget)
     setting = mechanism.calibrated
@@ -238,7 +238,7 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
         except ValueError:
             return math.inf
 
-    # Away from privacy; a refused value counts as none.
+    # Which direction loses privacy; a refused value counts as no privacy.
     sign = 1 if delta(2.0) > delta(0.5) else -1
     factor = 1.0
     while delta(factor**sign) > allowed and factor > _FARTHEST**-1:
@@ -247,14 +247,14 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
         factor *= 2
     if delta(factor**sign) > allowed:
         return None
-    found = largest_within(lambda value: delta(value**sign) <= allowed, factor, 2 * factor, steps=20)
-    return at(start * found**sign)
+    furthest = largest_within(lambda value: delta(value**sign) <= allowed, factor, 2 * factor, steps=20)
+    return at(start * furthest**sign)
 
 
 def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):
     """The mechanism of the largest Rényi budget at one order whose whole curve converts to at most (ε, δ).
 
-    Mechanisms form a family with one free setting, so that any order at which their curves are finite names them all.
+    The mechanisms form a family with one free setting, so any order at which their curves are finite can index them.
 
     Args:
         calibrate: function of a `Cost`, returning a mechanism.

@@ -1,8 +1,8 @@
 """Statistical lower bounds on privacy parameters, from releases about two neighbouring data sets.
 
 An event is chosen on one pair of samples and counted on another, so that the choice costs no confidence. Its two
-probabilities have Clopper-Pearson limits; by the data-processing inequality the divergence between the two-point
-distributions (event, complement) is at most that of the releases.
+probabilities have Clopper-Pearson limits. By the data-processing inequality the divergence between the two-point
+distributions (event, complement) is at most the divergence between the releases.
 """
 
 import functools
@@ -15,7 +15,7 @@ from privpost.models.base import check_range
 
 
 class Counts(NamedTuple):
-    """How many of `size` releases about either data set fell into the event."""
+    """Numbers of releases in the event, out of `size` about each of the two data sets."""
 
     first: int
     second: int
@@ -47,7 +47,7 @@ def _limits(size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def event_divergence(p, q, order: float | None) -> np.ndarray:
-    """Divergence that an event of probabilities p > q proves: ln(p/q) (pure, order None) or the Rényi one.
+    """Divergence that an event of probabilities p > q proves: ln(p/q) (pure, order None) or the Rényi divergence.
 
     The Rényi divergence of the two-point distributions, ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1), rises in p and
     falls in q where p > q, so that limits of p and q give a limit of it. 0 where p ≤ q.
@@ -69,7 +69,7 @@ def event_divergence(p, q, order: float | None) -> np.ndarray:
 
 
 def lower_bound(counts: Counts, order: float | None, level: float) -> float:
-    """Lower limit of the divergence of the releases that is exceeded wrongly with probability at most `level`."""
+    """Lower confidence limit of the releases' divergence; it is too high with probability at most `level`."""
     low, _ = probability_limits(counts.first, counts.size, level / 2)
     _, high = probability_limits(counts.second, counts.size, level / 2)
     return float(event_divergence(low, high, order))
@@ -88,7 +88,7 @@ class Event(NamedTuple):
 
 
 def choose_event(first, second, order: float | None, level: float, thresholds: int = 60) -> Event:
-    """The half-line of one feature with the largest lower bound on the two samples given.
+    """The half-line of one feature with the largest lower bound on two samples.
 
     Args:
         first, second: features of releases about either data set, shape (size, columns).
@@ -105,9 +105,9 @@ def choose_event(first, second, order: float | None, level: float, thresholds: i
     size = len(first)
     low, high = _limits(size, level / 2)
     shares = np.unique(np.concatenate([np.geomspace(20 / size, 0.5, thresholds // 2), np.linspace(0.5, 1, thresholds)]))
-    # Equal cuts are one event.
+    # Equal cuts give the same event.
     places = np.unique(np.clip(np.floor((1 - shares) * size).astype(int), 0, size - 1))
-    best, chosen = -np.inf, Event(0, 1, -np.inf)
+    best, event = -np.inf, Event(0, 1, -np.inf)
     for column, ordered in enumerate(zip(np.sort(first.T), np.sort(second.T), strict=True)):
         for sign in (1, -1):
             u, v = ordered if sign == 1 else (-values[::-1] for values in ordered)
@@ -116,5 +116,5 @@ def choose_event(first, second, order: float | None, level: float, thresholds: i
             bounds = event_divergence(low[hits[0]], high[hits[1]], order)
             place = int(bounds.argmax())
             if bounds[place] > best:
-                best, chosen = bounds[place], Event(column, sign, float(cut[place]))
-    return chosen
+                best, event = bounds[place], Event(column, sign, float(cut[place]))
+    return event

@@ -1,7 +1,7 @@
 """Upper bounds of privacy costs in rigorous interval arithmetic, for releases of real data.
 
-The coefficients of a mechanism are found in floating point; what they cost is bounded here, by balls that hold the true
-value, from the very numbers that the draw uses.
+A mechanism's coefficients are found in floating point. This module bounds what they cost, by balls that contain the
+true value, from the same numbers that the draw uses.
 """
 
 import math
@@ -34,7 +34,7 @@ def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: flo
 
 
 def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -> float:
-    """An upper bound of the Rényi divergence of gamma laws of one shape with these two rates, in either direction.
+    """An upper bound of the Rényi divergence, in either direction, of gamma laws with one shape and two rates.
 
     D_λ = shape / (λ−1) · [λ ln ρ − ln(1 + λ(ρ − 1))],    ρ = rate_P / rate_Q; inf where 1 + λ(ρ − 1) ≤ 0.
     """
@@ -63,14 +63,14 @@ def approximate_epsilon(rdp: float, order: float, delta: float) -> float:
 
 
 def tempered_epsilon(a0: float, temperature: float) -> float:
-    """An upper bound of 2Δ/T, Δ = ln((1−a0)/a0): what one draw of the exponential mechanism on bits costs."""
+    """An upper bound of 2Δ/T, Δ = ln((1−a0)/a0): the cost of one draw of the exponential mechanism on bits."""
     with flint().ctx.workprec(_PRECISION):
         low = Fraction(a0)
         return above(2 * ball((1 - low) / low).log() / ball(Fraction(temperature)))
 
 
 def ball_epsilon(dimension: int, power: float, radius: float) -> float:
-    """An upper bound of 2cρR, c = √d: what one draw of a logistic posterior on a ball costs."""
+    """An upper bound of 2cρR, c = √d: the cost of one draw of a logistic posterior on a ball."""
     with flint().ctx.workprec(_PRECISION):
         return above(2 * ball(Fraction(dimension)).sqrt() * ball(Fraction(power) * Fraction(radius)))
 

@@ -1,11 +1,11 @@
-"""What a mechanism asks of a budget, a generator or a setting before anything is drawn."""
+"""Checks of budgets, generators and settings before anything is drawn."""
 
 import numpy as np
 
 from privpost.models.base import is_number
 from privpost.privacy.accounting import Cost, check_cost, rdp_to_pure_epsilon
 
-# Noise for less has a variance beyond floating point, noise for more one below it.
+# Smaller budgets need noise whose variance overflows, larger ones noise whose variance underflows.
 SMALLEST, LARGEST = 1e-100, 1e100
 
 
@@ -63,7 +63,7 @@ def check_model(model, allowed: tuple[type, ...] = ()) -> None:
     """Raises a ValueError unless a model has sufficient statistics and, where some are named, an allowed class."""
     if isinstance(model, type) or not hasattr(model, "sufficient_statistics"):
         raise ValueError(f"model is {model!r}; it must be a model, for instance BetaBernoulli(1, 1)")
-    # A class that derives from an allowed one may have other records.
+    # A subclass may have other records.
     if allowed and type(model) not in allowed:
         raise ValueError(
             f"model is {model!r}; allowed: {', '.join(kind.__name__ for kind in allowed)}, and no subclass"
@@ -71,7 +71,7 @@ def check_model(model, allowed: tuple[type, ...] = ()) -> None:
 
 
 def check_source(rng) -> None:
-    """Raises a ValueError unless rng is a numpy Generator or draws as one does, such as `distributions.noise`."""
+    """Raises a ValueError unless rng is a numpy Generator or has its methods, as in `distributions.noise`."""
     draws = any(hasattr(rng, name) for name in ("random", "laplace", "normal"))
     if not isinstance(rng, np.random.Generator) and (not draws or isinstance(rng, np.random.RandomState)):
         raise ValueError(f"rng is {rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)")
@@ -114,23 +114,23 @@ def check_order(order) -> None:
 
 
 def check_numbers(name: str, values, size: int | None = None) -> np.ndarray:
-    """The values (..., size) as an array; raises a ValueError unless they are finite numbers of that last axis."""
+    """The values (..., size) as an array; raises a ValueError unless they are finite numbers of this shape."""
     try:
-        found = np.asarray(values, float)
+        numbers = np.asarray(values, float)
     except (TypeError, ValueError):
-        found = np.empty(())
-    if not found.ndim:
+        numbers = np.empty(())
+    if not numbers.ndim:
         raise ValueError(f"{name} are {values!r}; they must be numbers, those of one data set on the last axis")
-    if size not in (None, found.shape[-1]):
-        raise ValueError(f"{name} have a last axis of {found.shape[-1]}; those of one data set have {size}")
-    # Squares are finite where values are, but for huge ones; their sum is the quicker check.
-    if not (np.isfinite(np.vdot(found, found)) or np.isfinite(found).all()):
+    if size not in (None, numbers.shape[-1]):
+        raise ValueError(f"{name} have a last axis of {numbers.shape[-1]}; those of one data set have {size}")
+    # The sum of squares is the quicker check; for huge finite values it overflows.
+    if not (np.isfinite(np.vdot(numbers, numbers)) or np.isfinite(numbers).all()):
         raise ValueError(f"{name} have entries that are not finite")
-    return found
+    return numbers
 
 
 def check_given(release, shape: tuple[int, ...], draws: int, rng) -> None:
-    """Raises a ValueError unless a release has the shape of one, draws is an integer ≥ 1, and rng is a generator."""
+    """Raises a ValueError unless the release has this shape, draws is an integer ≥ 1, and rng is a generator."""
     if np.shape(release) != shape:
         raise ValueError(f"release has the shape {np.shape(release)}; one release has {shape}")
     if not np.all(np.isfinite(np.asarray(release, float))):

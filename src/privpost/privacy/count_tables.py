@@ -13,7 +13,7 @@ import numpy as np
 from privpost.models.base import check_range
 
 SENSITIVITY = 2.0
-# Of M: below it floats do not tell the probabilities that are left apart, beyond it they hold no lower bound.
+# Range of M: below it floats cannot tell the remaining probabilities apart, above it they cannot represent a0.
 SMALLEST_TRUNCATION, LARGEST_TRUNCATION = 1.0001, 1e100
 
 
@@ -34,7 +34,7 @@ def clip(noisy) -> np.ndarray:
 
 
 def project(noisy, sizes: Sequence[int]) -> np.ndarray:
-    """The non-negative counts next to the noisy ones with the same noisy sum, field by field.
+    """The non-negative counts nearest to the noisy ones with the same noisy sum, field by field.
 
     The Euclidean projection onto {x ≥ 0, Σx = s} subtracts one number from all levels of a field and clips; all
     zeros where s ≤ 0. Post-processing of the noisy counts.
@@ -51,8 +51,8 @@ def project(noisy, sizes: Sequence[int]) -> np.ndarray:
         total = field.sum(axis=-1, keepdims=True)
         descending = -np.sort(-field, axis=-1)
         surplus = (np.cumsum(descending, axis=-1) - total) / np.arange(1, size + 1)
-        kept = np.maximum((descending > surplus).sum(axis=-1, keepdims=True), 1)
-        shift = np.take_along_axis(surplus, kept - 1, axis=-1)
+        positive = np.maximum((descending > surplus).sum(axis=-1, keepdims=True), 1)
+        shift = np.take_along_axis(surplus, positive - 1, axis=-1)
         projected[..., start : start + size] = np.where(total > 0, np.maximum(field - shift, 0.0), 0.0)
         start += size
     if start != noisy.shape[-1]:
@@ -83,12 +83,12 @@ def temperature(sizes: Sequence[int], truncation: float, epsilon: float) -> floa
 
 
 def sampling_cost(sizes: Sequence[int], truncation: float, epsilon: float) -> float:
-    """2Δ/T, what one exact sample costs at the temperature for ε: ε, or less at T = 1."""
+    """2Δ/T, the cost of one exact sample at the temperature for ε: ε, or less at T = 1."""
     return 2 * log_likelihood_range(sizes, truncation) / temperature(sizes, truncation, epsilon)
 
 
 def unconverged_cost(sizes: Sequence[int], truncation: float, epsilon: float, iterations: int) -> float:
-    """What a Gibbs chain costs when nothing is known of its convergence: both updates of all iterations add up.
+    """Cost of a Gibbs chain whose convergence is unknown: the sum over both updates of all iterations.
 
     Given the emissions a cell's state depends on that cell alone; a substituted event changes one or two cells, by
     2Δ/T together (parallel composition). Given the states the emissions' update costs 2Δ/T as well. For 200

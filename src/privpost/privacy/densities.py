@@ -1,7 +1,7 @@
 """Privacy of a release of one number from its density alone: divergences between neighbours, by quadrature.
 
-The line, or an interval, is mapped such that densities fall doubly exponentially towards its ends (Takahasi and Mori
-1974), and cut into panels, which are halved until Gauss-Legendre quadrature of each has converged.
+A change of variable makes densities fall doubly exponentially towards both ends (Takahasi and Mori 1974). The range is
+cut into panels, which are halved until Gauss-Legendre quadrature of each has converged.
 """
 
 import math
@@ -12,13 +12,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
-# Panels at first, their halvings at most, and when one has converged: relative to itself, and as a probability.
+# Initial panels, the most halvings, and when a panel has converged: relative to its integral, and as a probability.
 PANELS, HALVINGS, RELATIVE, ABSOLUTE = 48, 50, 1e-7, 1e-16
-# Panels that are halved at once, at most; and the probability below which one is left out.
+# The most panels that are halved at once; the probability below which a panel is left out.
 MOST, NOTHING = 1000, 1e-30
-# How far from one a density may integrate to.
+# How far from one the integral of a density may be.
 NORMALISED = 1e-5
-# Neighbouring pairs that share panels, and how many of them, evenly spread, these are found for.
+# Neighbouring pairs that share panels, and how many of these pairs, evenly spread, determine the panels.
 BLOCK, SPREAD = 64, 4
 # Bisections of a place where a ratio of densities crosses a level; there the integrand is 0.
 BISECTIONS = 18
@@ -49,7 +49,7 @@ class Space(NamedTuple):
 
     @classmethod
     def line(cls, centre: float, width: float) -> "Space":
-        """All numbers, the more densely the nearer to the centre, on a scale of `width`."""
+        """The real line, with points denser near the centre, on a scale of `width`."""
         half = math.pi / 2
         return cls(
             lambda u: centre + width * np.sinh(half * np.sinh(u)),
@@ -60,7 +60,7 @@ class Space(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Pairs of neighbours' statistics, and the law of a release of one number given each.
+    """Pairs of neighbours' statistics, and the law of a release of one number given the statistics.
 
     Attributes:
         pairs: statistics, shape (pairs, 2, d).
@@ -73,20 +73,20 @@ class Neighbours(NamedTuple):
     space: Space
 
     def blocks(self) -> "Iterator[Neighbours]":
-        """Some pairs at a time, whose laws are alike."""
+        """Successive pairs, whose laws are alike, `BLOCK` at a time."""
         for start in range(0, len(self.pairs), BLOCK):
             yield self._replace(pairs=self.pairs[start : start + BLOCK])
 
     def spread(self) -> "Neighbours":
-        """A few of the pairs, with the first and the last."""
+        """`SPREAD` evenly spaced pairs, including the first and the last."""
         return self._replace(pairs=self.pairs[np.unique(np.linspace(0, len(self.pairs) - 1, SPREAD).astype(int))])
 
     def logs(self, u, row=None) -> tuple[np.ndarray, np.ndarray]:
-        """Both sides' log-densities of u: (pairs, ...) at u (...), or of the pairs in `row` (k,) at u (k, ...)."""
+        """Both neighbours' log-densities of u: (pairs, ...) at u (...), or for pairs in `row` (k,) at u (k, ...)."""
         pairs, axes = (self.pairs, np.ndim(u)) if row is None else (self.pairs[row], np.ndim(u) - 1)
         pairs = pairs.reshape(len(pairs), 2, *(1,) * axes, pairs.shape[-1])
         points, log_slope = self.space.point(u), self.space.log_slope(u)
-        # Beyond the support ln 0 is what is wanted.
+        # ln 0 = −∞ is right beyond the support.
         with np.errstate(divide="ignore", invalid="ignore"):
             first, second = (self.log_density(points, pairs[:, side]) + log_slope for side in (0, 1))
         return first, second
@@ -105,19 +105,19 @@ def nodes(edges) -> tuple[np.ndarray, np.ndarray]:
 
 
 def neighbours(mechanism: Any) -> Neighbours | None:
-    """The pairs of a mechanism; None where a release is no single number, or its density or neighbours not known."""
+    """A mechanism's pairs; None if a release is not one number, or its density or its neighbours are not known."""
     pairs = mechanism.neighbouring_statistics()
     if pairs is None:
         return None
-    given = pairs[0, 0]
+    first = pairs[0, 0]
     if mechanism.releases == "sample":
-        if mechanism.model.theta_shape or mechanism.log_density(0.5, given) is None:
+        if mechanism.model.theta_shape or mechanism.log_density(0.5, first) is None:
             return None
         return Neighbours(pairs, mechanism.log_density, Space.interval(*mechanism.model.support))
-    centre = mechanism.select(given)
-    if centre.shape != (1,) or (peak := mechanism.log_density(centre, given)) is None:
+    centre = mechanism.select(first)
+    if centre.shape != (1,) or (peak := mechanism.log_density(centre, first)) is None:
         return None
-    # The width of a uniform density of this height; a wrong one costs time only.
+    # The width of a uniform density of this height; a wrong width only costs time.
     width = math.exp(-float(peak)) if np.isfinite(peak) else 1.0
     return Neighbours(
         pairs,
@@ -127,41 +127,41 @@ def neighbours(mechanism: Any) -> Neighbours | None:
 
 
 def curve(mechanism: Any, epsilon: float) -> float | None:
-    """δ(ε) = max over neighbours of ∫ (p − e^ε q)⁺; None where `neighbours` is.
+    """δ(ε) = max over neighbours of ∫ (p − e^ε q)⁺; None where `neighbours` gives None.
 
     Raises:
         ValueError: a density that does not integrate to one.
     """
-    found = neighbours(mechanism)
-    return None if found is None else max(_hockey_stick(block, mechanism, epsilon) for block in found.blocks())
+    pairs = neighbours(mechanism)
+    return None if pairs is None else max(_hockey_stick(block, mechanism, epsilon) for block in pairs.blocks())
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Largest Rényi divergences of orders λ ≥ 1 over neighbours; inf where they diverge, None where `neighbours` is.
+    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf where infinite; None where `neighbours` is None.
 
     Raises: as `curve`.
     """
-    found = neighbours(mechanism)
-    if found is None:
+    pairs = neighbours(mechanism)
+    if pairs is None:
         return None
     flat = np.ravel(np.asarray(orders, float))
     largest = np.zeros(len(flat))
-    for block in found.blocks():
-        # What is infinite for one pair stays so.
+    for block in pairs.blocks():
+        # A supremum that is infinite stays so.
         finite = np.isfinite(largest)
         largest[finite] = np.maximum(largest[finite], _renyi(block, mechanism, flat[finite]))
     return largest.reshape(np.shape(orders))
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
-    """Distribution function of additive noise at values of any shape; None where `neighbours` is.
+    """Distribution function of additive noise at values of any shape; None where `neighbours` is None.
 
     Raises: as `curve`.
     """
-    found = neighbours(mechanism)
-    if found is None:
+    pairs = neighbours(mechanism)
+    if pairs is None:
         return None
-    law = found._replace(pairs=found.pairs[:1])
+    law = pairs._replace(pairs=pairs.pairs[:1])
     values = np.asarray(values, float) + law.space.point(0.0)
     u = np.clip(law.space.coordinate(values), -law.space.end, law.space.end)
     edges = np.unique(np.concatenate([_panels(law, lambda p, q: p).ravel(), u.ravel()]))
@@ -171,9 +171,9 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 
 
 def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.ndarray:
-    """Panels (panels, 2), sorted, on which `integrals` have converged for all pairs; none that holds nothing."""
+    """Sorted panels (panels, 2) on which `integrals` have converged for all pairs; panels of no mass are left out."""
     edges = np.linspace(-pairs.space.end, pairs.space.end, PANELS + 1)
-    wide, kept = np.stack([edges[:-1], edges[1:]], axis=-1), []
+    wide, converged = np.stack([edges[:-1], edges[1:]], axis=-1), []
     whole = pairs.integrals(of, wide)
     for _ in range(HALVINGS):
         middle = wide.mean(axis=-1)
@@ -184,22 +184,22 @@ def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.n
         with np.errstate(invalid="ignore"):
             close = np.abs(added - whole) < relative
         done = (close | (largest < math.log(ABSOLUTE))).all(axis=0)
-        held = (largest > math.log(NOTHING)).any(axis=0)
-        kept.append(halves.reshape(-1, 4)[done & held].reshape(-1, 2))
+        relevant = (largest > math.log(NOTHING)).any(axis=0)
+        converged.append(halves.reshape(-1, 4)[done & relevant].reshape(-1, 2))
         wide = halves.reshape(-1, 4)[~done].reshape(-1, 2)
-        # Where rounding is larger than what is asked for, halving has no end.
+        # Halving never ends where the rounding error exceeds the tolerance.
         if not 0 < len(wide) < MOST:
             break
         whole = parts.reshape(len(parts), -1, 2)[:, ~done].reshape(len(parts), -1)
-    found = np.concatenate([*kept, wide])
-    return found[np.argsort(found[:, 0])]
+    panels = np.concatenate([*converged, wide])
+    return panels[np.argsort(panels[:, 0])]
 
 
 def _laws(pairs: Neighbours, mechanism, of: Callable, relative: float = RELATIVE):
-    """Panels, and both sides' log-densities (pairs, panels, 12) of their ends and nodes.
+    """Panels, and both neighbours' log-densities (pairs, panels, 12) at the panels' ends and nodes.
 
-    The panels are those of a few of the pairs, which are alike; those of all where the others' laws do not integrate
-    to one on them.
+    The panels come from a few of the pairs, as the pairs are alike; from all pairs if the laws of some do not integrate
+    to one on these panels.
     """
     for some in (pairs.spread(), pairs):
         edges = _panels(some, of, relative)
@@ -224,7 +224,7 @@ def _one_way(pairs: Neighbours, logs, edges, places, log_weights, epsilon: float
     """The largest ∫ (p − e^ε q)⁺, from log-densities at the ends and nodes of panels."""
     p, q = logs
     values, above = _excess(p[..., 1:-1], q[..., 1:-1], epsilon, log_weights), _loss(p, q) > epsilon
-    # A panel in which the ratio crosses e^ε is cut there, at each of its crossings between two nodes.
+    # A panel is cut wherever the ratio of the densities crosses e^ε between two of its nodes.
     row, panel, place = np.nonzero(above[..., 1:] != above[..., :-1])
     crossing = _crossings(pairs, row, places[panel, place], places[panel, place + 1], epsilon)
     cut = np.unique(np.stack([row, panel]), axis=1)
@@ -267,7 +267,7 @@ def _excess(p, q, epsilon: float, log_weights) -> np.ndarray:
 
 
 def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
-    """Divergences (orders,), the larger of both ways; on panels that serve the largest finite one and the densities."""
+    """Divergences (orders,), the larger of both ways, on panels fit for the largest finite one and the densities."""
     end = pairs.space.end
     edges = np.linspace(-end, end, PANELS + 1)
     wide = np.stack([edges[:-1], edges[1:]], axis=-1)
@@ -281,34 +281,34 @@ def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
 
     # Rounding grows with the order, and the logarithm of the integral is divided by it.
     edges, _ = _laws(pairs, mechanism, hardest, RELATIVE * max(1.0, largest - 1))
-    # With the panels at the ends, where an integrand that has no integral does not fall.
+    # The panels at both ends are added: there an integrand without an integral does not fall.
     laws = _both_ways(pairs, np.concatenate([wide[:1], edges, wide[-1:]]))
     return np.array([_largest(laws, order) if order <= largest else math.inf for order in orders])
 
 
 def _both_ways(pairs: Neighbours, edges) -> list:
-    """Log-densities (pairs, panels, 10) of either side and the other at the nodes of panels, with their weights."""
+    """(p, q, log-weights) and (q, p, log-weights), with the log-densities (pairs, panels, 10) at the panels' nodes."""
     u, log_weights = nodes(edges)
     p, q = pairs.logs(u)
     return [(p, q, log_weights), (q, p, log_weights)]
 
 
 def _largest(laws, order: float) -> float:
-    """The largest divergence of an order; the first and the last panel only show whether there is one."""
+    """The largest divergence of an order; the first and the last panel only show whether it is finite."""
     if order == 1:
         with np.errstate(invalid="ignore"):
             terms = [np.where(np.isneginf(p), 0.0, np.exp(p + w) * (p - q))[:, 1:-1] for p, q, w in laws]
-        return max(float(each.sum(axis=(-1, -2)).max()) for each in terms)
+        return max(float(term.sum(axis=(-1, -2)).max()) for term in terms)
     if _diverges(laws, order):
         return math.inf
     parts = [_log_sum(_integrand(p, q, order) + w)[:, 1:-1] for p, q, w in laws]
-    return max(float(_log_sum(each).max()) for each in parts) / (order - 1)
+    return max(float(_log_sum(term).max()) for term in parts) / (order - 1)
 
 
 def _diverges(laws, order: float) -> bool:
-    """Whether an integrand does not fall towards an end, where it has no integral."""
-    every = [_log_sum(_integrand(p, q, order) + w) for p, q, w in laws]
-    return any(np.any(np.maximum(x[:, 0], x[:, -1]) - x.max(axis=1) > math.log(1e-6)) for x in every)
+    """Whether an integrand does not fall towards one of the ends, so that its integral is infinite."""
+    integrals = [_log_sum(_integrand(p, q, order) + w) for p, q, w in laws]
+    return any(np.any(np.maximum(x[:, 0], x[:, -1]) - x.max(axis=1) > math.log(1e-6)) for x in integrals)
 
 
 def _integrand(p, q, order: float):
@@ -318,18 +318,18 @@ def _integrand(p, q, order: float):
 
 
 def _log_sum(terms) -> np.ndarray:
-    """ln Σ exp over the last axis; +inf where a term is."""
+    """ln Σ exp over the last axis; +inf where a term is +inf."""
     top = terms.max(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
-    return np.where(np.isinf(top[..., 0]), top[..., 0], found)
+        logs = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
+    return np.where(np.isinf(top[..., 0]), top[..., 0], logs)
 
 
 def _check_one(mechanism, total) -> None:
     wrong = np.abs(total - 1) > NORMALISED
     if np.any(wrong):
-        found = np.atleast_1d(total)[np.atleast_1d(wrong)][0]
+        integral = np.atleast_1d(total)[np.atleast_1d(wrong)][0]
         raise ValueError(
-            f"log_density of {type(mechanism).__name__} integrates to {found:.6g} over all releases; it must be 1. "
+            f"log_density of {type(mechanism).__name__} integrates to {integral:.6g} over all releases; it must be 1. "
             'A mechanism that releases whole numbers has support "integers" and a log_mass in its place'
         )

@@ -1,4 +1,4 @@
-"""Mechanisms, models and costs as JSON, from which they are made again, and as keys that tell them apart."""
+"""Mechanisms, models and costs as JSON, from which they can be rebuilt, and as keys that identify them."""
 
 import math
 from dataclasses import fields, is_dataclass
@@ -25,7 +25,7 @@ def key_of(value):
 
 
 def json_number(value: float | None) -> float | str | None:
-    """A number as JSON has it."""
+    """A number as JSON; an infinite one is the string "inf"."""
     return value if value is None else "inf" if math.isinf(value) else float(value)
 
 
@@ -45,7 +45,7 @@ def _settings(kind: Any) -> tuple[str, ...]:
 
 
 def _named(value) -> tuple[str, str, dict[str, Any]]:
-    """Name, module and settings of a dataclass: those that a mechanism is recorded by, or its own."""
+    """Name, module and settings of a dataclass: the `recorded` ones of a mechanism, else its class and fields."""
     if hasattr(value, "recorded"):
         return value.recorded
     kind: Any = type(value)
@@ -53,19 +53,19 @@ def _named(value) -> tuple[str, str, dict[str, Any]]:
 
 
 def text(mechanism) -> str:
-    """A mechanism as one line, by the name and the settings that it is recorded by."""
+    """A mechanism as one line, by its recorded name and settings."""
     kind, _, settings = mechanism.recorded
     return f"{kind}({', '.join(f'{name}={value!r}' for name, value in settings.items())})"
 
 
 def describe(value, known: dict[int, tuple[Any, dict]] | None = None) -> Any:
-    """A mechanism or model as JSON: class, module and settings, nested; `discovery.rebuild` makes it again.
+    """A mechanism or model as JSON: class, module and settings, nested; `discovery.rebuild` reads it back.
 
-    An array of many settings, one a repeat, is described by its first.
+    An array of settings, one for each repeat, is described by its first entry.
 
     Args:
         value: what is described.
-        known: models by identity, with their descriptions, which are taken from there and entered.
+        known: descriptions of models, by identity; looked up, and extended in place.
     """
     if type(value) in PLAIN:
         return "inf" if value == math.inf else value

@@ -1,8 +1,8 @@
 """Privacy of Markov chain Monte Carlo that queries the private data at every update, under pure DP.
 
 Foulds et al. (2016), section 4. Neighbours: substitution. The chain's state is public: the bounds hold for the release
-of every state that the chain visits, and so for its last state alone, whether or not it has converged. A chain that
-runs on statistics released once costs what that release costs; it needs no accounting here.
+of every state that the chain visits, and so for its last state alone, whether or not the chain has converged. A chain
+on statistics that were released before costs nothing beyond their release and needs no accounting here.
 
 Δ is the sensitivity of the log-joint: the supremum of |ln p(x'|θ) − ln p(x|θ)| over θ and records x, x'.
 """
@@ -21,7 +21,7 @@ from privpost.privacy.checks import check_choice, check_count
 def update_cost(sensitivity: float, temperature: float = 1.0) -> Cost:
     """Cost 2Δ/T of one Gibbs update, an exponential mechanism over the values of one variable (equation 19).
 
-    The variable's values are fewer than those of the whole state, so Δ of the log-joint bounds each update's.
+    An update varies only one variable of the state, so Δ of the log-joint bounds the sensitivity of every update.
 
     Args:
         sensitivity: Δ > 0.
@@ -38,8 +38,8 @@ def scan_cost(shared: Sequence[Cost], latents: Sequence[Cost] = (), changed_late
     """Cost of a scan that updates every variable once: shared ones in sequence, per-record latents in parallel.
 
     Args:
-        shared: costs of the updates of variables whose conditional depends on all records.
-        latents: costs of the updates of variables whose conditional depends on the variable's own records only.
+        shared: costs of updates of variables whose conditional depends on all records.
+        latents: costs of updates of variables whose conditional depends only on the variable's own records.
         changed_latents: how many latents' records a substitution can change: 1 where latent i belongs to record i,
             2 where a record belongs to one of several groups and a substitution may move it.
 
@@ -68,8 +68,8 @@ def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
     """Cost ln(1 + (q/N)(e^ε − 1)) of an update that reads a uniform subset of q of the N records, kept secret.
 
     For substitution and subsets without replacement (Balle, Barthe and Gaboardi 2018, theorem 9). The update's result
-    must not show which records were read. A random scan over per-record latents does show it, as the latents that
-    moved are those that were updated; see `random_scan_cost`.
+    must not show which records were read. A random scan over per-record latents shows it, as only updated latents can
+    move; see `random_scan_cost`.
 
     Args:
         update: pure cost ε of the update for the records that it reads.
@@ -90,10 +90,10 @@ def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
 def random_scan_cost(update: Cost, updated: int, variables: int, steps: int, delta: float = 0.0) -> Cost:
     """Cost of random-scan steps that each update q of N per-record latents, uniformly chosen, in a public state.
 
-    A record is only read when its own latent is updated. The moves show which latents were, so that one step costs the
-    whole ε: there is no amplification, but over k steps a record is read Binomial(k, q/N) times only. With m the
+    A record is read only when its latent is updated. The moves show which latents were updated, so one step costs the
+    whole ε: there is no amplification. But over k steps a record is read only Binomial(k, q/N) times. With m the
     smallest count such that P(Binomial(k, q/N) > m) ≤ δ, the k steps are (mε, δ)-DP: the schedule does not depend on
-    the data, and given the schedule the loss is at most ε per read.
+    the data, and given the schedule the loss is at most ε for each read.
 
     Args:
         update: pure cost ε of one latent's update.
@@ -103,7 +103,7 @@ def random_scan_cost(update: Cost, updated: int, variables: int, steps: int, del
         delta: δ in [0, 1); 0 gives the pure cost kε.
 
     Returns:
-        A pure cost for δ = 0, else an approximate one whose δ is the tail probability itself.
+        A pure cost for δ = 0, else an approximate cost whose δ is the tail probability P(Binomial(k, q/N) > m).
 
     Raises:
         ValueError: a cost that is not pure, or an argument outside its range.

@@ -1,8 +1,8 @@
 """Rényi DP of sampling from a generalised linear model's posterior, and the settings that meet a budget.
 
 Prior w ~ N(0, (nβ)⁻¹ I), public bounds ‖x‖₂ ≤ c on the features and B on the residual |y − E y| (1 for binary
-regression), neighbours: substitution. Everything here is a formula in public quantities. Geumlek, Song and
-Chaudhuri (2017), section 4 and section 5.2; all arguments broadcast.
+regression), neighbours: substitution. All formulas are in public quantities, and all arguments broadcast. Geumlek, Song
+and Chaudhuri (2017), sections 4 and 5.2.
 """
 
 import math
@@ -15,8 +15,8 @@ from privpost.models.base import check_range
 from privpost.privacy.accounting import pure_to_rdp, rdp_to_pure_epsilon
 from privpost.privacy.checks import check_choice
 
-# A record's logistic log-likelihood ranges over an interval of length cR on ‖w‖ ≤ R, so that the posterior's log-ratio
-# is at most 2ρcR; the paper, whose R is c/β, has twice that.
+# On ‖w‖ ≤ R a record's logistic log-likelihood lies in an interval of length cR, so the posterior's log-ratio is at
+# most 2ρcR. The paper, with R = c/β, charges twice as much.
 Charge = Literal["paper", "corrected_charge", "smallest_ball"]
 CHARGES = get_args(Charge)
 # κ = max x/(1 + e^x): at the mode nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ, so that ‖w‖ ≤ √(ρκ/β), whatever the data.
@@ -52,7 +52,7 @@ def concentrated_precision(order, epsilon, n, prior_precision, feature_bound=1.0
         order: λ ≥ 1.
         epsilon: ε > 0.
         n: public number of records.
-        prior_precision: β0 > 0, the precision per record of the prior that is wanted.
+        prior_precision: β0 > 0, the precision per record of the intended prior.
         feature_bound, residual_bound: c > 0 and B > 0.
 
     Raises:
@@ -101,7 +101,7 @@ def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, variant: str = "
 
 
 def ops_radius(power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
-    """Radius of the ball of OPS: c/β, or the smallest one that is sure to hold the mode, √(ρκ/β).
+    """Radius of the ball of OPS: c/β, or √(ρκ/β), the smallest radius that always contains the mode.
 
     Arguments and errors as in `ops_pure_epsilon`.
     """
@@ -119,7 +119,7 @@ def ops_power_at(epsilon, prior_precision, feature_bound=1.0, variant: str = "co
 def ops_rdp(order, power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
     """Rényi DP parameter of one OPS draw at order λ.
 
-    `variant="paper"` charges its pure ε at every order; the others what ε-DP implies at λ (`pure_to_rdp`).
+    `variant="paper"` charges the pure ε at every order; the others charge what ε-DP implies at λ (`pure_to_rdp`).
 
     Arguments and errors as in `ops_pure_epsilon`, with order λ ≥ 1.
     """
@@ -157,7 +157,7 @@ def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
     """μ of the Gaussian DP of noisy gradient steps w ← w − η∇f + √(2η) Z from a data-free start, after k of them.
 
     μ² = Δ² (η/2) (1 + C)/(1 − C) (1 − C^k)/(1 + C^k), C = 1 − ηm, at most Δ²/m for every k (Feldman et al. 2018;
-    Bok, Su and Altschuler 2024): what the noise covers of the change at the j-th step from the last is as Cʲ.
+    Bok, Su and Altschuler 2024): a change j steps before the end has shrunk by Cʲ.
 
     Args:
         steps: k ≥ 1.
@@ -176,7 +176,7 @@ def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
 
 
 def independence_chain_guarantee(epsilon, rejected, height, order=None) -> np.ndarray:
-    """Pure ε, or with an order its Rényi ε, of the state of an independence chain after k steps.
+    """Pure ε, or at an order the Rényi ε, of the state of an independence chain after k steps.
 
     The chain accepts proposals q for π with π/q ≤ M, so that its step is π/M + (1 − 1/M)R with R reversible, and the
     density of its state with respect to π lies in [1 − a, 1 + a(H − 1)], a = (1 − 1/M)^k. That costs

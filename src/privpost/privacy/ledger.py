@@ -1,7 +1,7 @@
-"""The gate: the one call that draws from private data. It checks the account, runs the mechanism, charges and records.
+"""The gate: the only call that draws from private data. It checks the account, charges, runs the mechanism and records.
 
-A study opens an account for each target of its configuration and asks the ledger for releases; what is charged is
-what the mechanism says of itself, and what is drawn is what the mechanism's own code draws.
+A study opens an account for each target of its configuration and asks the ledger for releases. The mechanism states the
+cost that is charged, and its code makes the draw.
 """
 
 import math
@@ -18,14 +18,14 @@ from privpost.privacy.described import describe, key_of
 
 __all__ = ["BudgetExceeded", "Ledger", "Release", "Request"]
 
-# The repeat of releases that name none.
+# The repeat of a release that names none.
 ONE = slice(0, 1)
 
 
 class Release(NamedTuple):
-    """What a mechanism gave out: the values, and what else its sampler tells (of chains, their diagnostics).
+    """A mechanism's output: the values, and what else its sampler reports, such as diagnostics of chains.
 
-    The values are what is charged for; nothing covers the rest.
+    The charge covers the values only, not the rest.
 
     >>> Release(np.array([3.2])).values
     array([3.2])
@@ -44,7 +44,7 @@ def check_mechanism(value) -> None:
 
 
 class Request(NamedTuple):
-    """One release that is asked for; see `Ledger.release` for the fields."""
+    """A request for one release; see `Ledger.release` for the fields."""
 
     account: str
     mechanism: Any
@@ -55,24 +55,24 @@ class Request(NamedTuple):
     settings: dict = {}  # noqa: RUF012
 
     def prepared(self) -> "Request":
-        """The request with what its mechanism sets up beforehand, which may refuse the statistics; else itself."""
+        """The request with its mechanism's preparation, if it has any; the preparation may refuse the statistics."""
         prepare = getattr(self.mechanism, "prepare", None)
         if prepare is None or self.size is None:
             return self
-        made = prepare(self.statistics, size=self.size, **self.settings)
-        return self._replace(settings={**self.settings, "prepared": made})
+        preparation = prepare(self.statistics, size=self.size, **self.settings)
+        return self._replace(settings={**self.settings, "prepared": preparation})
 
     def check(self) -> None:
-        """Raises a ValueError for what is no source of randomness, and for statistics of other than n records."""
+        """Raises a ValueError for an rng that is no source of randomness, or statistics not of n records."""
         check_source(self.rng)
         check_mechanism(self.mechanism)
-        # What `prepare` is to look at need not be looked at twice: that takes as long as many a draw.
+        # `prepare` checks the statistics itself; a second check can take longer than the draw.
         if self.size is None or not hasattr(self.mechanism, "prepare"):
             self.mechanism.check_statistics(self.statistics)
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """The shape of the releases: that of the statistics' leading axes, or the size.
+        """The shape of the releases: the statistics' leading axes, or (size,).
 
         Raises:
             ValueError: a size for several data sets, no releases, or repeats that the first axis does not run over.
@@ -101,8 +101,8 @@ class Request(NamedTuple):
 class Ledger:
     """Accounts of one experiment, each with a budget that its releases may not exceed.
 
-    The repeats of a simulation are accounts of their own with one name and one budget: each may spend it once. Where
-    they are about the same people, to publish them all would cost the sum, which the record has as `published`.
+    The repeats of a simulation share one account's name and budget, and each may spend the budget once. If they are
+    about the same people, publishing all repeats would cost the sum, which the record has as `published`.
     Composition is sequential; charge `parallel([...])` for releases about disjoint records.
 
     Args:
@@ -120,28 +120,28 @@ class Ledger:
         self.data = data
         self._trials = math.inf if trials is None else trials
         self._accounts: dict[str, Account] = {}
-        # By identity, with what keeps it from being another's: mechanisms and their keys.
+        # Mechanisms and their keys, by identity; holding the mechanism keeps its identity from being reused.
         self._keys: dict[int, tuple[Any, Any]] = {}
-        # By key: descriptions of the mechanisms that drew; by identity: of the models that they share.
+        # Descriptions of the mechanisms that drew, by key, and of the models that they share, by identity.
         self._described: dict[Any, dict] = {}
         self._models: dict[int, tuple[Any, dict]] = {}
 
     def __repr__(self) -> str:
-        states = (f"{name} {each.spent()} of {each.budget}" for name, each in self._accounts.items())
+        states = (f"{name} {entry.spent()} of {entry.budget}" for name, entry in self._accounts.items())
         return f"Ledger({'; '.join(states) or 'no accounts'})"
 
     def open(
         self, account: str, budget: Cost, mechanism=None, *, accounting: str = "stated", repeats: int | None = None
     ) -> Any:
-        """Opens an account with a budget, refuses now a mechanism that is to draw on it and cannot, and returns it.
+        """Opens an account with a budget, and returns its mechanism; refuses a mechanism that cannot draw within it.
 
         Args:
             account: its name.
             budget: the target that the configuration states.
-            mechanism: whose releases it shall pay, each by itself; or a function of no arguments that calibrates one:
-                its refusal then names the account.
+            mechanism: a mechanism of which the budget must pay a single release, or a function of no arguments that
+                calibrates one: its refusal then names the account.
             accounting: "stated", by the mechanism's guarantee; "exact", by its privacy curve δ(ε), for (ε, δ) budgets.
-            repeats: how many independent repeats have the budget each; the ledger's trials by default.
+            repeats: number of independent repeats, each with the whole budget; the ledger's trials by default.
 
         Raises:
             BudgetExceeded: one release of the mechanism costs more than the budget.
@@ -164,7 +164,7 @@ class Ledger:
         return mechanism
 
     def release(self, account: str, mechanism, statistics, rng, *, size=None, repeats=None, **settings) -> Release:
-        """Releases of a mechanism about private data, charged to an account; nothing is drawn that it cannot pay.
+        """Releases of a mechanism about private data, charged to an account before anything is drawn.
 
         Args:
             account: an open account.
@@ -172,19 +172,19 @@ class Ledger:
             statistics: sufficient statistics (..., d); each leading index is one release.
             rng: source of randomness, or of noise.
             size: number of releases about the one data set of statistics (d,); the new first axis.
-            repeats: the trials, as a slice, that the first axis runs over: each has the whole budget for itself. By
-                default all releases are about the same people and their costs add.
+            repeats: the trials, as a slice, that the first axis runs over; each has the whole budget. By default all
+                releases are about the same people and their costs add.
             settings: passed to `draw`.
 
         Raises:
             BudgetExceeded: the account would be over its budget by more than a relative 1e-9.
             ValueError: no such account, a cost that does not convert to the account's notion, repeats beyond the
-                account's, or noise that another release in these repeats has as well.
+                account's, or noise that another release in these repeats has used.
         """
         return self.release_all([Request(account, mechanism, statistics, rng, size, repeats, settings)])[0]
 
     def release_all(self, requests: Sequence[Request]) -> list[Release]:
-        """Several releases at once, those of mechanisms of one class by its `draw_all`; see `release`.
+        """Several releases at once; mechanisms of one class draw together by its `draw_all`. See `release`.
 
         Many small releases cost less together, and the samplers of some classes run faster.
 
@@ -195,39 +195,39 @@ class Ledger:
         leads = [request.lead for request in requests]
         for request in requests:
             request.check()
-        # Before anything is charged: what cannot be drawn is refused here.
+        # Requests that cannot be drawn are refused here, before anything is charged.
         requests = [_asked(self._account(request.account), request.prepared) for request in requests]
         self._reserve(requests, leads)
         kinds: dict[Any, list[int]] = {}
         for place, request in enumerate(requests):
             kinds.setdefault(type(request.mechanism), []).append(place)
-        found: dict[int, Release] = {}
+        releases: dict[int, Release] = {}
         for kind, places in kinds.items():
-            found.update(zip(places, kind.draw_all([requests[place] for place in places]), strict=True))
+            releases.update(zip(places, kind.draw_all([requests[place] for place in places]), strict=True))
         for place, (request, lead) in enumerate(zip(requests, leads, strict=True)):
-            _check_number(request.mechanism, lead, np.shape(found[place].values))
-        return [found[place] for place in range(len(requests))]
+            _check_number(request.mechanism, lead, np.shape(releases[place].values))
+        return [releases[place] for place in range(len(requests))]
 
     def _reserve(self, requests: Sequence[Request], leads: Sequence[tuple[int, ...]]) -> None:
         """Charge all requests, or none of them."""
-        before, given, states = [], set(), {}
+        before, noted, states = [], set(), {}
         try:
             for request, lead in zip(requests, leads, strict=True):
                 account, repeats = self._account(request.account), request.repeats or ONE
-                # Nothing is drawn before all are charged: a generator's state is looked at once.
+                # Nothing is drawn until all requests are charged, so one look at a generator's state is enough.
                 if id(request.rng) not in states:
                     states[id(request.rng)] = _noise(request.rng)
                 counts, noise = account.counts, states[id(request.rng)]
                 # An infinite budget promises nothing that noise could give away.
                 guarded = noise is not None and math.isfinite(account.budget.epsilon)
-                if guarded and (account.name, id(request.rng)) not in given:
+                if guarded and (account.name, id(request.rng)) not in noted:
                     account.share(noise, repeats)
                 else:
                     noise = None
                 before.append((account, counts, noise))
                 # A generator moves on from one release to the next of the same call.
                 if noise is not request.rng:
-                    given.add((account.name, id(request.rng)))
+                    noted.add((account.name, id(request.rng)))
                 number = math.prod(lead) // (repeats.stop - repeats.start)
                 account.charge(self._place(account, request.mechanism), repeats, number)
         except ValueError:
@@ -249,7 +249,7 @@ class Ledger:
         return place
 
     def charge(self, account: str, cost: Cost, releases: int = 1) -> None:
-        """Enters `releases` releases that were made elsewhere; refused as a whole if the budget does not cover them.
+        """Charges `releases` releases that were made elsewhere; all or none of them.
 
         A pure cost is converted to the account's notion: at order λ it is charged `pure_to_rdp(ε, λ)`.
 
@@ -264,7 +264,7 @@ class Ledger:
         entry.charge(entry.place(cost, cost, charged), ONE, int(releases))
 
     def spent(self, account: str) -> Cost:
-        """What the repeat that spent most has spent so far, in the notion of its budget.
+        """The largest cost that a repeat of the account has spent so far, in the notion of the budget.
 
         Raises:
             ValueError: no such account.
@@ -275,11 +275,11 @@ class Ledger:
         """The ledger as JSON-able rows, one per account, mechanism and cost, in the order of entry.
 
         `mechanism` is the class and `settings` a number for `mechanisms()` (None for a bare charge); `notion`,
-        `epsilon`, `order` and `delta` describe one release in its own notion; `releases` is their number in each of
-        `repeats`; `spent` and `budget` are the account's totals in each repeat, in the notion of its budget, as Cost
-        fields. `data` are the people that all repeats are about, None where each draws data of its own; `published` is
-        what the releases of all repeats would cost those people together. An account without releases has one row with
-        `releases` 0. An infinite ε is the string "inf".
+        `epsilon`, `order` and `delta` describe one release in its own notion; `releases` is the number of releases in
+        each of `repeats`; `spent` and `budget` are the account's totals in each repeat, in the notion of its budget, as
+        Cost fields. `data` names the people that all repeats are about, None where each repeat draws new data;
+        `published` is what the releases of all repeats together would cost them. An account without releases has one
+        row with `releases` 0. An infinite ε is the string "inf".
         """
         numbered = {
             key: {"mechanism": described["class"], "settings": number}
@@ -292,9 +292,9 @@ class Ledger:
         return list(self._described.values())
 
     def modules(self) -> list[str]:
-        """Names of the modules that the mechanisms and what they hold are defined in, in alphabetical order."""
-        made = [*self._described.values(), *(described for _, described in self._models.values())]
-        return sorted({described["module"] for described in made})
+        """Names of the modules that define the mechanisms and their models, in alphabetical order."""
+        descriptions = [*self._described.values(), *(described for _, described in self._models.values())]
+        return sorted({described["module"] for described in descriptions})
 
     def _account(self, name: str) -> Account:
         if name not in self._accounts:
@@ -303,17 +303,17 @@ class Ledger:
 
 
 def _noise(source):
-    """What makes two releases with the same source have the same noise; None where that can't be."""
+    """A key that is equal for two uses of a source exactly if they give the same noise; None if that cannot happen."""
     if not isinstance(source, np.random.Generator):
         return source if isinstance(source, Common) else None
     generator = source.bit_generator
     state = [v if type(v) is int else np.asarray(v).tobytes() for v in generator.state["state"].values()]
-    # Mechanisms that draw from spawned generators leave the state as it is, and the next ones spawned are others.
+    # A mechanism that draws from spawned generators leaves the state unchanged, but not the number of children.
     return *state, getattr(generator.seed_seq, "n_children_spawned", 0)
 
 
 def _asked(account: Account, function, *arguments) -> Any:
-    """What a function returns; where it refuses, the account and its budget are told too."""
+    """What a function returns; if it raises a ValueError, the account and its budget are added to the message."""
     try:
         return function(*arguments)
     except ValueError as error:
@@ -325,7 +325,7 @@ def _price(account: Account, mechanism) -> Cost:
 
 
 def _check_number(mechanism, lead: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Raises ValueError where a mechanism gave out more draws than it was charged for."""
+    """Raises ValueError if a mechanism gave another number of draws than it was charged for."""
     asked = (*lead, *(mechanism.model.theta_shape if mechanism.releases == "sample" else shape[len(lead) :]))
     if shape != asked:
         raise ValueError(f"{type(mechanism).__name__} was asked for releases of shape {asked}, but gave {shape}")

@@ -1,8 +1,8 @@
 """A ledger in a file: lines of JSON, chained by hash, and written durably under a lock.
 
-The first line is the header, with the budget; every other one is a release. Each line ends with the SHA-256 of what it
-holds before that, and holds the one of the line before it: a line counts if its digest is right, newline or not, and
-none can be changed, taken out or put in unseen.
+The first line is the header, with the budget; every other line is a release. Each line contains the digest of the line
+before it and ends with its own, the SHA-256 of what precedes it. A line counts if its digest is right, with or without
+a newline; no line can be changed, removed or inserted unnoticed.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import BudgetExceeded, Ledger
 
 FORMAT = "privpost ledger 3"
-# Bytes of a ledger, some hundred thousand releases.
+# The most bytes of a ledger, enough for some hundred thousand releases.
 LARGEST_LEDGER = 2**26
 
 
 class Content(NamedTuple):
-    """What a ledger holds: the budget that it was opened with, its releases' lines, and the last line's digest."""
+    """A ledger's content: its budget, its releases' lines, and the last line's digest."""
 
     budget: Cost | None
     entries: list[dict[str, Any]]
@@ -40,16 +40,16 @@ class Content(NamedTuple):
         return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
 
     def together(self, delta: float, number: int | None = None) -> float:
-        """ε at δ of the first releases, or of all, if none was chosen by what an earlier one gave; inf if not known.
+        """ε at δ of the first releases, or of all, if no earlier result chose a later release; inf if not known.
 
-        By what the lines say of their releases' laws (`composition.together`), and at most the sum.
+        By the laws that the lines state (`composition.together`), and at most the sum.
         """
         spent = self.spent(number)
-        found = composition.together([*map(losses.read, self.entries[:number])], delta)
-        return min(found, spent["epsilon"]) if spent["delta"] <= delta else found
+        composed = composition.together([*map(losses.read, self.entries[:number])], delta)
+        return min(composed, spent["epsilon"]) if spent["delta"] <= delta else composed
 
     def leaves(self, budget: Cost, cost: Cost) -> bool:
-        """Whether a budget covers one more cost beside all entries; the gate itself does the sums."""
+        """Whether a budget covers one more cost beside all entries, by the gate's sums."""
         gate = Ledger()
         gate.open("data", budget)
         try:
@@ -61,7 +61,7 @@ class Content(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """A ledger that no other process may write to: its file and what that holds."""
+    """A ledger that no other process may write to: its file and the file's content."""
 
     path: Path
     handle: IO[bytes]
@@ -77,7 +77,7 @@ class Locked(NamedTuple):
         Raises:
             OSError: they cannot be written.
         """
-        # A last line without its newline is whole all the same.
+        # A last line without a newline is complete all the same.
         text, last = b"\n" * (self.raw[-1:] not in (b"", b"\n")), self.content.last
         for line in lines:
             body = json.dumps({**line, "previous": last}).encode()
@@ -96,11 +96,11 @@ class Locked(NamedTuple):
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Locked]:
-    """A ledger, which is made if need be; opened again where another file took its name while the lock was waited for.
+    """A locked ledger, created if missing; opened again if another file took its name while this waited for the lock.
 
     Raises:
         OSError: it cannot be opened or locked.
-        SettingError: it is none, or its chain is broken.
+        SettingError: it is no ledger, or its chain is broken.
     """
     while True:
         handle = path.open("a+b", buffering=0)
@@ -115,12 +115,12 @@ def locked(path: Path) -> Iterator[Locked]:
                 yield Locked(path, handle, raw, parsed(path, raw))
                 return
             finally:
-                # A release that cannot be charged leaves no empty ledger behind; whoever waits for it opens another.
+                # A refused release leaves no empty ledger behind; a process that waits for the lock opens a new file.
                 with contextlib.suppress(OSError):
                     if os.fstat(handle.fileno()).st_size == 0 and _is_at(path, handle):
                         path.unlink()
         finally:
-            # What was charged is on the disk before.
+            # All charges are on the disk already.
             with contextlib.suppress(OSError):
                 handle.close()
 
@@ -141,7 +141,7 @@ def _read(path: Path, handle: IO[bytes]) -> bytes:
 
 
 def read(path: Path) -> Content:
-    """Return what a ledger holds; raises SettingError if it cannot be read or is none."""
+    """Return a ledger's content; raises SettingError if it cannot be read or is no ledger."""
     try:
         if not path.is_file():
             raise SettingError(f"{path}: there is no such file")
@@ -152,7 +152,7 @@ def read(path: Path) -> Content:
 
 
 def parsed(path: Path, raw: bytes) -> Content:
-    """Return what a ledger's bytes hold; a SettingError names the first line that is none of its own."""
+    """Return the content of a ledger's bytes; raises SettingError, naming the first line that does not belong."""
     content = Content(None, [], "")
     lines = raw.removesuffix(b"\n").split(b"\n") if raw else []
     for number, line in enumerate(lines):

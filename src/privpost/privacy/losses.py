@@ -1,8 +1,8 @@
-"""Laws that dominate a release in privacy: whoever tells neighbours apart by them does so at least as well.
+"""Laws that dominate a release in privacy: they tell neighbours apart at least as well as the release does.
 
-A law gives the curve δ(ε) of some pair of distributions that is at least that of the release for all neighbours, both
-ways. Releases together are dominated by the product of their pairs, each fixed beforehand, whatever else of a release
-depends on earlier ones (Zhu, Dong and Wang 2022). In a ledger a law is a piece of JSON, of public numbers only.
+A law gives the curve δ(ε) of a pair of distributions that is at least the release's curve for all neighbours, both
+ways. The product of such pairs dominates several releases together, if each pair is fixed beforehand, even if a release
+otherwise depends on earlier ones (Zhu, Dong and Wang 2022). In a ledger a law is JSON with public numbers only.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ from privpost.privacy.approximate import ORDERS, beta_curve, pure_curve
 from privpost.privacy.checks import check_count
 from privpost.privacy.renyi import dirichlet_categorical_supremum, gamma_divergence
 
-# A law's curve ends where it is so small; what is left counts as an infinite loss.
+# A law's curve ends where it is this small; the rest counts as an infinite loss.
 TAIL = 1e-14
-# Incomplete beta and gamma functions are right to 1e-13 up to such parameters.
+# Up to this parameter incomplete beta and gamma functions are right to 1e-13.
 LARGEST_PARAMETER = 1e6
-# Counts that are looked at one by one, where nothing is known of their order.
+# The most counts that are tried one by one, where their order is not known.
 MOST_COUNTS = 1000
 
 
@@ -34,9 +34,9 @@ class Law(ABC):
     """One release's law; equal releases have equal laws."""
 
     name: ClassVar[str]
-    # Parts of [0, reach] in which the curve is taken for its chord, which is above it.
+    # Parts of [0, reach] in which a chord, which lies above the curve, replaces it.
     parts: ClassVar[int] = 512
-    # Of how many equal ones the law is the product.
+    # The release's law is the product of this many equal laws.
     times = 1
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Law(ABC):
 
     @property
     def reach(self) -> float:
-        """An ε at which δ is next to nothing."""
+        """An ε at which δ is negligible."""
         ends = np.append(2.0 ** np.arange(-20, 9), 1.5 * 2.0 ** np.arange(-20, 9))
         ends.sort()
         return float(next((end for end in ends if self.curve(np.array([end]))[0] <= TAIL), ends[-1]))
@@ -61,9 +61,9 @@ class Law(ABC):
 
 @dataclass(frozen=True)
 class Response(Law):
-    """Randomised response, which no ε-DP release loses more than (Kairouz, Oh and Viswanath 2015), `times` times.
+    """Randomised response, `times` times; it dominates every ε-DP release (Kairouz, Oh and Viswanath 2015).
 
-    With δ the answer comes out with probability δ: that is all that (ε, δ)-DP allows.
+    It reveals the answer with probability δ, and then dominates every (ε, δ)-DP release.
     """
 
     epsilon: float
@@ -92,7 +92,7 @@ class Response(Law):
 
 @dataclass(frozen=True)
 class Normal(Law):
-    """Normal or discrete normal noise of deviation 1 on what neighbours move by `shift`, known by its Rényi curve."""
+    """Normal or discrete normal noise of deviation 1, `shift` the change between neighbours, by its Rényi curve."""
 
     shift: float
 
@@ -110,7 +110,7 @@ class Normal(Law):
 
 @dataclass(frozen=True)
 class Summed(Law):
-    """Releases that are known by the sum of their Rényi curves, at `ORDERS`."""
+    """Releases of which only the sum of their Rényi curves at `ORDERS` is known."""
 
     epsilons: tuple[float, ...]
 
@@ -127,9 +127,9 @@ class Summed(Law):
 class Beta(Law):
     """A share that is drawn from a beta law with parameters prior + weight · counts, truncated to `ends`.
 
-    Neighbours differ in one record; `others` records are in either of two categories. Of more categories still only two
-    differ, and the ratio of Dirichlet densities depends on the share of one in both, which has a beta law; the other
-    records may all be in a third category, so that there are no others.
+    Neighbours differ in one record; `others` records are in either of two categories. With more categories only two
+    counts differ. The ratio of Dirichlet densities then depends on the share of one in both, which has a beta law. All
+    other records may be in a third category, so that `others` is 0.
 
     For a share on [0, 1] smaller parameters are worse: a draw from Beta(a, b) times an independent one from
     Beta(a + b, c) has the law Beta(a, b + c), and both neighbours have the same a + b. So counts in a range are
@@ -153,7 +153,7 @@ class Beta(Law):
 
     @property
     def pure(self) -> float:
-        """ε of a draw, by how far logarithms of densities' ratios can be apart; inf on [0, 1]."""
+        """Pure ε of a draw, from the range of the log-ratio of the densities; inf on [0, 1]."""
         return self.weight * float(np.diff(logit(self.ends))[0])
 
     @property
@@ -170,12 +170,12 @@ class Beta(Law):
         p = np.stack([first + self.weight, second], axis=-1)[:, None]
         q = np.stack([first, second + self.weight], axis=-1)[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.maximum(*(beta_curve(*way, epsilon, *self.ends) for way in ((p, q), (q, p)))).max(axis=0)
-        # Where a truncated law's mass underflows there is no number.
-        return np.fmin(found, worst) if math.isfinite(self.pure) else found
+            curve = np.maximum(*(beta_curve(*way, epsilon, *self.ends) for way in ((p, q), (q, p)))).max(axis=0)
+        # The curve is nan where a truncated law's mass underflows.
+        return np.fmin(curve, worst) if math.isfinite(self.pure) else curve
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Both parameters without the record that differs, of pairs that dominate all counts."""
+        """Both parameters, without the record that differs, of pairs that together dominate all counts."""
         (first, second), step = self.prior, 1 if math.isfinite(self.pure) else 4
         counts = np.array(list(_ranges(self.others, step)))
         low, high = first + self.weight * counts[:, 0], second + self.weight * (self.others - counts[:, 1])
@@ -190,7 +190,7 @@ class Beta(Law):
 
 
 def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
-    """The numbers 0..most in ranges, the longer the farther from both ends; alone with a step of 1."""
+    """The numbers 0..most in ranges that are longer farther from both ends; single numbers with a step of 1."""
     half, start = most // 2, 0
     while start <= half:
         stop = min(start if step == 1 else start + start // step, half)
@@ -202,10 +202,10 @@ def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Gamma(Law):
-    """A rate that is drawn from a gamma law of one shape and, for the worst neighbours, of these two rates.
+    """A rate drawn from a gamma law of known shape, whose rates for the worst neighbours are `rates`.
 
-    The logarithm of a draw is moved by that of the rates' ratio and the ratio of densities is monotone, so that the
-    curve grows with the rates' ratio.
+    Between neighbours the logarithm of a draw shifts by that of the rates' ratio, and the ratio of densities is
+    monotone, so the curve grows with the rates' ratio.
     """
 
     shape: float
@@ -224,7 +224,7 @@ class Gamma(Law):
         epsilon = np.minimum(epsilon, 700.0)
         (low, high), shape = self.rates, self.shape
         gap, ratio = high - low, shape * math.log(self.rates[0] / self.rates[1])
-        # Large draws are likelier at the lower rate, small ones at the higher rate, of which ε may exclude all.
+        # Large draws are likelier at the lower rate, small ones at the higher rate; a large ε excludes all small ones.
         large, small = (epsilon - ratio) / gap, np.maximum((-ratio - epsilon) / gap, 0.0)
         ways = (
             gammaincc(shape, low * large) - np.exp(epsilon) * gammaincc(shape, high * large),
@@ -241,14 +241,14 @@ LAWS: dict[str, type[Law]] = {law.name: law for law in (Response, Normal, Beta, 
 
 
 def read(entry: dict[str, Any]) -> Law:
-    """The law of a ledger's line: as it says, or what its ε and δ allow.
+    """The law of a ledger's line: the stated law, or the worst law that its ε and δ allow.
 
     Raises:
-        ValueError, TypeError, KeyError: it says none that there is.
+        ValueError, TypeError, KeyError: the line states no known law.
     """
     if "loss" not in entry:
         return Response(float(entry["epsilon"]), float(entry["delta"]))
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in entry["loss"].items()
     }
-    return LAWS[told.pop("law")](**told)
+    return LAWS[fields.pop("law")](**fields)

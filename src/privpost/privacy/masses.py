@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-# Numbers on either side of the statistic that are looked at first, and at most.
+# Whole numbers on either side of the statistic that are summed, at first and at most.
 NEAR, FAR = 64, 1 << 22
 # The share of a sum that the last number may have, and how far from one the probabilities may sum to.
 LAST, NORMALISED = 1e-18, 1e-9
@@ -15,8 +15,8 @@ LAST, NORMALISED = 1e-18, 1e-9
 def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Whole numbers (points,), and log-probabilities (pairs, points) of both neighbours, each pair in both orders.
 
-    There are so many that the last ones have next to no share of Σ exp(of(ln p, ln q)). None where a release is no
-    single number, or its probabilities or neighbours are not known.
+    They reach so far that the last terms of Σ exp(of(ln p, ln q)) are negligible. None if a release is not one number,
+    or its probabilities or its neighbours are not known.
     """
     pairs = mechanism.neighbouring_statistics()
     if pairs is None:
@@ -33,33 +33,33 @@ def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, 
         return _laws(mechanism, of, 4 * reach)
     total = np.exp(logsumexp(p, axis=1))
     if np.any(np.abs(total - 1) > NORMALISED):
-        found = f"{total[np.argmax(np.abs(total - 1))]:.6g}"
-        raise ValueError(f"log_mass of {type(mechanism).__name__} sums to {found} over all whole numbers; it must be 1")
+        worst = f"{total[np.argmax(np.abs(total - 1))]:.6g}"
+        raise ValueError(f"log_mass of {type(mechanism).__name__} sums to {worst} over all whole numbers; it must be 1")
     return points, p, q
 
 
 def curve(mechanism: Any, epsilon: float) -> float | None:
-    """δ(ε) = max over neighbours of Σ (p − e^ε q)⁺; None where `_laws` is.
+    """δ(ε) = max over neighbours of Σ (p − e^ε q)⁺; None where `_laws` is None.
 
     Raises:
         ValueError: probabilities that do not sum to one.
     """
-    found = _laws(mechanism, lambda p, q: p)
-    if found is None:
+    laws = _laws(mechanism, lambda p, q: p)
+    if laws is None:
         return None
-    _, p, q = found
+    _, p, q = laws
     with np.errstate(invalid="ignore"):
         share = np.where(np.isneginf(p), 0.0, -np.expm1(np.minimum(epsilon + q - p, 0.0)))
     return float((np.exp(p) * share).sum(axis=1).max())
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Largest Rényi divergences of orders λ ≥ 1 over neighbours; inf where they diverge, None where `_laws` is.
+    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf where infinite; None where `_laws` is None.
 
     Raises: as `curve`.
     """
-    found = [_renyi(mechanism, order) for order in np.ravel(np.asarray(orders, float))]
-    return None if None in found else np.reshape(np.array(found), np.shape(orders))
+    divergences = [_renyi(mechanism, order) for order in np.ravel(np.asarray(orders, float))]
+    return None if None in divergences else np.reshape(np.array(divergences), np.shape(orders))
 
 
 def _renyi(mechanism, order: float) -> float | None:
@@ -67,10 +67,10 @@ def _renyi(mechanism, order: float) -> float | None:
         with np.errstate(invalid="ignore"):
             return np.where(np.isneginf(p), -np.inf, order * p + (1 - order) * q)
 
-    found = _laws(mechanism, integrand)
-    if found is None:
+    laws = _laws(mechanism, integrand)
+    if laws is None:
         return None
-    _, p, q = found
+    _, p, q = laws
     if order == 1:
         with np.errstate(invalid="ignore"):
             return float(np.where(np.isneginf(p), 0.0, np.exp(p) * (p - q)).sum(axis=1).max())
@@ -81,14 +81,14 @@ def _renyi(mechanism, order: float) -> float | None:
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
-    """Distribution function of additive noise at values of any shape; None where `_laws` is.
+    """Distribution function of additive noise at values of any shape; None where `_laws` is None.
 
     Raises: as `curve`.
     """
-    found = _laws(mechanism, lambda p, q: p)
-    if found is None:
+    laws = _laws(mechanism, lambda p, q: p)
+    if laws is None:
         return None
-    points, p, _ = found
+    points, p, _ = laws
     centre = points[len(points) // 2]
     below = np.append(0.0, np.cumsum(np.exp(p[0])))
     return below[np.clip(np.floor(np.asarray(values, float)) + centre - points[0] + 1, 0, len(points)).astype(int)]

@@ -1,6 +1,6 @@
 """The posterior draw nearest to the true posterior whose cost is proved to be within a budget.
 
-Coefficients are searched in floating point; the bound is that of interval arithmetic, for the numbers that a draw uses.
+Coefficients are searched in floating point. Interval arithmetic gives the bound, for the same numbers that a draw uses.
 """
 
 import math
@@ -21,8 +21,8 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
     """Return the mechanism nearest to the true posterior that a budget allows, and an upper bound of its ε.
 
     Args:
-        make: the mechanism at an ε (of "ops") or a coefficient.
-        weighting: "ops", or that of a weighted posterior.
+        make: function of an ε ("ops") or of a coefficient that returns the mechanism.
+        weighting: "ops", or a weighting of a weighted posterior.
         epsilon, delta: the budget; δ is None for "ops".
 
     Raises:
@@ -38,7 +38,7 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
             )
         return mechanism, cost
     if weighting == "ops":
-        # Where T = 1 costs less than ε the bound is within it at once.
+        # Where T = 1 costs less than ε, the first bound is within the budget.
         largest, step, what = epsilon, 2.0**-53, "temperature"
     else:
         assert delta is not None
@@ -51,7 +51,7 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
 
 
 def bound(mechanism, delta: float | None) -> tuple[float, float]:
-    """The proved ε, at δ where there is one, and its order: the best one by floats, certified."""
+    """The proved ε, at δ unless it is None, and the order: the best one in floating point, then certified."""
     if delta is None:
         return mechanism.certified_epsilon(), math.inf
     order = _converted(mechanism, delta)[1]
@@ -63,7 +63,7 @@ def _largest(make, epsilon: float, delta: float) -> float:
     try:
         return largest_within(lambda value: _converted(make(value), delta)[0] <= epsilon, _LEAST, 1.0, 60)
     except ValueError:
-        # Even a draw from the prior costs something at δ, as orders end. Rounded up, so that what is named is enough.
+        # Orders are bounded, so even a draw from the prior costs something at δ. Rounded up: the named ε is enough.
         least = 1.005 * _converted(make(_LEAST), delta)[0]
         raise ValueError(
             f"epsilon is {epsilon:g}, but must be at least {least:.3g}: less cannot be shown at delta {delta:g} by "
@@ -72,7 +72,7 @@ def _largest(make, epsilon: float, delta: float) -> float:
 
 
 def _lessened(value: float, step: float) -> Iterator[float]:
-    """Yield a value and ever less of it, down to 1e-12 of it: by a relative step that doubles each time, up to ½."""
+    """Yield a value and ever smaller ones, down to 1e-12 times it; the relative step doubles each time, up to ½."""
     least = 1e-12 * value
     while value >= least:
         yield value
@@ -81,8 +81,8 @@ def _lessened(value: float, step: float) -> Iterator[float]:
 
 
 def _converted(mechanism, delta: float) -> tuple[float, float]:
-    """ε at δ by the best order, and that order, in floating point; inf where all are infinite."""
-    # dp-accounting's own conversion knows no order of a cost that is infinite, or next to nothing.
-    found = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
-    best = np.argmin(found)
-    return float(found[best]), float(ORDERS[best])
+    """ε at δ by the best order, and that order, in floating point; inf if all orders are infinite."""
+    # dp-accounting's conversion gives no order for a cost that is infinite or negligible.
+    epsilons = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+    best = np.argmin(epsilons)
+    return float(epsilons[best]), float(ORDERS[best])

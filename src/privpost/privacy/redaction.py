@@ -24,8 +24,8 @@ def redacted_sum(data, low, high) -> np.ndarray:
 def redacted_sensitivity(low, high) -> np.ndarray:
     """Largest change of `redacted_sum` when one record is substituted: max(|low|, |high|, high − low).
 
-    The new record may lie outside the interval, so that its predecessor's value disappears altogether: high − low
-    alone is too small wherever the interval does not contain 0.
+    The new record may lie outside the interval, so that the old value vanishes from the sum: high − low alone is too
+    small wherever the interval does not contain 0.
 
     Args:
         low, high: public bounds, any shape.

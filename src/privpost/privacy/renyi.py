@@ -32,7 +32,7 @@ def exponential_family_divergence(
 
         D_λ = [C(λη_P + (1−λ)η_Q) − λ C(η_P)] / (λ−1) + C(η_Q),    λ → 1: C(η_Q) − C(η_P) − (η_Q − η_P)·∇C(η_P).
 
-    The differences of C lose about |C| / (λ−1) units of rounding; the functions for single families do not.
+    The differences of C lose about |C| / (λ−1) units of rounding; the functions for single families avoid this loss.
 
     Args:
         natural_p, natural_q: natural parameters, (..., k).
@@ -65,7 +65,7 @@ def exponential_family_divergence(
 
 
 def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
-    """Rényi divergence D_λ(P‖Q) of two Dirichlet distributions, beta ones too, to nearly full relative precision.
+    """Rényi divergence D_λ(P‖Q) of two Dirichlet (or beta) distributions, to nearly full relative precision.
 
     Args:
         alpha_p, alpha_q: concentrations > 0, (..., d).
@@ -116,7 +116,7 @@ def gaussian_divergence(mean_p, sd_p, mean_q, sd_q, order) -> np.ndarray:
 
 
 def gamma_divergence(shape, rate, step, order) -> np.ndarray:
-    """The larger Rényi divergence, of both directions, of gamma laws of one shape with rates `rate` and rate + step.
+    """The larger of both directions' Rényi divergences of gamma laws of one shape, with rates `rate` and rate + step.
 
     All arguments are arrays of one shape, or numbers; inf where a divergence is infinite.
     """
@@ -128,8 +128,8 @@ def gamma_divergence(shape, rate, step, order) -> np.ndarray:
         gap = order * np.log1p(change) - np.log1p(np.where(valid, order * change, 0.0))
         # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
         limit = np.log1p(change) - change / (1 + change)
-        found = shape * np.where(order == 1, limit, gap / excess)
-        worst = np.maximum(worst, np.where(valid, found, np.inf))
+        divergence = shape * np.where(order == 1, limit, gap / excess)
+        worst = np.maximum(worst, np.where(valid, divergence, np.inf))
     return worst
 
 
@@ -137,8 +137,8 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
     """Largest divergence between the posteriors of neighbouring data sets of categorical records, or of bits.
 
     The posterior is Dirichlet(α/m + r·counts): r < 1 is the diffused, m < 1 the concentrated mechanism
-    (algorithms 2 and 3), both 1 the direct posterior. By the convexity of theorem 15 the n−1 common records lie
-    all in one category, so that O(d³) pairs are enough.
+    (algorithms 2 and 3), both 1 the direct posterior. By the convexity of theorem 15 the worst case has all n−1 common
+    records in one category, so O(d³) pairs are enough.
 
     Args:
         prior: α > 0, shape (d,).
@@ -176,16 +176,16 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
 def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> np.ndarray:
     """The pairs of posteriors among which `dirichlet_categorical_supremum` takes the largest divergence.
 
-    Neighbours have equal totals, so only the two categories that differ contribute: the prior and P's count in the
-    category that P has one more of, and in the one that it has one fewer of.
+    Neighbours have equal totals, so only two categories contribute: P has one record more than Q in the first, and one
+    fewer in the second. A pair is given by the prior and P's count in both.
 
     Returns:
-        Prior and count of the first, then of the second category, shape (4, pairs).
+        Prior and count of the first category, then of the second, shape (4, pairs).
     """
     # The common records are in the category that gains, in the one that loses, or in a third one.
-    one, others = (1, n - 1) if supremum == "exact" else (0, n)
-    counts = [(one + others, 0), (one, others), *[(one, 0)] * (len(prior) > 2)]
-    # Only the values of the prior's entries matter, of which many agree.
+    single, others = (1, n - 1) if supremum == "exact" else (0, n)
+    counts = [(single + others, 0), (single, others), *[(single, 0)] * (len(prior) > 2)]
+    # Only the distinct values of the prior's entries matter.
     values = set(prior)
     return np.array(
         sorted(
@@ -207,8 +207,8 @@ def largest_coefficient(
     The result re-evaluates to at most the target; it is exactly 1 where 1 itself does.
 
     Args:
-        epsilon_of_coefficient: increasing function on (0, 1], from the shape of target, perhaps behind one more axis,
-            to that shape.
+        epsilon_of_coefficient: increasing function on (0, 1] of arrays shaped as target, perhaps with one more first
+            axis; returns the same shape.
         target: Rényi DP parameters > 0, any shape.
         iterations: bisections; they end early once no floating-point number is left between the bounds.
 
@@ -221,7 +221,7 @@ def largest_coefficient(
     high = np.ones_like(target)
     low = np.where(epsilon_of_coefficient(high) <= target, 1.0, 0.0)
     while iterations > 0:
-        # The middles that the next bisections can come to are evaluated at once: node i is followed by 2i + 1, 2i + 2.
+        # All middles that the next bisections can reach are evaluated at once: node i is followed by 2i + 1, 2i + 2.
         steps = min(iterations, _STEPS)
         iterations -= steps
         lows, highs = [low], [high]
@@ -249,7 +249,7 @@ def _orders(order) -> np.ndarray:
 
 
 def _log_gamma_divergence(p, q, order) -> np.ndarray:
-    """[ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q): one coordinate's share; inf where not finite."""
+    """[ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q), a coordinate's contribution; inf where not finite."""
     excess = order - 1
     mixed = p + excess * (p - q)
     valid = (p > 0) & (q > 0) & (mixed > 0)

@@ -15,14 +15,14 @@ def least(
 ) -> tuple[Any, float | None]:
     """Return the mechanism with the least noise that a budget allows, and the ε that opendp proves for it.
 
-    Of secure noise ε is lowered, or σ raised, until opendp's map is within the budget's ε. Of simulated noise nothing
-    is proved, and None is returned.
+    For secure noise ε is lowered, or σ raised, until opendp's map is within the budget's ε. For simulated noise nothing
+    is proved, and the ε is None.
 
     Args:
-        make: the mechanism at an ε, of Laplace noise, or with a δ at a σ, of Gaussian noise.
+        make: function that returns the mechanism: of ε for Laplace noise; of σ, if there is a δ, for Gaussian noise.
         epsilon, delta: the budget; δ is None for Laplace noise.
         secure: whether the noise is opendp's.
-        by_opendp: whether σ is the one that opendp's map needs.
+        by_opendp: whether σ is the value that opendp's map needs.
 
     Raises:
         ValueError: the scale would be beyond 2^40.
@@ -61,9 +61,9 @@ def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     one for δ from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52 times at δ = 0.1.
     """
     analytic = analytic_sigma(epsilon, delta, sensitivity)
-    # Larger ones are refused, and opendp takes them for seconds.
+    # Larger scales are refused in any case, and opendp would compute for seconds.
     _check_scale(analytic)
-    # Its share of the secure one, to 1e-6.
+    # The ratio of the analytic σ to the secure one, to 1e-6.
     return analytic / largest_within(
         lambda share: noise.gaussian_epsilon(analytic / share, sensitivity, delta) <= epsilon, 2.0**-6, 1.0, steps=22
     )

@@ -20,7 +20,7 @@ from privpost.release import delivery, models, posterior_draw, spending, stateme
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
-# Seconds that a user waits without a word.
+# A user waits so many seconds without a message.
 _PATIENCE = 5.0
 
 
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
                 if not (data := options.data or (spec.data and spec.path.parent / spec.data)):
                     raise SettingError(f"{spec.path}: there are no data; give --data FILE, or data: in it.")
                 exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
-                # Read from files, which can fail.
+                # Before the charge: versions are read from files, which can fail.
                 terms["versions"] = statement.versions(spec)
                 if spec.sampling:
                     _announce(spec, "the draw", mechanism.seconds(spec.bits))
@@ -73,16 +73,16 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
 
 
 def _again(spec, terms, path: Path) -> dict[str, Any]:
-    """An earlier release without its posterior; a SettingError where the specification is another one."""
+    """An earlier release without its posterior; a SettingError where the specification differs."""
     try:
-        found = json.loads(path.read_bytes())
-        same = all(found[key] == json.loads(_json(value)) for key, value in terms.items())
-        release = np.array(found["release"], float)
+        earlier = json.loads(path.read_bytes())
+        same = all(earlier[key] == json.loads(_json(value)) for key, value in terms.items())
+        release = np.array(earlier["release"], float)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise SettingError(f"--again: {path} is no release: {error}") from None
     if not (same and spec.draws and np.isfinite(release).all()):
         raise SettingError(f"--again: {path} was made with another specification, or there is no posterior to draw.")
-    return {key: value for key, value in found.items() if key != "posterior"}
+    return {key: value for key, value in earlier.items() if key != "posterior"}
 
 
 def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> tuple[int, dict[str, Any]]:
@@ -99,7 +99,7 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
     """Return the calibrated mechanism and the terms of its release, before any data are read; errors as `calibrate`."""
-    # Of extreme priors and budgets floats overflow: what counts is what is proved.
+    # Floats overflow at extreme priors and budgets; only what is proved counts.
     with np.errstate(all="ignore"):
         if spec.sampling:
             sampler, bound = posterior_draw.calibrate(spec, kind)
@@ -126,7 +126,7 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
 
 
 def _reason(error: Exception) -> str:
-    """What an error says: opendp's own are of no one type, and some have thousands of digits."""
+    """What an error says, cut short: opendp's errors have many types, and some have thousands of digits."""
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
@@ -146,24 +146,24 @@ def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
         source = noise.SecureNoise() if spec.noise == "secure" else np.random.default_rng(spec.seed)
         release = mechanism.perturb(exact, source)
         drawn = {"statistics": kind.statistics(spec, release), "release": release.tolist()}
-    found = {"format": statement.FORMAT, "privacy": terms["privacy"]}
+    head = {"format": statement.FORMAT, "privacy": terms["privacy"]}
     if entry is not None:
-        found["ledger"] = entry
-    return {**found, "specification": terms["specification"], **drawn, "versions": terms["versions"]}
+        head["ledger"] = entry
+    return {**head, "specification": terms["specification"], **drawn, "versions": terms["versions"]}
 
 
 def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, Any]:
-    """Draws and how they were made; where extreme settings leave none, a statement of that: the release is made."""
+    """Draws and how they were made, or why there are none: extreme settings must not undo the release."""
     # The statement fixes the randomness: whoever repeats --again gets the same draws.
     fixed = json.dumps([content[key] for key in ("privacy", "specification", "release")], sort_keys=True)
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(fixed.encode()).digest()))
     again = "draw it again with --again, at no cost"
     try:
         with np.errstate(all="ignore"):
-            found = kind.posterior(spec, mechanism, np.array(content["release"], float), rng)
-        if not all(np.isfinite(draws).all() for draws in found.draws.values()):
+            drawn = kind.posterior(spec, mechanism, np.array(content["release"], float), rng)
+        if not all(np.isfinite(draws).all() for draws in drawn.draws.values()):
             raise ValueError("draws are not finite")
-        return statement.posterior(spec, found, file and delivery.write_draws(file, found, content))
+        return statement.posterior(spec, drawn, file and delivery.write_draws(file, drawn, content))
     except OSError as error:
         return {"failed": f"{file} cannot be written: {error.strerror}; {again}"}
     except MemoryError:
@@ -173,7 +173,7 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, A
 
 
 def _announce(spec, what: str, seconds: float) -> None:
-    """Tell whoever would wait long, by what is public; nobody who listens is no failure."""
+    """Say that the user has to wait long, judged by what is public; output that nobody reads is no failure."""
     if seconds > _PATIENCE:
         with contextlib.suppress(OSError, ValueError):
             line = f"privpost: {spec.path}: {what} takes some {seconds:.0f} seconds or longer"
@@ -181,7 +181,7 @@ def _announce(spec, what: str, seconds: float) -> None:
 
 
 def _json(content: Any, indent: str = "\n") -> str:
-    """Indented but for lists of numbers: with them an encoder that indents takes six times as long."""
+    """Indented JSON, except for lists of numbers, whose indentation would take six times as long."""
     if content and isinstance(content, dict):
         marks, lines = "{}", [f"{_json(key)}: {_json(value, indent + '  ')}" for key, value in content.items()]
     elif isinstance(content, list) and content and isinstance(content[0], str):

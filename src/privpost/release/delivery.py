@@ -16,7 +16,7 @@ from privpost.lab.schema import SettingError
 from privpost.release.models.base import Posterior
 from privpost.release.specification import Specification
 
-# Room for a statement besides its like, tried on the disk before the charge.
+# Spare bytes beyond the rehearsed statement, tried on the disk before the charge.
 _ROOM = 2**16
 
 
@@ -37,27 +37,27 @@ def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
         raise SettingError(f"--draws: {error}") from None
 
 
-def write_draws(path: Path, found: Posterior, content: dict[str, Any]) -> dict[str, Any]:
-    """Write draws to a new file, of netCDF with the release; returns what a statement says of it.
+def write_draws(path: Path, posterior: Posterior, content: dict[str, Any]) -> dict[str, Any]:
+    """Write draws to a new file, with the release if it is netCDF; returns what a statement says about the file.
 
     Raises:
         OSError: it cannot be written, or is there already.
     """
     privacy = content["privacy"]
     attributes = {
-        "method": found.method,
-        "noise_aware": str(found.noise_aware).lower(),
+        "method": posterior.method,
+        "noise_aware": str(posterior.noise_aware).lower(),
         "private": str(privacy["private"]).lower(),
         **{key: privacy[key] for key in ("notion", "epsilon", "delta")},
     }
-    return draw_files.write(path, found.draws, found.chains, content["release"], attributes)
+    return draw_files.write(path, posterior.draws, posterior.chains, content["release"], attributes)
 
 
 class Delivery:
     """The one place of a statement: a new file, or standard output with a file beside the ledger until it is written.
 
-    Before the charge there is a locked hidden file beside that place, filled with blanks; what a killed release left
-    there is taken over, or named where it was paid for.
+    Before the charge a hidden file beside that place is locked and filled with blanks. A file left by a killed release
+    is reused, or named where it holds a paid release.
 
     Args:
         output: a new file, or None for standard output.
@@ -73,7 +73,7 @@ class Delivery:
         self._hidden: Path | None = None
         self._handle: int | None = None
         # Where the statement is on the disk, once it was paid for.
-        self._kept: Path | None = None
+        self._stored: Path | None = None
         with self._named_refusal():
             self._check()
 
@@ -100,14 +100,14 @@ class Delivery:
         return self
 
     def __exit__(self, *exception) -> None:
-        if self._hidden is not None and self._kept is None:
+        if self._hidden is not None and self._stored is None:
             with contextlib.suppress(OSError):
                 self._hidden.unlink()
         if self._handle is not None:
             os.close(self._handle)
 
     def prepare(self, like: str) -> None:
-        """Try everything that storing a statement needs, but for its name; nothing is charged yet.
+        """Try all that storing a statement needs, except its name; nothing is charged yet.
 
         Args:
             like: a text of about the statement's length.
@@ -162,10 +162,10 @@ class Delivery:
         if self._place is None:
             return
         content = text.encode()
-        if self._kept is not None:
+        if self._stored is not None:
             self._replace(content)
             return
-        self._kept = self._hidden
+        self._stored = self._hidden
         try:
             self._write(content)
         except OSError as error:
@@ -181,7 +181,7 @@ class Delivery:
             raise Undelivered(
                 f"{self._output} cannot be written: {error.strerror}; the statement is in {self._hidden}"
             ) from None
-        self._kept = self._output
+        self._stored = self._output
         with contextlib.suppress(OSError):
             self._hidden.unlink()
         with contextlib.suppress(OSError):
@@ -189,12 +189,12 @@ class Delivery:
 
     def _replace(self, content: bytes) -> None:
         try:
-            with replacing(self._kept) as other:
+            with replacing(self._stored) as other:
                 other.write_bytes(content)
-            sync_folder(self._kept)
+            sync_folder(self._stored)
         except OSError as error:
             raise Undelivered(
-                f"the posterior cannot be stored: {error.strerror}; {self._kept} holds the release, of which --again "
+                f"the posterior cannot be stored: {error.strerror}; {self._stored} holds the release, of which --again "
                 "draws it"
             ) from None
 
@@ -221,11 +221,11 @@ class Delivery:
             # What is left in the buffer would be tried again, and fail again, when the interpreter ends.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            where = f"the statement is in {self._kept}" if self._kept else "the statement is lost"
+            where = f"the statement is in {self._stored}" if self._stored else "the statement is lost"
             reason = getattr(error, "strerror", None) or error
             raise Undelivered(f"standard output cannot be written: {reason}; {where}") from None
         # What was printed needs no copy.
-        self._kept = None
+        self._stored = None
 
 
 def _print(text: str) -> None:

@@ -1,4 +1,4 @@
-"""One posterior draw as a release: exactly an ideal draw of a private posterior, rounded down to public bits."""
+"""One posterior draw as a release: an exact draw from a private posterior, rounded down to public bits."""
 
 import functools
 import math
@@ -17,7 +17,7 @@ from privpost.release.specification import Specification
 
 # Orders whose Rényi parameters the statement prints.
 _PRINTED_ORDERS = (2.0, 8.0, 32.0)
-# Seconds that a draw may take with its rehearsals and its waiting.
+# Seconds that a draw may take, its rehearsals included.
 LONGEST = 60.0
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
@@ -60,7 +60,7 @@ def _cells(spec, kind, mechanism) -> dict[str, Any]:
         law |= {"coefficient": mechanism.coefficient}
         law["order"] = proved.bound(mechanism, spec.delta)[1]
         law["renyi"] = {
-            f"{order:g}": found if math.isfinite(found := mechanism.certified_rdp(order)) else "infinite"
+            f"{order:g}": rdp if math.isfinite(rdp := mechanism.certified_rdp(order)) else "infinite"
             for order in _PRINTED_ORDERS
         }
     return law | {
@@ -72,11 +72,11 @@ def _cells(spec, kind, mechanism) -> dict[str, Any]:
 
 
 def _check_time(spec, kind, mechanism) -> None:
-    if (taken := mechanism.seconds(spec.bits)) > LONGEST:
+    if (seconds := mechanism.seconds(spec.bits)) > LONGEST:
         bits = "" if kind.on_lattice else f" of {spec.bits} bits"
         raise SettingError(
             f"{spec.path}: a draw of {len(kind.parameters(spec))} numbers{bits} would take some "
-            f"{taken:.0f} seconds with this prior and budget and its rehearsals, but may take {LONGEST:g}: take "
+            f"{seconds:.0f} seconds with this prior and budget and its rehearsals, but may take {LONGEST:g}: take "
             + ("fewer columns." if kind.on_lattice else "fewer levels or bits, or a larger epsilon.")
         )
 

@@ -1,4 +1,4 @@
-"""Reading the specification of a release, all of which is decided before a record is read."""
+"""Reading the specification of a release, which decides everything before a record is read."""
 
 import hashlib
 from pathlib import Path
@@ -15,11 +15,11 @@ from privpost.release.specification import COLUMN, MISSING, SAMPLING, Specificat
 LARGEST_DRAWS = 100_000
 # A count up to here is exact in a float together with its noise.
 LARGEST_N = 2**40
-# Beyond it no event is kept from becoming exp(10), 22,000, times as likely.
+# Above it an event may become more than exp(10), 22,000, times as likely.
 LARGEST_EPSILON = 10.0
 # Bytes of a specification, tens of thousands of levels.
 LARGEST_FILE = 4 * 2**20
-# Characters of an error message about its values.
+# The most characters of an error message about its values.
 LARGEST_MESSAGE = 2000
 
 
@@ -53,7 +53,7 @@ REQUIRED = ("model", "columns", "n", "epsilon")
 
 
 def largest_delta(n: int) -> float:
-    """The largest δ of a release that is called private: beyond it whole records may come out with probability δ."""
+    """The largest δ of a release that is called private: with probability δ whole records may come out."""
     return min(1e-6, 1 / (10 * n))
 
 
@@ -103,7 +103,7 @@ def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
 
 
 def _check_places(spec: Specification, content: dict[str, Any], kind: models.Kind) -> None:
-    """Raise SettingError for a setting that has no place beside the others, or is missing there."""
+    """Raise SettingError for a setting that does not fit the others, or that they need."""
     pure = spec.mechanism in ("laplace", "ops")
     simulated, bits_ops = spec.noise == "simulation", spec.mechanism == "ops" and not kind.on_lattice
     of = f" of {kind.name}" * (spec.sampling and kind.on_lattice)
@@ -128,7 +128,7 @@ def _check_places(spec: Specification, content: dict[str, Any], kind: models.Kin
 
 
 def _check_size(spec: Specification) -> None:
-    """Raise SettingError for an ε or a δ that protects hardly anything, unless it is meant."""
+    """Raise SettingError for an ε or a δ that protects hardly anything, unless a setting allows it."""
     if spec.epsilon > LARGEST_EPSILON and not spec.allow_large_epsilon:
         raise SettingError(
             f"epsilon is {spec.epsilon:g}, but must be {SETTINGS.fields['epsilon'].allowed()}: more protects hardly "
@@ -143,7 +143,7 @@ def _check_size(spec: Specification) -> None:
 
 
 def _load(path: Path) -> tuple[dict[str, Any], str]:
-    """The settings in a file, which is read once, and the SHA-256 of what was read."""
+    """The settings in a file, which is read once, and the SHA-256 of its bytes."""
     try:
         with path.open("rb") as handle:
             raw = handle.read(LARGEST_FILE + 1)

@@ -9,19 +9,15 @@ from privpost.lab.schema import Missing, Text, Vector
 
 # Mechanisms that release one posterior draw.
 SAMPLING = ("ops", "direct", "diffused", "concentrated")
-
-
-# The level that cells without a value are, with `missing: level`.
+# The level of cells without a value, with `missing: level`.
 MISSING = "missing"
-
-
 # Settings that a column of every model has.
 COLUMN = {"missing": Missing(), "missing_texts": Vector(Text(), empty=True)}
 
 
 @dataclass(frozen=True)
 class Specification:
-    """A checked specification: its file, the SHA-256 of what was read, and the settings as docs/release.md has them."""
+    """A checked specification: its file, the SHA-256 of its text, and the settings as docs/release.md explains them."""
 
     path: Path
     sha256: str
@@ -65,11 +61,11 @@ class Specification:
 
     @property
     def only(self) -> tuple[str, dict[str, Any]]:
-        """Name and settings of the column, where there is one."""
+        """Name and settings of the only column."""
         (column,) = self.columns.items()
         return column
 
     def counts_as(self, column: str) -> str | None:
-        """The value that a column's cells without a value have; None where they are refused."""
+        """The value that a column's empty cells count as; None where they are refused."""
         policy = self.columns[column].get("missing", "refuse")
         return policy["impute"] if isinstance(policy, dict) else MISSING if policy == "level" else None

@@ -1,4 +1,4 @@
-"""What a release costs is entered in its ledger before anything is drawn, and refused where the budget is spent."""
+"""The charge for a release: entered in its ledger before anything is drawn, refused where the budget is spent."""
 
 import contextlib
 import datetime
@@ -17,16 +17,14 @@ from privpost.release.specification import Specification
 
 @contextlib.contextmanager
 def charged(spec: Specification, loss: Law | None) -> Iterator[dict[str, Any] | None]:
-    """Charge a release, durably, and keep signals waiting until what it paid for is stored; yields None unless it has
-    a ledger, else what the statement shows: the entry's number, what was spent in all, the budget and the digest.
+    """Charge a release, durably, and hold signals back until its statement is stored.
 
-    The entry has the law that dominates the release, from which follows what several cost together. A release is
-    refused by the sum of ε and δ alone, which holds however specifications are chosen.
-
-    A release that fails after that stays charged.
+    Yields None without a ledger, else what the statement shows: the entry's number, total spent, budget and digest. The
+    entry has the law that dominates the release, from which follows what several cost together. A release is refused
+    by the sums of ε and δ alone, which hold however specifications are chosen. A release that fails stays charged.
 
     Raises:
-        SettingError: the ledger cannot be read or written, or is none, its chain is broken, its budget is another one,
+        SettingError: the ledger cannot be read or written, is no ledger, its chain is broken, its budget differs,
             or the release would exceed it.
     """
     with signals_held() as hold:
@@ -60,7 +58,7 @@ def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, 
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "specification": spec.path.name,
         "sha256": spec.sha256,
-        # Two entries of one number and one second have different digests.
+        # Entries of equal number and second have different digests.
         "nonce": secrets.token_hex(8),
         **{name: getattr(spec, name) for name in ("model", "mechanism", "noise")},
         "epsilon": cost.epsilon,
@@ -75,7 +73,7 @@ def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, 
 
 
 def _check(spec: Specification, content: Content) -> tuple[Cost, Cost]:
-    """Return the budget and what this release costs; a SettingError unless the one is the ledger's and covers all."""
+    """Return budget and cost of the release; a SettingError unless the budget is the ledger's and covers the cost."""
     budget, cost = (
         cost_of({"delta": 0.0, **spec.budget}),
         cost_of({"epsilon": spec.epsilon, "delta": spec.delta or 0.0}),

@@ -71,7 +71,7 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
 def promise(
     spec: Specification, mechanism: Mechanism, proved: float | None, terms: dict[str, Any], what: str, source: str
 ) -> dict[str, Any]:
-    """Return notion, ε and δ, whether they hold for real data, the mechanism's own terms, and what is covered and not.
+    """Return notion, ε, δ, whether they hold for real data, the mechanism's own terms, and what is covered.
 
     `what` is released, and anything else is computed from `source`.
     """
@@ -99,7 +99,7 @@ def _much(spec: Specification) -> bool:
 
 
 def _covers(spec: Specification, what: str, source: str) -> str:
-    """What ε and δ mean for whoever sees the release, with exp(ε) as a number."""
+    """What ε and δ mean against somebody who sees the release, with exp(ε) as a number."""
     factor = f"exp(epsilon) = {_factor(spec.epsilon)}" if spec.epsilon <= _LARGEST_PRINTED else "exp(epsilon)"
     rest = (
         ". So whoever sees them, whatever else they know, changes the odds that a record has one content rather than "
@@ -143,7 +143,7 @@ def specification(spec: Specification) -> dict[str, Any]:
     }
 
 
-def posterior(spec: Specification, found: Posterior, file: dict[str, Any] | None = None) -> dict[str, Any]:
+def posterior(spec: Specification, drawn: Posterior, file: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return draws, or the file that holds them, with their summaries and with how they were made."""
     imputed = [
         f"cells of {name!r} without a value are taken for {settings['missing']['impute']!r}"
@@ -151,23 +151,23 @@ def posterior(spec: Specification, found: Posterior, file: dict[str, Any] | None
         if isinstance(settings.get("missing"), dict)
     ]
     return {
-        "noise_aware": found.noise_aware,
-        "method": found.method,
-        "approximations": [*found.approximations, *imputed],
-        # Of chains that could not be assessed R-hat is nan.
-        "converged": found.rhat is None or found.rhat < RHAT_LIMIT,
-        "rhat_max": found.rhat if found.rhat is not None and math.isfinite(found.rhat) else None,
-        "ess_min": found.ess if found.ess is not None and math.isfinite(found.ess) else None,
-        "summary": {name: _summary(draws) for name, draws in found.draws.items()},
-        "draws": {name: draws.tolist() for name, draws in found.draws.items()} if file is None else file,
+        "noise_aware": drawn.noise_aware,
+        "method": drawn.method,
+        "approximations": [*drawn.approximations, *imputed],
+        # R-hat is nan for chains that could not be assessed.
+        "converged": drawn.rhat is None or drawn.rhat < RHAT_LIMIT,
+        "rhat_max": drawn.rhat if drawn.rhat is not None and math.isfinite(drawn.rhat) else None,
+        "ess_min": drawn.ess if drawn.ess is not None and math.isfinite(drawn.ess) else None,
+        "summary": {name: _summary(draws) for name, draws in drawn.draws.items()},
+        "draws": {name: draws.tolist() for name, draws in drawn.draws.items()} if file is None else file,
     }
 
 
-def unusable(found: dict[str, Any]) -> str:
-    """What is wrong with a statement's posterior, in one sentence; empty where nothing is."""
-    if "failed" in found:
-        return f"there is no posterior: {found['failed']}."
-    if not found.get("converged", True):
+def unusable(shown: dict[str, Any]) -> str:
+    """Return what is wrong with a statement's posterior, in one sentence, or ""."""
+    if "failed" in shown:
+        return f"there is no posterior: {shown['failed']}."
+    if not shown.get("converged", True):
         return "the posterior's chains have not converged: do not use its draws; more of them run longer chains."
     return ""
 

@@ -16,21 +16,21 @@ CHUNK = 5000
 
 
 def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray:
-    """Return the exact sufficient statistics of the records in a CSV file, shape (d,); nothing of them is kept.
+    """Return the exact sufficient statistics of the records in a CSV file, shape (d,); no record is stored.
 
     Raises:
-        SettingError: the file cannot be read, a column is missing or twice there, a row has another number of cells,
+        SettingError: the file cannot be read, a column is missing or there twice, a row has another number of cells,
             a cell is empty or holds what the specification does not allow, or the number of rows is not n.
     """
     return kind.summed(_chunks(path, spec, kind), model)
 
 
 def _chunks(path: Path, spec: Specification, kind: Kind) -> Iterator[np.ndarray]:
-    rows, found = _rows(path, spec, kind), 0
-    while found <= spec.n and (chunk := list(itertools.islice(rows, CHUNK))):
-        found += len(chunk)
+    rows, count = _rows(path, spec, kind), 0
+    while count <= spec.n and (chunk := list(itertools.islice(rows, CHUNK))):
+        count += len(chunk)
         yield np.array(chunk, np.int64)
-    if found != spec.n:
+    if count != spec.n:
         raise SettingError(
             f"{spec.path}: n is {spec.n}, but {path} has another number of records. n is public: correct it only if "
             "the true number may be known."
@@ -45,9 +45,9 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
             header = next(reader, [])
             places = [_place(path, header, name) for name in columns]
             codes: list[dict[str, int]] = [{} for _ in columns]
-            for number, found in enumerate(reader, start=1):
+            for number, line in enumerate(reader, start=1):
                 # Many programs write the empty cell of a single column as an empty line.
-                cells = found or [""] * (len(header) == 1)
+                cells = line or [""] * (len(header) == 1)
                 if len(cells) != len(header):
                     raise SettingError(
                         f"{path}: row {number} has {len(cells)} cells, but the header has {len(header)}."
@@ -71,7 +71,7 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
 
 def _place(path: Path, header: list[str], name: str) -> int:
     if name not in header:
-        # The names that are there stay unsaid: without a header the first line is a record.
+        # The message does not list the names: without a header the first line is a record.
         other = next((mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]), None)
         hint = f" It has {other!r} in it: is that the setting delimiter?" if other else ""
         raise SettingError(f"{path}: its first line, the header, has no column {name!r}.{hint}")

@@ -1,5 +1,6 @@
-"""What the audit found of the mechanisms behind a study's figures, for the report."""
+"""What the audit says of the mechanisms behind a study's figures, for the report."""
 
+import itertools
 import json
 import math
 from collections.abc import Iterable
@@ -33,23 +34,24 @@ def ledger(study: str, results: Path) -> dict[str, list] | None:
 def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:
     """Return the number of settings in the `mechanisms` of a ledger, by class and variant ("" where it has none).
 
-    Those of accounts with an infinite budget are left out, as they are from the audit.
+    Accounts with an infinite budget are left out, as in the audit.
     """
-    found: dict[tuple[str, str], set[str]] = {}
-    for row in (each for alike in rows for each in ledgers.unfolded(alike) if each["budget"]["epsilon"] != "inf"):
+    settings_of: dict[tuple[str, str], set[str]] = {}
+    unfolded = itertools.chain.from_iterable(map(ledgers.unfolded, rows))
+    for row in (row for row in unfolded if row["budget"]["epsilon"] != "inf"):
         settings = row["mechanism"]["settings"]
         variant = next((str(settings[name]) for name in VARIANTS if name in settings), "")
-        found.setdefault((row["mechanism"]["class"], variant), set()).add(json.dumps(settings, sort_keys=True))
-    return {key: len(every) for key, every in found.items()}
+        settings_of.setdefault((row["mechanism"]["class"], variant), set()).add(json.dumps(settings, sort_keys=True))
+    return {key: len(texts) for key, texts in settings_of.items()}
 
 
 def behind(table, study: str, ran: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
     """Return one row per mechanism and variant that a study ran, from the audit of its recorded settings.
 
-    `settings` is how many settings the study `ran` (None without its ledger), `audited` how many of them have rows in
-    the audit, `exact` and `bound` the largest shares of the claim that are spent, by exact divergence and by
-    statistical bound, `p` the smallest p-value of draws under their law (None where there is none), `verdict` those
-    other than "within claim" with their numbers of settings.
+    `settings` is how many settings the study `ran` (None without its ledger), `audited` how many of them the audit has,
+    `exact` and `bound` the largest spent shares of the claim, by exact divergence and by statistical bound, `p` the
+    smallest p-value of draws under their law (None where there is none), `verdict` the verdicts other than "within
+    claim" with their numbers of settings.
     """
     runs_it = table.study.map(lambda names: study in names.split(", "))
     used = table[(table.source == "records") & runs_it]

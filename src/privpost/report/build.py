@@ -1,4 +1,4 @@
-"""Scores and run times: what pages and documents are made of."""
+"""Scores and run times, from which pages and documents are made."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -14,7 +14,7 @@ from privpost.lab.plan import datasets_of
 from privpost.lab.provenance import PACKAGE
 from privpost.lab.study import SIZES, Study
 
-# In words, what a mechanism declares its neighbours to be.
+# What a mechanism declares its neighbours to be, in words.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
 NOTIONS = {"pure": "pure ε-DP", "rdp": "(λ, ε)-RDP", "approximate": "(ε, δ)-DP"}
 SOURCES = ("paper", "author code", "reconstructed", "ours")
@@ -41,8 +41,8 @@ def settings(study: Study) -> list[Setting]:
     """Return the study's settings and axes as its YAML has them, each with the comment beside or above it.
 
     A comment begins with its source (one of `SOURCES`). Beside several axes, `paper; prior: author code` gives one of
-    them a source of its own. A comment above a block is for its axes that have none, and for the blocks below it up to
-    the next one that has a comment above.
+    them a source of its own. A comment above a block is for its axes without a comment, and for the blocks below it up
+    to the next block with a comment above.
     """
     import yaml
 
@@ -51,15 +51,15 @@ def settings(study: Study) -> list[Setting]:
     # The base value of an axis is not a setting of the grid.
     axes = _axes(study)
     left_out = {*grid.DESCRIPTION, "rev", "smoke", "defaults", "common", *axes}
-    found = []
+    rows = []
     for key, value in yaml.compose(text).value:
         if key.value in left_out:
             continue
-        listed = value.value if key.value == "sweep" and isinstance(value, yaml.SequenceNode) else [value]
+        blocks = value.value if key.value == "sweep" and isinstance(value, yaml.SequenceNode) else [value]
         if key.value in ("sweep", "within"):
             above = ""
-            for place, block in enumerate(listed, start=1):
-                section = key.value if len(listed) == 1 else f"{key.value} {place}"
+            for place, block in enumerate(blocks, start=1):
+                section = key.value if len(blocks) == 1 else f"{key.value} {place}"
                 above = _above(lines, block.start_mark.line) or above
                 for axis, values in block.value:
                     first = axis.start_mark.line
@@ -67,11 +67,11 @@ def settings(study: Study) -> list[Setting]:
                     if not source:
                         source, of_block = _split(above, axis.value)
                         note = note or of_block
-                    found.append(Setting(section, axis.value, _source_text(text, values), source, note))
+                    rows.append(Setting(section, axis.value, _source_text(text, values), source, note))
         else:
             note = _comment(lines, key.start_mark.line, value.end_mark) or _above(lines, key.start_mark.line)
-            found.append(Setting("setting", key.value, _source_text(text, value), *_split(note, key.value)))
-    return found
+            rows.append(Setting("setting", key.value, _source_text(text, value), *_split(note, key.value)))
+    return rows
 
 
 def _axes(study: Study) -> set[str]:
@@ -86,7 +86,7 @@ def _source_text(text: str, node) -> str:
 
 
 def _comment(lines: list[str], first: int, end) -> str:
-    """Return the comment on the lines that a value takes; a block value's end stands at the next key's start."""
+    """Return the comment on the lines of a value; a block value ends where the next key starts."""
     last = end.line if end.column else end.line - 1
     for line in lines[first : max(first, last) + 1]:
         if match := re.search(r"\s#\s*(.*)$", line):
@@ -103,11 +103,11 @@ def _above(lines: list[str], first: int) -> str:
 
 
 def _split(note: str, name: str) -> tuple[str, str]:
-    """Return source and text of a comment; a source that stands after the setting's name is its own."""
+    """Return source and text of a comment; a source after the setting's name holds for it alone."""
     match = _SOURCE.match(note)
     source, text = (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
-    own = re.search(rf"(?:^|[;,] ){re.escape(name)}: ({'|'.join(SOURCES)})\b", note)
-    return (own[1] if own else source, text)
+    of_setting = re.search(rf"(?:^|[;,] ){re.escape(name)}: ({'|'.join(SOURCES)})\b", note)
+    return (of_setting[1] if of_setting else source, text)
 
 
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
@@ -160,8 +160,8 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
 def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return by table the columns that are computed from real people's records and that no release covers.
 
-    They are all columns, of evaluation as of diagnosis, but settings, axes and what public numbers alone give
-    (`PUBLIC_COLUMNS`). A study without a data set has none.
+    They are all columns except settings, axes and what follows from public numbers alone (`PUBLIC_COLUMNS`). A study
+    without a data set has none.
     """
     if not datasets_of(study):
         return {}
@@ -190,7 +190,7 @@ def _runs_chains(module: str) -> bool:
         if (name := waiting.pop()) not in seen:
             seen.add(name)
             waiting += [other for other in _imports(name) if other.startswith("privpost.experiments.")]
-    samplers = {name for each in seen for name in _imports(each) if name.startswith("privpost.samplers.")}
+    samplers = {name for module in seen for name in _imports(module) if name.startswith("privpost.samplers.")}
     return any(not _declares_exact(name) for name in samplers if _file(name).is_file())
 
 
@@ -234,12 +234,12 @@ def _sampling_notes(tables: Mapping[str, Any], chains: bool) -> list[str]:
 
 
 def _variants_with_private_metadata(tables: Mapping[str, Any]) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for table in (table for table in tables.values() if "uses_private_metadata" in table):
         rows = table[table.uses_private_metadata.astype(str) == "True"]
         if len(rows):
-            found |= {f"variant {name}" for name in rows.variant.dropna()} if "variant" in rows else {"all rows"}
-    return found
+            names |= {f"variant {name}" for name in rows.variant.dropna()} if "variant" in rows else {"all rows"}
+    return names
 
 
 def _column(tables: Mapping[str, Any], name: str, value: str) -> bool:

@@ -13,7 +13,7 @@ from privpost.evaluation.rows import select
 from privpost.lab import store
 from privpost.report import scorecard as scorecards
 
-# Where below the results the tables are that the functions' parameters name.
+# The tables that the functions' parameters name, below the results.
 TABLES = {
     "sampling_error": "foulds2016/sampling_error",
     "naive_bayes_pairs": "zhang2016/naive_bayes_pairs",
@@ -47,9 +47,9 @@ def draw(results: Path, folder: Path) -> list[Path]:
         frames = {key: pd.read_csv(path, low_memory=False) for key, path in paths.items()}
         drawn.append(folder / f"{name}.svg")
         with style.context(), store.replacing(drawn[-1]) as temporary:
-            made = figures.draw(function, frames)
-            style.save(made, temporary)
-            style.close(made)
+            canvas = figures.draw(function, frames)
+            style.save(canvas, temporary)
+            style.close(canvas)
     return drawn
 
 
@@ -64,7 +64,7 @@ def hero(sampling_error, naive_bayes_pairs, logistic, ecdf, calibrations):
     quantile of the true parameter, less u, binomial data, with the simultaneous 95 % band of a calibrated method
     (Bernstein and Sheldon 2018). Bands are 95 % intervals. A title is a finding where the tables have it.
     """
-    made, ((a, b), (c, d)) = panels.grid(2, 2, 4.0, width=4.6)
+    canvas, ((a, b), (c, d)) = panels.grid(2, 2, 4.0, width=4.6)
     titles = (
         _foulds(a, sampling_error),
         _zhang(b, naive_bayes_pairs),
@@ -73,7 +73,7 @@ def hero(sampling_error, naive_bayes_pairs, logistic, ecdf, calibrations):
     )
     for axes, letter, title in zip((a, b, c, d), "abcd", titles, strict=True):
         axes.set_title(f"{letter}  {title}", loc="left", weight="bold", fontsize=8)
-    return made
+    return canvas
 
 
 def _name(axes, x: float, y: float, words: str, color: str, **keywords) -> None:
@@ -87,14 +87,14 @@ def _foulds(axes, table) -> str:
     looks = {key: {**look, "marker": ""} for key, look in panels.looks(rows).items()}
     panels.curves(axes, rows, "n", "ratio", "sem", look=looks)
     axes.set(xscale="log", yscale="log", xlabel="Records n", ylabel="Error ÷ non-private")
-    last = rows[rows.n == rows.n.max()].set_index("method").ratio
-    for method in last.index:
+    at_largest_n = rows[rows.n == rows.n.max()].set_index("method").ratio
+    for method in at_largest_n.index:
         look, peak = style.look(method), rows[rows.method == method].sort_values("ratio").iloc[-1]
-        # Above its peak, or beside what comes after it.
+        # Above its peak, or to the right of it.
         at = (peak.n, 1.06 * peak.ratio) if method == "ops" else (120 * peak.n, 0.6 * peak.ratio)
         _name(axes, *at, look.label, look.color, ha="center")
     axes.set_ylim(top=1.35 * rows.ratio.max())
-    holds = last["ops"] > 2 and last["laplace"] < 1.2
+    holds = at_largest_n["ops"] > 2 and at_largest_n["laplace"] < 1.2
     return "OPS stays behind,\nLaplace catches up" if holds else "Error of one\nprivate sample"
 
 
@@ -116,7 +116,7 @@ def _zhang(axes, table) -> str:
 
 
 def _geumlek(axes, table) -> str:
-    # A rebuild at toy size has one data set, another one.
+    # A rebuild at toy size has one other data set.
     data = "mnist" if "mnist" in set(table.dataset) else table.dataset.iloc[0]
     table = table[(table.dataset == data) & (table.order == 10) & (table.metric == "test_error")]
     table = table.assign(epsilon=np.exp(table.log_epsilon))
@@ -139,18 +139,18 @@ def _geumlek(axes, table) -> str:
     _name(axes, left, 0.22, "Rényi charge", renyi, ha="center")
     _name(axes, left, 0.16, "= diffused", style.look("diffused").color, ha="center")
     _name(axes, right, 0.25, "smallest ball", style.SMALLEST_BALL, ha="center")
-    ops, diffused, own, ball = curves.values()
-    holds = np.allclose(own, diffused) and (ops > 2 * own).all() and len(ball) and ball[-1] < ops[-1] / 2
+    ops, diffused, own_bound, ball = curves.values()
+    holds = np.allclose(own_bound, diffused) and (ops > 2 * own_bound).all() and len(ball) and ball[-1] < ops[-1] / 2
     return "OPS pays for its\naccounting and radius" if holds else "OPS and\nits accounting"
 
 
 def _bernstein(axes, table, calibrations) -> str:
-    one = {"variant": "paper", "model": "binomial"}
-    rows = select(table, **one)
+    binomial = {"variant": "paper", "model": "binomial"}
+    rows = select(table, **binomial)
     rows = rows[rows.method.isin(["naive", "ops", "gibbs"]) & (rows.tempered != "likelihood")]
-    size = int(select(calibrations, **one).n_trials.max())
+    size = int(select(calibrations, **binomial).n_trials.max())
     calibration.less_u(axes, rows, size)
-    # In the space that the others leave.
+    # In the space between the other curves.
     axes.plot([0.45, 0.45], [-0.27, -0.01], color=style.look("gibbs").color, linewidth=0.6)
     for method, x, y in (("naive", 0.08, 0.38), ("ops", 0.72, 0.24), ("gibbs", 0.45, -0.34)):
         look = style.look(method)
@@ -177,7 +177,7 @@ def strip(scorecard):
     order = {verdict: place for place, verdict in enumerate(TILES)}
     lines = {paper: -(-int((card.paper == paper).sum()) // PER_LINE) for paper in papers}
     height, width = sum(lines.values()) + 0.85 * len(papers) + 0.2, PER_LINE + 0.2
-    made, ((axes,),) = panels.grid(1, 1, 0.2 * height, width=0.2 * width)
+    canvas, ((axes,),) = panels.grid(1, 1, 0.2 * height, width=0.2 * width)
     axes.set_axis_off()
     top = 0.0
     for paper in papers:
@@ -203,8 +203,8 @@ def strip(scorecard):
     axes.set(xlim=(0, PER_LINE), ylim=(top, 0))
     named = [plt.Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="#666666", linewidth=0.6, label=_words(verdict))
              for verdict, (color, _) in TILES.items() if verdict in set(card.verdict)]  # fmt: skip
-    panels.legend(made, named, handlelength=1.2)
-    return made
+    panels.legend(canvas, named, handlelength=1.2)
+    return canvas
 
 
 def _words(verdict: str) -> str:
@@ -219,7 +219,7 @@ def methods():
     """
     columns, looks = 2, list(style.LOOKS.values())
     depth = -(-len(looks) // columns)
-    made, ((axes,),) = panels.grid(1, 1, 0.2 * depth + 0.1, width=4.2)
+    canvas, ((axes,),) = panels.grid(1, 1, 0.2 * depth + 0.1, width=4.2)
     axes.set_axis_off()
     for place, look in enumerate(looks):
         x, y = place // depth, place % depth
@@ -227,7 +227,7 @@ def methods():
         axes.plot([x, x + 0.09, x + 0.18], [y, y, y], markevery=[1], **how)
         axes.text(x + 0.23, y, look.label, fontsize=8, va="center")
     axes.set(xlim=(-0.02, columns), ylim=(depth - 0.4, -0.6))
-    return made
+    return canvas
 
 
 @figure("measured/run_times")
@@ -242,7 +242,7 @@ def run_times(times):
     )
     beyond = [not name.split("/")[0][-4:].isdigit() for name in of_study.index]
     of_study = of_study.assign(beyond=beyond).sort_values(["beyond", "seconds"], ascending=[False, True])
-    made, ((left, right),) = panels.grid(1, 2, 0.9 + 0.135 * len(of_study), sharey=True, width_ratios=(3, 2))
+    canvas, ((left, right),) = panels.grid(1, 2, 0.9 + 0.135 * len(of_study), sharey=True, width_ratios=(3, 2))
     y = np.arange(len(of_study))
     left.hlines(y, of_study.longest, of_study.seconds, color="#bbbbbb", linewidth=1)
     left.plot(of_study.longest, y, "o", color="#56B4E9", markersize=3, label="longest cell")
@@ -253,12 +253,12 @@ def run_times(times):
     right.set(xscale="log", xlabel="Peak memory [MiB]")
     hours, most = of_study.seconds.sum() / 3600, of_study.seconds.max() / of_study.seconds.sum()
     words = f"{hours:.1f} h of computing, at most {100 * most:.0f} % of it for one study"
-    panels.message(made, words, bool(hours > 0))
+    panels.message(canvas, words, bool(hours > 0))
     if 0 < (number := int(of_study.beyond.sum())) < len(y):
         for axes in (left, right):
             axes.axhline(number - 0.5, color=style.GREY, linewidth=0.8, linestyle=":")
-    panels.legend(made)
-    return made
+    panels.legend(canvas)
+    return canvas
 
 
 @figure("benchmarks")
@@ -276,7 +276,7 @@ def benchmarks(benchmarks):
     labels = [textwrap.wrap(f"{row.what}: {row.against}", 58) for row in table.itertuples()]
     heights = np.array([0.17 + 0.1 * (len(lines) - 1) for lines in labels]) if labels else np.array([0.2])
     y = np.cumsum(heights) - heights / 2
-    made, ((axes,),) = panels.grid(1, 1, 0.7 + heights.sum())
+    canvas, ((axes,),) = panels.grid(1, 1, 0.7 + heights.sum())
     for at, row in zip(y, table.itertuples(), strict=False):
         color, marker = (MET, "o") if row.margin >= 1 else (MISSED, "X")
         axes.plot([1, row.margin], [at, at], color=color, linewidth=2, alpha=0.4, solid_capstyle="butt")
@@ -291,10 +291,10 @@ def benchmarks(benchmarks):
     axes.set_yticks(y[: len(labels)], ["\n".join(lines) for lines in labels], fontsize=6.5, linespacing=1.0)
     axes.grid(axis="y", visible=False)
     met = int((table.margin >= 1).sum())
-    panels.message(made, f"{met} of {len(table)} bars are met", len(table) > 0)
+    panels.message(canvas, f"{met} of {len(table)} bars are met", len(table) > 0)
     marks = (("met", MET, "o"), ("missed", MISSED, "X"))
-    panels.legend(made, [panels.entry(linestyle="", color=color, marker=m, label=words) for words, color, m in marks])
-    return made
+    panels.legend(canvas, [panels.entry(linestyle="", color=color, marker=m, label=words) for words, color, m in marks])
+    return canvas
 
 
 def _margin(row) -> float:

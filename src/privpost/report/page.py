@@ -41,18 +41,18 @@ def write(studies: Iterable[Study], results: Path, figures: Path, path: Path) ->
 def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
     """Return the report on some studies as one HTML text.
 
-    What is missing (figures, tables, ledgers) is said where it would stand. Raises FileNotFoundError, naming the
-    command, when there is no scorecard.
+    The page names missing figures, tables and ledgers in their place. Raises FileNotFoundError, naming the command,
+    when there is no scorecard.
     """
     studies = sorted(studies, key=lambda study: scorecard.paper_order(study.name))
     card = scorecard.read(results / "scorecard.csv")
     times = build.run_times(studies, results)
     packed = Packed()
     known = audited.by_study(studies, results)
-    progress, told = Progress(sys.stderr, "studies"), {}
+    progress, shown = Progress(sys.stderr, "studies"), {}
     for study in studies:
-        told[study.name] = _study(study, results, figures, card, packed)
-        progress.update(len(told), len(studies))
+        shown[study.name] = _study(study, results, figures, card, packed)
+        progress.update(len(shown), len(studies))
     progress.clear()
     css, js = ((TEMPLATES / f"report.{ending}").read_text(encoding="utf-8") for ending in ("css", "js"))
     return (
@@ -76,7 +76,7 @@ def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
                     "short": scorecard.NAMES.get(paper, paper),
                     "title": scorecard.PAPERS.get(paper, ""),
                     "counts": scorecard.counts(card[card.paper == paper]),
-                    "studies": [told[study.name] for study in studies if study.paper == paper],
+                    "studies": [shown[study.name] for study in studies if study.paper == paper],
                 }
                 for paper in dict.fromkeys(study.paper for study in studies)
             ],
@@ -97,11 +97,11 @@ def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
 
 
 def environment() -> jinja2.Environment:
-    """Return what renders the template: everything is escaped, and an unknown name is an error."""
-    found = templates.environment(
+    """Return the template's environment: everything is escaped, and an unknown name is an error."""
+    jinja = templates.environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=None
     )
-    found.filters |= {
+    jinja.filters |= {
         "slug": lambda verdict: verdict.replace(" ", "-"),
         "from_json": lambda text: json.loads(text or "[]"),
         "evidence": scorecard.evidence_rows,
@@ -112,7 +112,7 @@ def environment() -> jinja2.Environment:
         "notion": describe.NOTIONS.get,
         "rank": scorecard.SEVERITY.index,
     }
-    return found
+    return jinja
 
 
 def policy(css: str, js: str) -> str:

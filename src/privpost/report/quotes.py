@@ -1,4 +1,4 @@
-"""What a template quotes of the published tables, so that no measured number is ever typed.
+"""Quotations from the published tables for templates, so that nobody types a measured number.
 
     {{ cell("zhang2016/stealth", "bound", t=0.01, epsilon=1) | fixed(3) }}
     {{ cell("fair_axis/logistic", "mean", dataset="adult", method="ops", epsilon=2) | pm(3) }}
@@ -42,12 +42,12 @@ class Above(NamedTuple):
 
 
 def error_of(column: str) -> str:
-    """Return the column that holds the standard error of another: `x_sem` of `x` and of `x_mean`, `sem` of `mean`."""
+    """Return the column with another's standard error: `x_sem` for `x` and `x_mean`, `sem` for `mean`."""
     return "sem" if column == "mean" else f"{column.removesuffix('_mean')}_sem"
 
 
 class Quotes:
-    """The tables below a folder of results; each is read once. `asked` are the numbers that were quoted of them.
+    """The tables below a folder of results; each is read once. `asked` are the numbers quoted from them.
 
     Every method raises ValueError, naming table and conditions, for a quotation that does not fit the table.
     """
@@ -60,10 +60,10 @@ class Quotes:
 
     def names(self) -> dict[str, Callable]:
         """Return what templates call, by name."""
-        found = {name: getattr(self, name) for name in ("cell", "pivot", "number", "verdict", "count", "total")}
+        functions = {name: getattr(self, name) for name in ("cell", "pivot", "number", "verdict", "count", "total")}
         for how in ("largest", "smallest", "median"):
-            found[how] = lambda table, column, how=how, **where: self._extreme(how, table, column, where)
-        return {**found, "unlike": Unlike, "above": Above}
+            functions[how] = lambda table, column, how=how, **where: self._extreme(how, table, column, where)
+        return {**functions, "unlike": Unlike, "above": Above}
 
     def rows(self, table: str, where: Mapping[str, Any]):
         """Return the rows of a table that fulfil conditions."""
@@ -137,27 +137,27 @@ class Quotes:
         unless: str = "",
         **where: Any,
     ) -> Grid:
-        """Return a table of a column's values over the values of others.
+        """Return a column's values as a grid over the values of other columns.
 
         Args:
             table: a table's name, `<paper>/<table>`.
             rows: the columns that label a line, or a map from them to headings.
-            columns: the column whose values stand across; rows without one stand for all of them.
+            columns: the column whose values stand across; rows without a value fill the whole line.
             value: the column that is shown.
             error: the column of its standard error, where `error_of` does not name it.
             how: `largest` takes the largest of several rows, which are an error else.
             unless: a column of truth values; cells of rows where it is false stand in brackets.
             where: conditions on columns.
         """
-        found = self._of(table, value, where)
+        fitting = self._of(table, value, where)
         keys, (across, heading) = _headings(rows), next(iter(_headings(columns).items()))
-        if lacking := {*keys, across, *filter(None, (error, unless))} - set(found.columns):
+        if lacking := {*keys, across, *filter(None, (error, unless))} - set(fitting.columns):
             raise ValueError(f"{_called(table, where)}: the table has no column {', '.join(sorted(lacking))}")
-        if found.empty:
+        if fitting.empty:
             raise ValueError(f"{_called(table, where)}: no row fits")
-        places = sorted(found[across].dropna().unique()) or [None]
+        places = sorted(fitting[across].dropna().unique()) or [None]
         cells: dict[tuple, dict] = {}
-        for row in found.to_dict("records"):
+        for row in fitting.to_dict("records"):
             line = cells.setdefault(tuple(_label(key, row[key]) for key in keys), {})
             shown = _value(row, value, error)
             if unless and isinstance(shown, Estimate):
@@ -183,7 +183,7 @@ def _called(table: str, where: Mapping[str, Any]) -> str:
 def _flat(value: Any, prefix: str) -> dict[str, Any]:
     """Return nested maps as one map, keys joined by slashes; lists are left out."""
     if isinstance(value, Mapping):
-        return {name: item for key, each in value.items() for name, item in _flat(each, f"{prefix}/{key}").items()}
+        return {name: item for key, part in value.items() for name, item in _flat(part, f"{prefix}/{key}").items()}
     return {} if isinstance(value, list) else {prefix: value}
 
 
@@ -208,17 +208,17 @@ def _fulfilled(column, wanted: Any):
         return ~_fulfilled(column, wanted.value)
     if isinstance(wanted, Above):
         return column.astype(float) > wanted.value
-    found = column.isna() & False
+    fits = column.isna() & False
     for value in wanted if isinstance(wanted, list | tuple) else [wanted]:
         if value is None:
-            found |= column.isna()
+            fits |= column.isna()
         elif column.dtype.kind == "i":
-            found |= column == value
+            fits |= column == value
         elif column.dtype.kind == "f":
-            found |= (column - value).abs() <= TOLERANCE * abs(value)
+            fits |= (column - value).abs() <= TOLERANCE * abs(value)
         else:
-            found |= column.astype(str) == str(value)
-    return found
+            fits |= column.astype(str) == str(value)
+    return fits
 
 
 def _lacking(value: Any) -> bool:

@@ -11,7 +11,7 @@
     Text, with {{ number["OPS minus Laplace at " ~ star] | digits(2) }} from the claim's own evidence.
 
 A `*` stands for anything, in headings too (`## F7-*`). The text is rendered for each failed check that a pattern fits:
-`number` is the claim's evidence, `check` the failed check, `star` what it has in place of the first `*`, `passed` says
+`number` is the claim's evidence, `check` the failed check, `star` its text in place of the first `*`, `passed` says
 which checks pass. Where the text is empty (an `{% if %}`) or names a number that the tables at hand do not give, it
 explains nothing.
 """
@@ -74,17 +74,17 @@ def explain(claim: Claim, reasons: list[Reason]) -> tuple[list[str], list[str], 
     """Return why the failed checks of a claim fail.
 
     Returns:
-        the texts, rendered with the claim's evidence; the failed checks that none explains; the reasons that explain
-        no failed check.
+        the texts, rendered with the claim's evidence; the failed checks without a reason; the reasons that explain no
+        failed check.
     """
     texts: dict[str, None] = {}
     explained: set[str] = set()
     idle = []
     for reason in reasons:
-        found = {check: text for check in claim.failed if (text := _told(reason, claim, check))}
-        texts |= dict.fromkeys(found.values())
-        explained |= set(found)
-        if not found:
+        explanations = {check: text for check in claim.failed if (text := _told(reason, claim, check))}
+        texts |= dict.fromkeys(explanations.values())
+        explained |= set(explanations)
+        if not explanations:
             idle.append(reason)
     return list(texts), [name for name in claim.failed if name not in explained], idle
 
@@ -96,8 +96,8 @@ def _told(reason: Reason, claim: Claim, check: str) -> str:
     star = reason.star(check)
     try:
         # A scorecard lists the checks that fail alone.
-        given = {"check": check, "star": star, "passed": _Passed(dict.fromkeys(claim.failed, False))}
-        return "" if star is None else render(reason.text, claim.evidence, **given)
+        names = {"check": check, "star": star, "passed": _Passed(dict.fromkeys(claim.failed, False))}
+        return "" if star is None else render(reason.text, claim.evidence, **names)
     except UndefinedError:
         return ""
 

@@ -37,7 +37,7 @@ PAPERS = {
 }
 # The name of a standard error in evidence.
 _ERROR = re.compile(r"(^|: )(its standard error|standard error|sem)(,|$)")
-# What headings and links call them.
+# The papers' names in headings and links.
 NAMES = {
     "foulds2016": "Foulds et al. 2016",
     "zhang2016": "Zhang et al. 2016",
@@ -69,27 +69,27 @@ def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]
     Tables are those below `results`, or without it the study's own. Claims of a study stand in its claims.py, those
     over several studies in `experiments/<paper>/claims.py`. Raises ValueError naming the study whose claims fail.
     """
-    scored, found, lacking = [], {}, {}
+    scored, of_paper, lacking = [], {}, {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
     # A rebuild of some studies scores those alone.
     others = set(grid.study_names()) - {study.name for study in studies}
     for study in studies:
         try:
-            own = tables.read_tables(study) if results is None else _tables(study, results)
+            frames = tables.read_tables(study) if results is None else _tables(study, results)
         except FileNotFoundError as error:
             scored.append(Scored(study.name, None, str(error)))
             lacking.setdefault(study.paper, []).append(study.name)
             continue
-        found.setdefault(study.paper, {}).update(own)
-        scored.append(Scored(study.name, claims_of(study, own)))
-    for paper in sorted({*found, *lacking}, key=paper_order):
+        of_paper.setdefault(study.paper, {}).update(frames)
+        scored.append(Scored(study.name, claims_of(study, frames)))
+    for paper in sorted({*of_paper, *lacking}, key=paper_order):
         name = f"privpost.experiments.{paper}.claims"
         if not _exists(name) or any(other.startswith(f"{paper}/") for other in others):
             continue
         if paper in lacking:
             scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
         else:
-            scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", name, found[paper])))
+            scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", name, of_paper[paper])))
     return scored
 
 
@@ -105,16 +105,16 @@ def _exists(module: str) -> bool:
         return False
 
 
-def claims_of(study: Study, own: Mapping[str, Any]) -> list[Claim]:
+def claims_of(study: Study, frames: Mapping[str, Any]) -> list[Claim]:
     """Return a study's claims from its tables; none where it has no module of claims."""
-    return _claims_of(study.name, f"{study.package}.claims", own)
+    return _claims_of(study.name, f"{study.package}.claims", frames)
 
 
-def _claims_of(name: str, target: str, own: Mapping[str, Any]) -> list[Claim]:
+def _claims_of(name: str, target: str, frames: Mapping[str, Any]) -> list[Claim]:
     if not _exists(target):
         return []
     try:
-        return claims.score(importlib.import_module(target), own)
+        return claims.score(importlib.import_module(target), frames)
     except (KeyError, IndexError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
         raise ValueError(
             f"{name}: its claims cannot be scored from its tables ({type(error).__name__}: {error})"
@@ -163,7 +163,7 @@ def table(scored: Iterable[Scored]):
 
 
 def paper_order(name: str) -> tuple:
-    """Return a sort key: papers by their year, what has none last."""
+    """Return a sort key: papers by their year, studies beyond them last."""
     paper = name.split("/", maxsplit=1)[0]
     year = re.search(r"(\d{4})$", paper)
     # The two papers of one year stand in the order of the project's list.
@@ -212,7 +212,7 @@ def read(path: Path):
 
 
 def explanation(row) -> str:
-    """Return why a claim (a row of the scorecard) does not hold in words, and what of it has no known cause.
+    """Return in words why a claim (a row of the scorecard) does not hold, and which failed checks have no known cause.
 
     Empty for a claim that holds; the list of failed checks where no cause is known at all.
     """
@@ -234,9 +234,9 @@ def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
     A standard error follows its value in the evidence, as `number(name, value, error)` puts it there; nested names are
     joined by a colon.
     """
-    given = json.loads(evidence or "{}") if isinstance(evidence, str) else plain(evidence)
+    numbers = json.loads(evidence or "{}") if isinstance(evidence, str) else plain(evidence)
     rows: list[tuple[str, Any, Any]] = []
-    for name, value in _leaves(given):
+    for name, value in _leaves(numbers):
         if rows and _ERROR.search(name) and isinstance(value, float) and isinstance(rows[-1][1], float | int):
             rows[-1] = (*rows[-1][:2], value)
         else:
@@ -274,22 +274,22 @@ def changes(before, after, partial=frozenset()) -> list[str]:
     before = before[before.study.isin(set(after.study))]
     old = dict(zip(before.id, before.verdict, strict=True))
     new = dict(zip(after.id, after.verdict, strict=True))
-    found = []
+    lines = []
     for id in sorted({*old, *new} - {""}, key=_natural):
         if id not in old:
-            found.append(f"{id}: new, {new[id]}")
+            lines.append(f"{id}: new, {new[id]}")
         elif id not in new:
-            found.append(f"{id}: was {old[id]}, is not scored any more")
+            lines.append(f"{id}: was {old[id]}, is not scored any more")
         elif old[id] != new[id]:
-            found.append(f"{id}: was {old[id]}, now {new[id]}")
-    return found
+            lines.append(f"{id}: was {old[id]}, now {new[id]}")
+    return lines
 
 
 def counts(card) -> dict[str, int]:
     """Return how many claims of a scorecard have each verdict, and how many tested on stand-ins are seen or not."""
     claims = card[card.id != ""]
-    found = {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}
-    return found | {seen: int((claims.seen == seen).sum()) for seen in SEEN}
+    verdicts = {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}
+    return verdicts | {seen: int((claims.seen == seen).sum()) for seen in SEEN}
 
 
 def in_words(counts: Mapping[str, int]) -> str:

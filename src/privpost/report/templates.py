@@ -10,7 +10,7 @@ from privpost.evaluation.rows import markdown
 
 
 class Estimate(float):
-    """A number of a table, with its standard error where the table has one; in brackets where it supports nothing."""
+    """A number of a table, with its standard error where there is one; in brackets where no conclusion rests on it."""
 
     error: float | None = None
     bracketed: bool = False
@@ -26,9 +26,9 @@ class Grid(NamedTuple):
 def environment(**options: Any) -> jinja2.Environment:
     """Return an environment for texts; `options` are jinja2's, such as a loader or `autoescape`."""
     fixed = {"undefined": jinja2.StrictUndefined, "finalize": number, "keep_trailing_newline": True}
-    found = jinja2.Environment(**{**fixed, **options})
-    found.filters |= FILTERS
-    return found
+    jinja = jinja2.Environment(**{**fixed, **options})
+    jinja.filters |= FILTERS
+    return jinja
 
 
 def number(value: Any, form: str = ".4g") -> Any:
@@ -47,30 +47,30 @@ def number(value: Any, form: str = ".4g") -> Any:
 
 def fixed(value: Any, places: int = 2) -> str:
     """Return a number with so many decimal places; a grid as a table of such numbers."""
-    return _written(value, lambda each: number(each, f".{places}f"))
+    return _written(value, lambda entry: number(entry, f".{places}f"))
 
 
 def digits(value: Any, count: int = 4) -> str:
     """Return a number with so many significant digits; a grid as a table of such numbers."""
-    return _written(value, lambda each: number(each, f".{count}g"))
+    return _written(value, lambda entry: number(entry, f".{count}g"))
 
 
 def scientific(value: Any, places: int = 1) -> str:
     """Return a number as a power of ten; a grid as a table of such numbers."""
-    return _written(value, lambda each: number(each, f".{places}e"))
+    return _written(value, lambda entry: number(entry, f".{places}e"))
 
 
 def pm(value: Any, places: int = 3, kind: str = "f") -> str:
     """Return an estimate ± its standard error; a grid as a table of them. Raises ValueError where there is no error."""
 
-    def text(each: Any) -> str:
-        if not isinstance(each, Estimate):
-            return number(each)
-        if each.error is None:
-            raise ValueError(f"{each!r} has no standard error in its table")
-        shown = number(float(each), f".{places}{kind}")
-        shown = shown and f"{shown} ± {number(each.error, f'.{places}{kind}')}"
-        return f"({shown})" if each.bracketed and shown else shown
+    def text(estimate: Any) -> str:
+        if not isinstance(estimate, Estimate):
+            return number(estimate)
+        if estimate.error is None:
+            raise ValueError(f"{estimate!r} has no standard error in its table")
+        shown = number(float(estimate), f".{places}{kind}")
+        shown = shown and f"{shown} ± {number(estimate.error, f'.{places}{kind}')}"
+        return f"({shown})" if estimate.bracketed and shown else shown
 
     return _written(value, text)
 
@@ -109,4 +109,4 @@ def _written(value: Any, text: Callable[[Any], str]) -> str:
     return as_markdown(value, text) if isinstance(value, Grid) else text(value)
 
 
-FILTERS = {each.__name__: each for each in (fixed, digits, scientific, pm, percent, thousands, duration, memory)}
+FILTERS = {filter.__name__: filter for filter in (fixed, digits, scientific, pm, percent, thousands, duration, memory)}

@@ -1,4 +1,4 @@
-"""The one shape of all samplers: a state goes in, the next one comes out, with what the step cost."""
+"""The interface of all samplers: a step takes a state and returns the next state and the step's cost."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -8,7 +8,7 @@ class Sampler(Protocol):
     """A Markov chain, or a batch of chains that move together.
 
     `rng` is one numpy generator, or a sequence of them where a sampler's docstring says so. A step may overwrite the
-    arrays of the state that it is given, so that what is to be kept has to be copied.
+    arrays of its input state, so copy what you want to keep.
     """
 
     def init(self, rng) -> Any:
@@ -24,13 +24,13 @@ def run(sampler: Sampler, rng, *, draws: int, burn_in: int = 0, thin: int = 1, s
     Args:
         sampler: the chains.
         rng: source of randomness, as the sampler takes it.
-        draws: states that are yielded, ≥ 1.
-        burn_in: steps before, ≥ 0.
-        thin: steps from one state that is yielded to the next, ≥ 1.
+        draws: number of yielded states, ≥ 1.
+        burn_in: steps before the first of them, ≥ 0.
+        thin: steps between two yielded states, ≥ 1.
         state: where the chains start; `sampler.init(rng)` when None.
 
     Yields:
-        The state, and a list of what the steps since the last one cost.
+        The state, and a list of the costs of the steps since the last yield.
 
     Raises:
         ValueError: a number out of range.

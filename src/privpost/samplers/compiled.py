@@ -1,7 +1,7 @@
-"""Compilation of loops, kept on disk by the state of all samplers' code; imported where chains are run only.
+"""Compilation of loops, cached on disk by the state of all samplers' code; imported only where chains are run.
 
-numba looks at a function's own file to see whether what it kept is out of date; what the function calls may stand in
-another one. So each state of the code has a folder of its own.
+numba checks only a function's own file for changes, but its callees may be in other files. So each state of the
+samplers' code has a separate cache folder.
 """
 
 import contextlib
@@ -17,21 +17,21 @@ import numba
 from numba.core.caching import InTreeCacheLocator
 from numba.core.event import Listener, install_listener
 
-# What compiled loops call is compiled into them, and not kept: a function that comes from the disk could not be.
-# Nor are they called from Python: without the wrappers for that a quarter of the compilation is saved.
+# Functions that loops call are compiled into the loops and not cached: a cached function cannot be inlined. Python does
+# not call them, so they need no wrappers, which saves a quarter of the compilation.
 _within: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 inner = numba.njit(**_within)
-# Arrays' references are not counted in what makes no arrays: atomic counts at every call take as long as short loops.
+# Functions that create no arrays need no reference counts; atomic counts at every call take as long as short loops.
 bare = numba.njit(**_within | {"_nrt": False})
-# Arrays are many arguments: a call may take longer than what is called, and is avoided in the innermost loops.
+# An array is passed as many arguments: a call may take longer than the function, so the innermost loops inline it.
 inlined = numba.njit(**_within, forceinline=True)
-# Where the sources' folder cannot be written, numba's own folder of the user serves.
+# Where the sources' folder is read-only, numba uses its folder for the user.
 _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"
 
 
 @functools.cache
 def folder() -> str:
-    """Return the name of the folder that keeps what this state of the samplers' code is compiled to."""
+    """Return the name of the cache folder for this state of the samplers' code."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
     return f"compiled_{digest[:10]}"
@@ -47,18 +47,18 @@ class Locator(InTreeCacheLocator):
 
 @contextlib.contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Let other processes wait for a loop that this one compiles, and read it then, instead of compiling it too."""
-    with contextlib.ExitStack() as held:
-        # Without a lock all compile: the folder may be read-only.
+    """Make other processes wait while this one compiles a loop, and then read it, instead of compiling it too."""
+    with contextlib.ExitStack() as stack:
+        # Without a lock, as in a read-only folder, every process compiles.
         with contextlib.suppress(OSError):
             place = Path(__file__).parent / "__pycache__" / folder()
             place.mkdir(parents=True, exist_ok=True)
-            fcntl.flock(held.enter_context((place / f"{name}.lock").open("a")), fcntl.LOCK_EX)
+            fcntl.flock(stack.enter_context((place / f"{name}.lock").open("a")), fcntl.LOCK_EX)
         yield
 
 
 class _Announcement(Listener):
-    """One line when a loop is compiled, and none when it is read."""
+    """Prints one line when a loop is compiled, and none when it is read."""
 
     def __init__(self, name: str, seconds: int):
         self._line = f"privpost: compiling {name.removeprefix('privpost.samplers.')} once, about {seconds} s"
@@ -66,7 +66,7 @@ class _Announcement(Listener):
     def on_start(self, event):
         if self._line:
             print(self._line, file=sys.stderr, flush=True)
-        # What the loop calls is compiled within it.
+        # Compilations of the loop's callees are not announced.
         self._line = ""
 
     def on_end(self, event):
@@ -75,16 +75,16 @@ class _Announcement(Listener):
 
 @contextlib.contextmanager
 def _announced(name: str, seconds: int) -> Iterator[None]:
-    """Say so when a loop is compiled that takes some seconds."""
+    """Announce the compilation of a loop that takes some seconds."""
     with install_listener("numba:compile", _Announcement(name, seconds)) if seconds else contextlib.nullcontext():
         yield
 
 
 def outer(*signature, seconds: int = 0) -> Callable[[Callable], Any]:
-    """Compile a loop that Python calls, for one signature or, without it, for each that occurs.
+    """Compile a loop that Python calls, for the given signatures or, without any, for each that occurs.
 
     Args:
-        seconds: what its compilation takes, which is announced; 0 for less than two.
+        seconds: how long the compilation takes, which is announced; 0 for less than two.
     """
 
     def decorate(function):
@@ -97,13 +97,13 @@ def outer(*signature, seconds: int = 0) -> Callable[[Callable], Any]:
         name = f"{function.__module__}.{function.__qualname__}"
         compile_it = loop.compile
 
-        def compiled(*given):
+        def compiled(*arguments):
             with _alone(name), _announced(name, seconds):
-                return compile_it(*given)
+                return compile_it(*arguments)
 
         loop.compile = compiled
-        for one in signature:
-            loop.compile(one)
+        for types in signature:
+            loop.compile(types)
         if signature:
             loop.disable_compile()
         return loop

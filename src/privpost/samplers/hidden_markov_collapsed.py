@@ -1,9 +1,9 @@
 """Collapsed Gibbs sampling from annealed starts of the hidden Markov model of `hidden_markov_gibbs`.
 
-Emissions and transitions are integrated out, so that a chain is one of states alone. Its burn-in is a search for a
-start: from random states of its own some partitions are cooled (the target is the collapsed joint to the power 1/τ, τ
-falling to 1), states are merged and split anew, and partitions are crossed. After that it is a Gibbs sampler at τ = 1;
-what it yields after every round are its states, with emissions drawn given them.
+Emissions and transitions are integrated out, so a chain's state is the states of all cells. The burn-in searches for a
+start: it cools several random partitions (the target is the collapsed joint to the power 1/τ, τ falling to 1), merges
+states and splits them anew, and crosses partitions. After that the chain is a Gibbs sampler at τ = 1; every round
+yields the states, and emissions drawn given them.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from privpost.samplers.truncated_mass_table import POINT, Tails, tails
 
 @dataclass(frozen=True)
 class Annealing:
-    """How a chain searches for its start during its burn-in: a population of its own that is crossed.
+    """How a chain searches for its start during its burn-in: by crossing the members of a population.
 
     In the first third of the burn-in `members` partitions, or as many as get 12 rounds each, are cooled one after
-    another from random states: τ falls in geometric steps to 1 in two thirds of a member's rounds, from `hottest`, or
-    in a group that is tempered by T already from hottest/T or 3, whichever is more. After that two members at a time
-    are crossed (`crossed`), and the child has `cycle` rounds at τ = 1; it replaces the worst member if it is better.
-    The best one is the start.
+    another from random states: τ falls in geometric steps to 1 in two thirds of a member's rounds, from `hottest`, or,
+    in a group at temperature T, from the larger of hottest/T and 3. After that pairs of members are crossed
+    (`crossed`), and each child has `cycle` rounds at τ = 1; it replaces the worst member if it is better. The best
+    member is the start.
 
-    With replicas, that search has the first two thirds of the burn-in only. From then on each chain has replicas whose
+    With replicas, the search takes only the first two thirds of the burn-in. From then on each chain has replicas whose
     targets are the joint to the powers 1/τ, τ from 1 to `top` in geometric steps; they start from the other partitions.
-    After every round neighbours trade places by the rule of Metropolis, so that the one at τ = 1 keeps its law.
+    After every round neighbours trade places by the Metropolis rule, so that the replica at τ = 1 keeps its law.
 
     Attributes:
         hottest: the highest temperature τ.
-        resplits: how often in each round of the burn-in states are merged and split anew (`resplit`).
+        resplits: number of merges and splits (`resplit`) in each round of the burn-in.
         members: largest size of the population.
         cycle: rounds of a child.
-        replicas: how many there are of a chain after the search, itself included.
+        replicas: number of replicas of a chain after the search, itself included.
         top: the highest temperature τ of a replica.
 
     Raises:
@@ -75,11 +75,11 @@ class Annealing:
         return burn_in if self.replicas == 1 else burn_in * 2 // 3
 
     def population(self, burn_in: int) -> int:
-        """How many partitions a burn-in of so many rounds cools; a single one is not crossed."""
+        """Number of partitions that a burn-in of `burn_in` rounds cools; a single one is not crossed."""
         return max(1, min(self.members, burn_in // 36))
 
     def powers(self, burn_in: int, temperature: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """1/τ of the rounds of a group's burn-in, and which of them end a member or a child, shape (burn_in,) each."""
+        """1/τ of each round of a group's burn-in, and whether it is the last of a member or child, (burn_in,) each."""
         start, number = min(self.hottest, max(3.0, self.hottest / temperature)), self.population(burn_in)
         powers, ends = np.ones(burn_in), np.zeros(burn_in, bool)
         cooled = burn_in if number == 1 else burn_in // 3
@@ -93,9 +93,9 @@ class Annealing:
 
 
 def crossed(first, second, n_states: int, rng) -> np.ndarray:
-    """A child of two partitions (cells,): in turn the largest state of each is handed on, less what is taken already.
+    """A child of two partitions (cells,): the parents in turn hand on the largest state of their remaining cells.
 
-    As for colourings of graphs (Galinier and Hao 1999); cells that are left get random states.
+    As for colourings of graphs (Galinier and Hao 1999); leftover cells get random states.
     """
     child, parents = np.full(len(first), -1), (first, second)
     for k in range(n_states):
@@ -107,9 +107,9 @@ def crossed(first, second, n_states: int, rng) -> np.ndarray:
 
 
 class Cells(NamedTuple):
-    """What a cell adds to a state's totals, as a sparse matrix over (cells, levels + fields), rows one after another.
+    """The cells' contributions to their states' totals: a sparse matrix (cells, levels + fields) in compressed rows.
 
-    Entries of a level are its count over T, those of a field the field's count over T; held-out cells are empty.
+    An entry is the count of a level or of a field, divided by T; held-out cells are empty.
     """
 
     indptr: np.ndarray
@@ -125,29 +125,29 @@ class Cells(NamedTuple):
         if not table.sum() < 2.0 ** (END_OCTAVE - 1):
             raise ValueError(f"counts sum to {counts.sum():g} over the temperature; what is weighed must be below 1e8")
         indptr = np.concatenate([[0], np.cumsum((table > 0).sum(axis=1))])
-        # Unsigned, so that compiled loops need not ask whether a place is counted from the end.
+        # Unsigned, so that compiled loops need not check for negative indices.
         return cls(indptr.astype(np.uint64), np.nonzero(table)[1].astype(np.uint32), table[table > 0])
 
 
 def _cells(group: gibbs.Group, fields) -> list[Cells]:
     tables = group.counts if group.counts.ndim == 3 else [group.counts] * len(group.observed)
-    return [Cells.of(*one, group.temperature, fields) for one in zip(tables, group.observed, strict=True)]
+    return [Cells.of(*chain, group.temperature, fields) for chain in zip(tables, group.observed, strict=True)]
 
 
 class State(NamedTuple):
     """All chains after a round.
 
-    `states`, for each group (chains, replicas, cells); `energies`, for each group (chains, replicas, 2): the collapsed
-    log-likelihood and log-prior at the group's temperatures after the round's pass; `cold` is the
-    `hidden_markov_gibbs.State`; `memory`, for each group, chain and replica, spares computing again what has not
-    changed; `members`, of each group the search's
-    partitions (chains, members, cells) and their log joints (chains, members).
+    Lists have an entry for each group. `states` (chains, replicas, cells); `energies` (chains, replicas, 2), the
+    collapsed log-likelihood and log-prior at the group's temperatures after the round's pass; `cold`, the
+    `hidden_markov_gibbs.State` of the replicas at τ = 1; `memory`, by chain and replica, the values that have not
+    changed since the last pass; `members`, the search's partitions (chains, members, cells) and their log joints
+    (chains, members).
     """
 
     states: Sequence[np.ndarray]
     energies: Sequence[np.ndarray]
     cold: gibbs.State
-    memory: Sequence[Sequence[list[tuple]]]
+    memory: Sequence[Sequence[list[Memory]]]
     members: Sequence[tuple[np.ndarray, np.ndarray]]
     rounds: int = 0
 
@@ -157,10 +157,10 @@ class State(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """What the entries of `Cells` weigh: Σ_k Σ_i sign_i [ln Γ(N_ki + offset_i) − ln Γ(offset_i)] is the log-likelihood.
+    """Terms of the log-likelihood by entry of `Cells`: Σ_k Σ_i sign_i [ln Γ(N_ki + offset_i) − ln Γ(offset_i)].
 
     `offset`, `sign` (levels + fields,); `bounds` (fields + 1,): where each field's levels begin; `lows` (fields,);
-    `table`: of `gamma_table`; `tails`: what ln P of truncated emissions needs.
+    `table`: from `gamma_table`; `tails`: tables for ln P of truncated emissions.
     """
 
     offset: np.ndarray
@@ -179,7 +179,7 @@ class Entries(NamedTuple):
         lows = np.zeros(len(sizes)) if lows is None else np.array(lows, float)
         if not b > 2.0**FIRST_OCTAVE:
             raise ValueError(f"emission is {prior.emission!r}; of collapsed chains it must be > {2.0**FIRST_OCTAVE}")
-        # So that with counts, which `Cells` bounds likewise, no argument lies beyond the table.
+        # Together with the bound of `Cells` on counts this keeps all arguments within the table.
         if not offset.max() < 2.0 ** (END_OCTAVE - 1):
             most = f"below 5e8 / {sizes.max()}, the levels of a field"
             raise ValueError(f"emission is {prior.emission!r}; of collapsed chains it must be {most}")
@@ -190,20 +190,39 @@ class Entries(NamedTuple):
         )
 
 
-def _memory(n_cells: int, n_states: int, sizes: Sequence[int]) -> tuple:
-    """What `collapsed_sweep` keeps of one chain from round to round, empty."""
-    weights, fields = (n_cells, n_states), (n_states, len(sizes))
-    return (
-        np.full(n_cells, -1), np.zeros(weights), np.zeros(n_states, np.int64), np.zeros(weights, np.int64),
-        np.zeros(fields), np.zeros((*fields, POINT)),
-    )  # fmt: skip
+class Memory(NamedTuple):
+    """What `collapsed_sweep` keeps of one chain from round to round.
+
+    Attributes:
+        known: states after the last pass, −1 before the first; (cells,).
+        weights: weights of cells in states, (cells, K).
+        versions: how often each state's cells have changed, (K,).
+        stamps: versions that the weights are of, (cells, K).
+        masses, points: `log_masses` (K, fields), and its points (K, fields, numbers).
+    """
+
+    known: np.ndarray
+    weights: np.ndarray
+    versions: np.ndarray
+    stamps: np.ndarray
+    masses: np.ndarray
+    points: np.ndarray
+
+    @classmethod
+    def empty(cls, n_cells: int, n_states: int, sizes: Sequence[int]) -> Memory:
+        """The memory of a chain that starts."""
+        weights, fields = (n_cells, n_states), (n_states, len(sizes))
+        return cls(
+            np.full(n_cells, -1), np.zeros(weights), np.zeros(n_states, np.int64), np.zeros(weights, np.int64),
+            np.zeros(fields), np.zeros((*fields, POINT)),
+        )  # fmt: skip
 
 
 def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
     """Collapsed log-likelihood and log-prior of states (cells, chains) in the law of a group, shape (2, chains).
 
-    As `State.energies`, whichever sampler the states are of: ln p(z) is over the prior's temperature, and a truncated
-    field's log-likelihood has its ln P of `truncated_masses`.
+    As `State.energies`, but for the states of any sampler: ln p(z) is divided by the prior's temperature, and a
+    truncated field's log-likelihood includes ln P of `truncated_masses`.
     """
     from scipy.special import gammaln
 
@@ -216,7 +235,7 @@ def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Pri
     if entries.lows.any():
         from privpost.samplers.truncated_masses import truncation_masses
 
-        likelihood += truncation_masses(np.stack([totals, gammas], axis=-1), tuple(entries))
+        likelihood += truncation_masses(np.stack([totals, gammas], axis=-1), entries)
     a, n_states = prior.transition, prior.n_states
     moves = gibbs.transition_counts(states, layout, n_states)
     rows = (gammaln(moves + a) - math.lgamma(a)).sum(axis=1)
@@ -228,9 +247,9 @@ def log_joint(states, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Pri
 class Chains:
     """All chains of all groups (`chain.Sampler`), as `hidden_markov_gibbs.Chains`; `rng` is one generator per group.
 
-    A step is a round: a pass over all cells, and during the burn-in resplits. After it an iteration of the explicit
-    sampler follows, which draws the emissions given the states, and then the states. Both have one law, the passes up
-    to what `truncated_masses` errs by.
+    A step is a round: a pass over all cells, and during the burn-in resplits. After the burn-in an iteration of the
+    explicit sampler follows, which draws the emissions given the states, and then the states. Both have the same
+    invariant law, up to the error of `truncated_masses`.
 
     Args:
         annealing: how the burn-in searches.
@@ -250,45 +269,45 @@ class Chains:
         self._entries = [Entries.of(prior, group.prior_temperature, group.lows) for group in groups]
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
-        """Return states of all chains that are drawn uniformly, each by itself."""
+        """Return independent uniform states of all chains."""
         cold = self._explicit.init(rng)
         first, replicas = [cold.states[:, chains].T for chains in self.slices], len(self._ladder)
-        # Of one layout, as compiled loops are made for each.
-        states = tuple(np.ascontiguousarray(np.stack([own] * replicas, axis=1)) for own in first)
+        # All with the same memory layout, as loops are compiled for each layout.
+        states = tuple(np.ascontiguousarray(np.stack([group] * replicas, axis=1)) for group in first)
         sizes = len(self._layout.first), self.prior.n_states, self.prior.sizes
-        memory = [[[_memory(*sizes) for _ in range(replicas)] for _ in own] for own in states]
-        energies = tuple(np.full((len(own), replicas, 2), -np.inf) for own in states)
+        memory = [[[Memory.empty(*sizes) for _ in range(replicas)] for _ in group] for group in states]
+        energies = tuple(np.full((len(group), replicas, 2), -np.inf) for group in states)
         members = [
-            (np.stack([own] * self._population, axis=1), np.full((len(own), self._population), -np.inf))
-            for own in first
+            (np.stack([group] * self._population, axis=1), np.full((len(group), self._population), -np.inf))
+            for group in first
         ]
         return State(states, energies, cold, memory, members)
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
-        """One round of every chain; the cost is the variates that the emissions took, shape (groups,)."""
+        """One round of every chain; the cost is the number of variates for the emissions, shape (groups,)."""
         searching, cooling = state.rounds < self._search, state.rounds < self.burn_in
-        for place, (group, states, own) in enumerate(zip(self.groups, state.states, rng, strict=True)):
+        for place, (group, states, group_rng) in enumerate(zip(self.groups, state.states, rng, strict=True)):
             (powers, ends), n_cells = self._powers[place], states.shape[-1]
             ladder, end = (powers[[state.rounds]], ends[state.rounds]) if searching else (self._ladder, False)
             turn = int(ends[: state.rounds].sum())
-            # A split does not know of truncation, and may cool to other modes: every second partition does without.
+            # A split ignores truncation and may lead to other modes, so every second partition has no splits.
             resplits = self._resplits if searching and not end and (group.lows is None or turn % 2) else 0
             for chain, replica in itertools.product(range(len(states)), range(len(ladder))):
                 settings = 1 / group.prior_temperature, float(self.prior.transition), ladder[replica]
                 state.energies[place][chain, replica] = self._round(
-                    states[chain, replica], self.prior.n_states, tuple(self._cells[place][chain]),
-                    tuple(self._entries[place]), tuple(self._layout), settings,
-                    own.random(n_cells * (1 if group.lows is None else 2)),
-                    own.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain][replica],
+                    states[chain, replica], self.prior.n_states, self._cells[place][chain], self._entries[place],
+                    self._layout, settings,
+                    group_rng.random(n_cells * (1 if group.lows is None else 2)),
+                    group_rng.random((resplits, 4 + 4 * n_cells)), state.memory[place][chain][replica],
                 )  # fmt: skip
             if end:
                 last = state.rounds + 1 == self._search
                 for chain, joint in enumerate(state.energies[place][:, 0].sum(axis=1)):
                     partitions, joints = (part[chain] for part in state.members[place])
-                    self._breed(states[chain], joint, partitions, joints, turn, last, own)
+                    self._breed(states[chain], joint, partitions, joints, turn, last, group_rng)
             elif not searching:
                 for chain, energies in enumerate(state.energies[place]):
-                    self._exchange(states[chain], energies, state.memory[place][chain], state.rounds % 2, own)
+                    self._exchange(states[chain], energies, state.memory[place][chain], state.rounds % 2, group_rng)
         cold = self._explicit.start(np.concatenate([states[:, 0] for states in state.states]).T)
         variates = np.zeros(len(self.groups), np.int64)
         if not cooling:
@@ -298,7 +317,7 @@ class Chains:
         return state._replace(cold=cold, rounds=state.rounds + 1), variates
 
     def _exchange(self, states, energies, memory, begin: int, rng) -> None:
-        """Neighbouring replicas of a chain, from one of the first two on, trade places by the rule of Metropolis."""
+        """Neighbouring replicas of a chain, from number `begin` (0 or 1) on, trade places by the Metropolis rule."""
         joints = energies.sum(axis=1)
         for r in range(begin, len(joints) - 1, 2):
             gain = (self._ladder[r] - self._ladder[r + 1]) * (joints[r + 1] - joints[r])
@@ -308,14 +327,14 @@ class Chains:
                 memory[r], memory[r + 1] = memory[r + 1], memory[r]
 
     def _breed(self, states, joint, partitions, joints, turn: int, last: bool, rng) -> None:
-        """Keep one chain's states at the end of a cycle, and replace them by those that the next one starts from."""
+        """Store one chain's states at the end of a cycle, and replace them by the next cycle's start."""
         number, n_states = len(joints), self.prior.n_states
         place = turn if turn < number else int(joints.argmin())
-        # Of partitions that differ by less than a nat one is enough.
+        # A joint within a nat of a member's counts as the same partition.
         if turn < number or (joint > joints[place] and np.abs(joints - joint).min() > 1):
             partitions[place], joints[place] = states[0], joint
         if last:
-            # The best one for τ = 1, and the others for its replicas.
+            # The best partition for τ = 1, and the others for the replicas.
             states[:] = np.resize(partitions[np.argsort(-joints, kind="stable")], states.shape)
         elif turn + 1 < number:
             states[0] = rng.integers(n_states, size=states.shape[1])

@@ -6,7 +6,7 @@ import numpy as np
 
 from privpost.samplers.compiled import outer
 
-# How far below a cell's best state another's log-probability may be [nats]: e^−700 is a float still.
+# How far below a cell's best state the log-probability of another may be [nats]: e^−700 is still a float.
 FLOOR = 700.0
 
 
@@ -17,7 +17,7 @@ def log_likelihoods(emissions, transitions, first, observed) -> np.ndarray:
         emissions: log-probability of each cell's events in each state, (cells, K, parameters).
         transitions: probabilities of moves from row to column, (parameters, K, K).
         first: which cells start a region, (cells,) bool.
-        observed: cells whose events count, (sets, cells) bool; the others' states are summed over freely.
+        observed: cells whose events count, (sets, cells) bool; other cells contribute no likelihood.
 
     Returns:
         (parameters, sets).
@@ -25,20 +25,20 @@ def log_likelihoods(emissions, transitions, first, observed) -> np.ndarray:
     top = emissions.max(axis=1)
     moves = np.ascontiguousarray(np.transpose(transitions, (1, 2, 0)), float)
     masks = np.ascontiguousarray(first, bool), np.ascontiguousarray(observed, bool)
-    # Never 0: a path that transitions force would be impossible. What one event can change stays what it is under the
-    # maximum with the best state's probability times a constant.
+    # Never 0, or a path forced by the transitions would be impossible. The floor is a constant times the best state's
+    # probability, so one event can change the result no more than without the floor.
     weights = np.exp(np.maximum(emissions - top[:, None], -FLOOR))
     return _forward(weights, top, moves, *masks).T
 
 
 @outer()
 def _forward(weights, top, transitions, first, observed):
-    """Loops over parameters innermost: that is what the compiler makes vectors of."""
+    """The innermost loops run over parameters, so that the compiler can vectorise them."""
     cells, states, parameters = weights.shape
-    found = np.zeros((len(observed), parameters))
+    totals = np.zeros((len(observed), parameters))
     alpha, moved, scale = np.empty((states, parameters)), np.empty((states, parameters)), np.empty(parameters)
     for which in range(len(observed)):
-        total = found[which]
+        total = totals[which]
         for cell in range(cells):
             moved[:] = 1.0 / states if first[cell] else 0.0
             if not first[cell]:
@@ -55,6 +55,6 @@ def _forward(weights, top, transitions, first, observed):
             total += np.log(scale)
             for k in range(states):
                 for j in range(parameters):
-                    # All states that the past allows may have underflown: impossible but for rounding.
+                    # All possible states may have underflown, which exact arithmetic excludes.
                     alpha[k, j] = moved[k, j] / scale[j] if scale[j] > 0.0 else 1.0 / states
-    return found
+    return totals

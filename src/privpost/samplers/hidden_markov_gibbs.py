@@ -21,8 +21,8 @@ from privpost.samplers import chain, truncated_dirichlet
 class Layout(NamedTuple):
     """Which cells are neighbours: cells of a region follow each other in time; shape (cells,) each, bool.
 
-    `first` and `last` mark the ends of each region's chain. Months without events are no cells: the cells before and
-    after one are neighbours.
+    `first` and `last` mark the ends of each region's chain. A month without events has no cell: the cells before and
+    after it are neighbours.
     """
 
     first: np.ndarray
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, region) -> Layout:
-        """The layout of cells that are sorted by region and then by month; `region` has shape (cells,)."""
+        """The layout of cells sorted by region and then by month; `region` has shape (cells,)."""
         region = np.asarray(region)
         change = region[1:] != region[:-1]
         return cls(np.concatenate([[True], change]), np.concatenate([change, [True]]))
@@ -67,10 +67,10 @@ class Group:
 class State(NamedTuple):
     """All chains after an iteration.
 
-    `states` (cells, chains); `counts`, those of each group; `probabilities` (chains, K, levels), the fields one after
-    the other, and their logarithms; `transitions` (K, K, chains), the counts of moves from a state to another. All but
-    states and counts are None before the first iteration. `search` (chains, 2), of chains that search for their start
-    on islands: how many, and whether enough of them agreed.
+    `states` (cells, chains); `counts` of each group; `probabilities` (chains, K, levels), the fields one after the
+    other, and their logarithms; `transitions` (K, K, chains), the counts of moves from state to state. All but states
+    and counts are None before the first iteration. `search` (chains, 2), for chains that search for their start on
+    islands: the number of islands, and whether enough of them agreed.
     """
 
     states: np.ndarray
@@ -82,12 +82,12 @@ class State(NamedTuple):
 
     def part(self, group: int, chains: slice) -> State:
         """The chains of one group, as views."""
-        own = self.states[:, chains], self.counts[group : group + 1]
+        base = self.states[:, chains], self.counts[group : group + 1]
         search = None if self.search is None else self.search[chains]
         if self.probabilities is None:
-            return State(*own, search=search)
+            return State(*base, search=search)
         drawn = self.probabilities[chains], self.log_probabilities[chains], self.transitions[:, :, chains]
-        return State(*own, *drawn, search)
+        return State(*base, *drawn, search)
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarr
         p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
                      / (n_{k,·} + 1[z_{t−1} = k] + K a)
 
-    with n without the moves into and out of t; at the right end without the second factor and the denominator, at the
-    left end without the first factor and the indicators.
+    where n excludes the moves into and out of t. The right end has no second factor and no denominator, the left end no
+    first factor and no indicators.
 
     Args:
         states: (cells, chains).
@@ -160,8 +160,8 @@ def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarr
 class Chains:
     """All chains of all groups, one group after the other (`chain.Sampler`); `rng` is one generator per group.
 
-    An iteration costs the gamma and exponential variates that the emissions of each group's chains have taken, rejected
-    ones included: shape (groups,).
+    An iteration's cost is the number of gamma and exponential variates for the emissions of each group's chains,
+    rejected ones included: shape (groups,).
     """
 
     def __init__(self, groups: Sequence[Group], layout: Layout, prior: Prior):
@@ -170,22 +170,22 @@ class Chains:
         self.slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
         self.layout = layout
         self._probabilities, self._logs = np.empty((2, int(ends[-1]), prior.n_states, sum(prior.sizes)))
-        # Imported by those who run chains: loading the compiler takes longer than most commands.
+        # Imported only to run chains: loading the compiler takes longer than most commands.
         from privpost.samplers.hidden_markov_kernels import explicit_sweep
 
         self._sweep = explicit_sweep
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
-        """Return states that are drawn uniformly."""
+        """Return uniformly drawn states."""
         n_cells = len(self.layout.first)
         draws = [
-            own.integers(self.prior.n_states, size=(n_cells, len(group.observed)))
-            for own, group in zip(rng, self.groups, strict=True)
+            group_rng.integers(self.prior.n_states, size=(n_cells, len(group.observed)))
+            for group_rng, group in zip(rng, self.groups, strict=True)
         ]
         return self.start(np.concatenate(draws, axis=1))
 
     def start(self, states) -> State:
-        """Return the state before the first iteration from states (cells, chains), of which a copy is taken."""
+        """Return the state before the first iteration, with a copy of states (cells, chains)."""
         return State(np.array(states, dtype=np.intp), tuple(group.counts for group in self.groups))
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
@@ -193,24 +193,24 @@ class Chains:
         states, probabilities, logs = state.states, self._probabilities, self._logs
         variates = np.zeros(len(self.groups), np.int64)
         moves = np.empty((self.prior.n_states, self.prior.n_states, states.shape[1]), np.intp)
-        for place, (group, chains, counts, own) in enumerate(
+        for place, (group, chains, counts, group_rng) in enumerate(
             zip(self.groups, self.slices, state.counts, rng, strict=True)
         ):
             totals = state_totals(counts, states[:, chains], group.observed, self.prior.n_states)
-            probabilities[chains], variates[place] = draw_emissions(group, totals, self.prior, own)
+            probabilities[chains], variates[place] = draw_emissions(group, totals, self.prior, group_rng)
             np.log(probabilities[chains], out=logs[chains])
             scores = emission_scores(counts, logs[chains])
             scores *= group.observed[:, None] / group.temperature
             scores -= scores.max(axis=1, keepdims=True)
             np.exp(scores, out=scores)
-            uniforms = own.random((len(states), len(group.observed)))
+            uniforms = group_rng.random((len(states), len(group.observed)))
             settings = 1 / group.prior_temperature, self.prior.transition
             self._sweep(states[:, chains], scores, uniforms, tuple(self.layout), *settings, moves[..., chains])
         return State(states, state.counts, probabilities, logs, moves), variates
 
 
 class End(NamedTuple):
-    """A group's last state, and the variates that its emissions have taken."""
+    """A group's last state, and the number of variates for its emissions."""
 
     state: State
     variates: int
@@ -219,7 +219,7 @@ class End(NamedTuple):
 def follow(
     sampler: Chains, rng: Sequence[np.random.Generator], iterations: int, watches: Sequence[Callable | None]
 ) -> list[End]:
-    """Run chains to their end, and show each group's to the watch of the group after every iteration.
+    """Run chains to their end, and call each group's watch after every iteration.
 
     Args:
         watches: for each group None, or a function of the iteration's number, from 0, and the group's `State`.
@@ -227,13 +227,13 @@ def follow(
     Raises:
         ValueError: iterations < 1.
     """
-    taken = 0
+    variates = 0
     for iteration, (state, (cost,)) in enumerate(chain.run(sampler, rng, draws=iterations)):
-        taken = taken + cost
+        variates = variates + cost
         for place, (chains, watch) in enumerate(zip(sampler.slices, watches, strict=True)):
             if watch is not None:
                 watch(iteration, state.part(place, chains))
-    return [End(state.part(place, chains), int(taken[place])) for place, chains in enumerate(sampler.slices)]
+    return [End(state.part(place, chains), int(variates[place])) for place, chains in enumerate(sampler.slices)]
 
 
 def emission_scores(counts, log_probabilities) -> np.ndarray:
@@ -262,7 +262,7 @@ def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
 
 
 def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray, int]:
-    """Probabilities of the levels given their counts in a state, and the number of variates they took.
+    """Draw the levels' probabilities given their counts in a state; return them and the number of variates.
 
     Args:
         group: temperatures and bounds.
@@ -274,11 +274,11 @@ def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray,
     lows = [0.0] * len(prior.sizes) if group.lows is None else group.lows
     for field, low in zip(prior.fields, lows, strict=True):
         if low > 0:
-            draws[..., field], taken = truncated_dirichlet.sample_counted(concentration[..., field], low, rng)
-            variates += taken
+            draws[..., field], number = truncated_dirichlet.sample_counted(concentration[..., field], low, rng)
+            variates += number
         else:
             variates += concentration[..., field].size
             gammas = rng.standard_gamma(concentration[..., field])
             draws[..., field] = gammas / gammas.sum(axis=-1, keepdims=True)
-    # A gamma variate of shape 1 can be 0 with probability 1e-300 or so; a probability of 0 has no logarithm.
+    # A gamma variate of shape 1 is 0 with probability about 1e-300; a probability of 0 has no logarithm.
     return np.maximum(draws, np.finfo(float).tiny), variates

@@ -1,4 +1,4 @@
-"""Compiled loops of the hidden Markov model's samplers; imported where chains are run and nowhere else.
+"""Compiled loops of the hidden Markov model's samplers; imported only where chains are run.
 
 All arithmetic is written out, without reordering, so that a chain is the same to the last bit on any processor.
 """
@@ -34,12 +34,12 @@ def _log(x):
 @inner
 def log_gamma(x, table):
     """ln Γ of x > 0, to 1e-13 of max(1, |ln Γ(x)|), by the rows of `log_gamma_table.gamma_table`."""
-    # Exponent and first ten bits of the mantissa, less those of the table's beginning.
+    # Exponent and first ten bits of the mantissa, minus those of the table's beginning.
     place = np.float64(x).view(np.int64) >> 42
     row = place - 0xFEC00
     if row < 0 or row >= len(table):
         return math.lgamma(x)
-    # The next bit alone makes the middle of the interval.
+    # Setting the next bit gives the middle of the interval.
     d = x - np.int64(2 * place + 1 << 41).view(np.float64)
     return table[row, 0] + d * (table[row, 1] + d * (table[row, 2] + d * table[row, 3]))
 
@@ -55,7 +55,7 @@ def count_moves(states, last, moves):
 
 @inner
 def add_up(states, indptr, index, value, offset, sums):
-    """Entries of each cell summed by state, and `offset` (entries,), written to `sums` (K, entries, 2) at 0."""
+    """Write `offset` (entries,) plus the cells' entries, summed by state, to `sums` (K, entries, 2) at 0."""
     sums[:, :, 0] = offset
     for t in range(len(states)):
         for j in range(indptr[t], indptr[t + 1]):
@@ -64,7 +64,7 @@ def add_up(states, indptr, index, value, offset, sums):
 
 @inner
 def log_prior(moves, n_regions, a):
-    """ln p(z), transitions integrated out, of the moves (K, K) within a number of regions."""
+    """ln p(z) for moves (K, K) within `n_regions` regions, transitions integrated out."""
     n_states = len(moves)
     total = -n_regions * math.log(n_states)
     constant = math.lgamma(n_states * a) - n_states * math.lgamma(a)
@@ -97,7 +97,7 @@ def site_weights(t, states, first, last, moves, leaving, a, weights):
 
 @inner
 def move_site(t, state, states, first, last, moves, leaving, change):
-    """Add `change` to the counts of the moves into and out of cell t when it is in a state."""
+    """Add `change` to the counts of the moves into and out of cell t, as if it were in `state`."""
     if not first[t]:
         moves[states[t - 1], state] += change
         leaving[states[t - 1]] += change
@@ -108,7 +108,7 @@ def move_site(t, state, states, first, last, moves, leaving, change):
 
 @inner
 def choose(log_weights, uniform):
-    """A state drawn from the law ∝ exp(log_weights) by inversion; overwrites them by cumulative weights."""
+    """Draw a state with probability ∝ exp(log_weights) by inversion; overwrites them by cumulative weights."""
     largest = log_weights[0]
     for k in range(1, len(log_weights)):
         largest = max(largest, log_weights[k])
@@ -118,10 +118,10 @@ def choose(log_weights, uniform):
         if log_weights[k] > largest - 40:
             total += math.exp(log_weights[k] - largest)
         log_weights[k] = total
-    chosen = 0
-    while chosen < len(log_weights) - 1 and log_weights[chosen] < uniform * total:
-        chosen += 1
-    return chosen
+    state = 0
+    while state < len(log_weights) - 1 and log_weights[state] < uniform * total:
+        state += 1
+    return state
 
 
 # One signature for slices of chains and whole arrays, so that it is compiled once.
@@ -137,7 +137,7 @@ def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves)
 
     Args:
         states: (cells, chains), updated in place.
-        likelihoods: those of each cell in each state to the power 1/T, up to a factor of the cell, (chains, K, cells).
+        likelihoods: of each cell in each state, to the power 1/T, up to a factor for the cell, (chains, K, cells).
         uniforms: (cells, chains).
         layout: `first`, `last` (cells,).
         prior_power: 1/T of p(z).
@@ -146,27 +146,27 @@ def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves)
     first, last = layout
     n_cells, n_chains = states.shape
     n_states = likelihoods.shape[1]
-    own, leaving, weights, sums = np.empty(n_cells, np.intp), np.empty(n_states), np.empty(n_states), np.empty(n_states)
-    counts = np.empty((n_states, n_states))
+    path, leaving, counts = np.empty(n_cells, np.intp), np.empty(n_states), np.empty((n_states, n_states))
+    weights, sums = np.empty(n_states), np.empty(n_states)
     for c in range(n_chains):
-        own[:] = states[:, c]
-        count_moves(own, last, counts)
+        path[:] = states[:, c]
+        count_moves(path, last, counts)
         for k in range(n_states):
             leaving[k] = counts[k].sum()
         for t in range(n_cells):
-            move_site(t, own[t], own, first, last, counts, leaving, -1.0)
-            site_weights(t, own, first, last, counts, leaving, a, weights)
+            move_site(t, path[t], path, first, last, counts, leaving, -1.0)
+            site_weights(t, path, first, last, counts, leaving, a, weights)
             total = 0.0
             for k in range(n_states):
                 weight = weights[k] if prior_power == 1.0 else math.exp(prior_power * _log(weights[k]))
                 total += weight * likelihoods[c, k, t]
                 sums[k] = total
-            chosen = 0
-            while chosen < n_states - 1 and sums[chosen] < uniforms[t, c] * total:
-                chosen += 1
-            own[t] = chosen
-            move_site(t, own[t], own, first, last, counts, leaving, 1.0)
-        states[:, c] = own
+            new = 0
+            while new < n_states - 1 and sums[new] < uniforms[t, c] * total:
+                new += 1
+            path[t] = new
+            move_site(t, path[t], path, first, last, counts, leaving, 1.0)
+        states[:, c] = path
         for k in range(n_states):
             for after in range(n_states):
                 moves[k, after, c] = int(counts[k, after])

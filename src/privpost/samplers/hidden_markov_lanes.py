@@ -1,6 +1,6 @@
-"""ln Γ in several states at once, as one vector; imported where chains are run and nowhere else.
+"""ln Γ in several states at once, as one vector; imported only where chains are run.
 
-A compiler cannot vectorise a loop that looks up a table, so that its vectors are written out here. Every processor
+A compiler cannot vectorise a loop with table look-ups, so the vector operations are written out here. Every processor
 does the same operations in the same order.
 """
 
@@ -38,7 +38,7 @@ def _load(builder, data, place, size):
 
 
 def _columns(builder, data, places, first=0):
-    """Two vectors: the numbers that stand at four places, and those that follow them, `first` numbers later."""
+    """Two vectors: the numbers `first` after each of four places, and the numbers after these."""
     pairs = [_load(builder, data, builder.add(place, _INT(first)), 2) for place in places]
     halves = [_shuffle(builder, pairs[lane], pairs[lane + 2], [0, 1, 2, 3]) for lane in (0, 1)]
     return [_shuffle(builder, *halves, places) for places in ([0, 4, 2, 6], [1, 5, 3, 7])]
@@ -52,38 +52,38 @@ def _log_gamma(builder, x, table):
     d = builder.fsub(x, builder.bitcast(middle, x.type))
     rows = [builder.extract_element(row, ir.IntType(32)(lane)) for lane in range(LANES)]
     series = [*_columns(builder, table, rows), *_columns(builder, table, rows, 2)]
-    found = series.pop()
+    value = series.pop()
     while series:
-        found = builder.fadd(series.pop(), builder.fmul(d, found))
-    return found
+        value = builder.fadd(series.pop(), builder.fmul(d, value))
+    return value
 
 
 @intrinsic
-def weigh_lanes(typing_context, begin, end, index, value, sign, chosen, first, old, sums, table, found):
+def weigh_lanes(typing_context, begin, end, index, value, sign, candidates, first, old, sums, table, gains):
     """Σ_j sign_j change (ln Γ(N_j + change value_j) − ln Γ(N_j)) of `LANES` states; change is −1 of `old`, else 1.
 
     Args:
         begin, end: entries j of a cell, in `index` (places in `sums`) and `value`.
         sign: of each place.
-        chosen, first: the states, from the first place on.
+        candidates, first: the states, from the first place on.
         sums: N and ln Γ(N), (K, places, 2).
         table: of `log_gamma_table.gamma_table`.
-        found: overwritten from the first place on.
+        gains: overwritten from the first place on.
     """
-    arrays = index, value, sign, chosen, sums, table, found
+    arrays = index, value, sign, candidates, sums, table, gains
     if not all(isinstance(array, types.Array) and array.layout == "C" for array in arrays):
         return None
     numbers = types.int64, types.int64
     signature = types.void(*numbers, *arrays[:4], *numbers, *arrays[4:])
 
-    def generate(context, builder, signature, given):
+    def generate(context, builder, signature, arguments):
         views = [
-            context.make_array(kind)(context, builder, one) if isinstance(kind, types.Array) else one
-            for kind, one in zip(signature.args, given, strict=True)
+            context.make_array(kind)(context, builder, argument) if isinstance(kind, types.Array) else argument
+            for kind, argument in zip(signature.args, arguments, strict=True)
         ]
         (begin, end), (first, old) = views[:2], views[6:8]
-        index, value, sign, chosen, sums, table, found = (view.data for view in (*views[2:6], *views[8:]))
-        states = [builder.load(builder.gep(chosen, [builder.add(first, _INT(lane))])) for lane in range(LANES)]
+        index, value, sign, candidates, sums, table, gains = (view.data for view in (*views[2:6], *views[8:]))
+        states = [builder.load(builder.gep(candidates, [builder.add(first, _INT(lane))])) for lane in range(LANES)]
         changes, length = _constant(1.0, _REAL), builder.extract_value(views[8].strides, 0)
         for lane, state in enumerate(states):
             change = builder.select(builder.icmp_signed("==", state, old), _REAL(-1.0), _REAL(1.0))
@@ -92,14 +92,14 @@ def weigh_lanes(typing_context, begin, end, index, value, sign, chosen, first, o
         total = cgutils.alloca_once_value(builder, _constant(0.0, _REAL))
         with cgutils.for_range_slice(builder, begin, end, _INT(1)) as (j, _):
             i = builder.zext(builder.load(builder.gep(index, [j])), _INT)
-            own = builder.shl(i, _INT(1))
-            before, gammas = _columns(builder, sums, [builder.add(place, own) for place in begins])
+            pair = builder.shl(i, _INT(1))
+            before, gammas = _columns(builder, sums, [builder.add(place, pair) for place in begins])
             added = builder.fmul(changes, _spread(builder, builder.load(builder.gep(value, [j]))))
             term = builder.fsub(_log_gamma(builder, builder.fadd(before, added), table), gammas)
             term = builder.fmul(_spread(builder, builder.load(builder.gep(sign, [i]))), term)
             builder.store(builder.fadd(builder.load(total), term), total)
         result = builder.fmul(changes, builder.load(total))
-        builder.store(result, builder.bitcast(builder.gep(found, [first]), result.type.as_pointer())).align = 8
+        builder.store(result, builder.bitcast(builder.gep(gains, [first]), result.type.as_pointer())).align = 8
         return context.get_dummy_value()
 
     return signature, generate

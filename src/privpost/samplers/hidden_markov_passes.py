@@ -1,4 +1,4 @@
-"""Compiled passes of the collapsed sampler over all cells; imported where chains are run and nowhere else."""
+"""Compiled passes of the collapsed sampler over all cells; imported only where chains are run."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from privpost.samplers.truncated_masses import change_masses, log_masses
 
 
 @inlined
-def weigh(chosen, number, old, own, cells, entries, sums, found):
-    """Collapsed log-likelihood ratios of some states with a cell's entries and without them, written to `found`.
+def weigh(candidates, number, old, span, cells, entries, sums, gains):
+    """Write to `gains` the collapsed log-likelihood of some states with a cell's entries, minus that without them.
 
     Args:
-        chosen, number: the states, in the first places; what follows, to a multiple of `LANES`, is overwritten.
-        old: the state that holds the cell.
-        own: where the cell's entries begin and end.
+        candidates, number: the first `number` candidates are the states; the rest, to a multiple of `LANES`, is
+        padding. old: the state that holds the cell.
+        span: where the cell's entries begin and end.
         sums: the states' totals and ln Γ of them, (K, entries, 2).
-        found: as long as `chosen`.
+        gains: as long as `candidates`.
     """
-    (_, index, value), sign, table = cells, entries[1], entries[4]
+    (_, index, value), sign, table = cells, entries.sign, entries.table
     for first in range(0, number, LANES):
         for m in range(number, first + LANES):
-            chosen[m] = chosen[0]
-        weigh_lanes(own[0], own[1], index, value, sign, chosen, first, old, sums, table, found)
+            candidates[m] = candidates[0]
+        weigh_lanes(span[0], span[1], index, value, sign, candidates, first, old, sums, table, gains)
 
 
 @inner
-def add_cell(own, cells, entries, change, sums):
-    """Add a cell's entries to a state's totals, or with a change of −1 take them away, and ln Γ; (entries, 2)."""
-    (_, index, value), offset, table = cells, entries[0], entries[4]
-    for j in range(own[0], own[1]):
+def add_cell(span, cells, entries, change, sums):
+    """Add a cell's entries, times `change` = ±1, to a state's totals and update ln Γ, both in `sums` (entries, 2)."""
+    (_, index, value), offset, table = cells, entries.offset, entries.table
+    for j in range(span[0], span[1]):
         i = index[j]
         # Never below the offset, whatever rounding does.
         sums[i, 0] = max(sums[i, 0] + change * value[j], offset[i])
@@ -52,35 +52,35 @@ def add_cell(own, cells, entries, change, sums):
 
 @inner
 def fill_gammas(sums, entries):
-    """ln Γ of one state's totals, both in `sums` (entries, 2)."""
+    """Compute ln Γ of one state's totals; both are in `sums` (entries, 2)."""
     for i in range(len(sums)):
-        sums[i, 1] = log_gamma(sums[i, 0], entries[4])
+        sums[i, 1] = log_gamma(sums[i, 0], entries.table)
 
 
 @inner
-def mass_allows(pair, own, cells, entries, sums, power, uniform, truncation):
-    """Whether a move of a cell is accepted by the change of ln P of `log_masses`; if so, that after it is noted.
+def mass_allows(pair, span, cells, entries, sums, power, uniform, memory):
+    """Whether a cell's move is accepted by the change of ln P of `log_masses`; if so, `memory` is updated.
 
-    `pair` are the state that the cell leaves and the one that it enters.
+    `pair` has the state that the cell leaves and the state that it enters.
     """
-    masses, points = truncation
-    own_masses, own_points = np.zeros((2, masses.shape[1])), np.empty((2, *points.shape[1:]))
+    masses, points = memory.masses, memory.points
+    new_masses, new_points = np.zeros((2, masses.shape[1])), np.empty((2, *points.shape[1:]))
     after, change = np.empty(sums.shape[1:]), 0.0
     for row, state in enumerate(pair):
-        after[:], own_points[row] = sums[state], points[state]
-        add_cell(own, cells, entries, 1.0 if row else -1.0, after)
-        change_masses(own, cells[1], entries, sums[state], after, own_masses[row], own_points[row])
-        change += own_masses[row].sum() - masses[state].sum()
+        after[:], new_points[row] = sums[state], points[state]
+        add_cell(span, cells, entries, 1.0 if row else -1.0, after)
+        change_masses(span, cells.index, entries, sums[state], after, new_masses[row], new_points[row])
+        change += new_masses[row].sum() - masses[state].sum()
     if change < 0 and uniform >= math.exp(power * change):
         return False
     for row, state in enumerate(pair):
-        masses[state], points[state] = own_masses[row], own_points[row]
+        masses[state], points[state] = new_masses[row], new_points[row]
     return True
 
 
 @inner
 def note_changes(states, known, versions):
-    """Count up the versions of all states whose cells are others than those in `known`, and write these down."""
+    """Raise the version of each state whose cells differ from those in `known`, and update `known`."""
     changed = np.zeros(len(versions), np.bool_)
     for t in range(len(states)):
         if states[t] != known[t]:
@@ -89,62 +89,61 @@ def note_changes(states, known, versions):
                 changed[known[t]] = True
             known[t] = states[t]
     for k in range(len(versions)):
-        # A state that never held a cell is new as well.
+        # A state that never had a cell counts as changed.
         changed[k] |= versions[k] == 0
         versions[k] += changed[k]
     return changed
 
 
 @inner
-def shift(pair, own, cells, entries, sums):
-    """Move a cell's entries from a state to another."""
-    add_cell(own, cells, entries, -1.0, sums[pair[0]])
-    add_cell(own, cells, entries, 1.0, sums[pair[1]])
+def shift(pair, span, cells, entries, sums):
+    """Move a cell's entries from one state to another."""
+    add_cell(span, cells, entries, -1.0, sums[pair[0]])
+    add_cell(span, cells, entries, 1.0, sums[pair[1]])
 
 
 @inner
-def enter(t, pair, own, cells, entries, sums, memory):
-    """`shift` a cell, and note it."""
-    known, _, versions, stamps = memory[:4]
-    known[t] = pair[1]
+def enter(t, pair, span, cells, entries, sums, memory):
+    """`shift` a cell, and update the memory."""
+    versions, stamps = memory.versions, memory.stamps
+    memory.known[t] = pair[1]
     for k in pair:
-        # Of the state's other cells the weight of this one still tells.
+        # This cell's weight depends on the state's other cells only, so it stays valid.
         versions[k] += 1
         stamps[t, k] = versions[k]
-    shift(pair, own, cells, entries, sums)
+    shift(pair, span, cells, entries, sums)
 
 
 @inlined
-def weigh_anew(t, old, own, cells, entries, sums, memory, stale, found):
-    """`weigh` a cell in the states whose other cells have changed since."""
-    (_, seen, versions, stamps), number = memory[:4], 0
+def weigh_anew(t, old, span, cells, entries, sums, memory, stale, gains):
+    """`weigh` a cell in the states whose other cells have changed since the cell was last weighed there."""
+    versions, stamps, number = memory.versions, memory.stamps, 0
     for k in range(len(versions)):
         if stamps[t, k] != versions[k]:
             stale[number] = k
             number += 1
-    weigh(stale, number, old, own, cells, entries, sums, found)
+    weigh(stale, number, old, span, cells, entries, sums, gains)
     for m in range(number):
-        seen[t, stale[m]], stamps[t, stale[m]] = found[m], versions[stale[m]]
+        memory.weights[t, stale[m]], stamps[t, stale[m]] = gains[m], versions[stale[m]]
 
 
 @inner
 def log_likelihood(masses, sums, entries):
     """Collapsed log-likelihood from totals and ln Γ of them (K, entries, 2), and ln P of the fields (K, fields)."""
-    found = masses.sum()
+    total = masses.sum()
     for i in range(sums.shape[1]):
-        empty = log_gamma(entries[0][i], entries[4])
+        empty = log_gamma(entries.offset[i], entries.table)
         for k in range(len(sums)):
-            found += entries[1][i] * (sums[k, i, 1] - empty)
-    return found
+            total += entries.sign[i] * (sums[k, i, 1] - empty)
+    return total
 
 
 @inner
 def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, sums):
     """One pass over all cells of one chain, emissions and transitions integrated out; states (cells,) in place.
 
-    With truncated emissions a state is proposed as if they were not, and accepted by the change of `log_masses`, so
-    that the law is the truncated one. A cell's weight in a state is taken from memory as long as the state's other
-    cells are the same.
+    With truncated emissions a state is proposed without truncation and accepted by the change of `log_masses`, which
+    gives the truncated law. A cell's weight in a state is remembered as long as the state's other cells are the same.
 
     Args:
         cells: `indptr` (cells + 1,), `index`, `value`: the non-zero entries of each cell, its levels' counts over T
@@ -153,44 +152,41 @@ def collapsed_sweep(states, cells, entries, layout, prior_power, a, power, unifo
             `bounds` (fields + 1,), where each field's levels begin; `lows` (fields,), their smallest probability; the
             table of `log_gamma`; what `row_of` looks up.
         layout: `first`, `last` (cells,).
-        power: 1/τ of the pass; `prior_power` that of p(z) beside the emissions, before 1/τ.
+        power: 1/τ of the pass; `prior_power`: an additional power of p(z).
         uniforms: (cells,), or twice as many where emissions are truncated.
-        memory: the states after the last pass (cells,), −1 before the first; the weights of cells in states (cells, K),
-            the versions of states (K,) and those that the weights are of (cells, K); `log_masses` (K, fields) and its
-            points (K, fields, numbers).
+        memory: `hidden_markov_collapsed.Memory`.
         sums: space for the totals, offsets and entries summed by state, and for ln Γ of them, (K, entries, 2).
 
     Returns:
         The collapsed log-likelihood of the states, and prior_power ln p(z).
     """
-    (indptr, index, value), lows, (first, last), truncation = cells, entries[3], layout, memory[4:]
-    (known, seen, versions), n_states = memory[:3], len(sums)
+    (indptr, index, value), lows, (first, last), n_states = cells, entries.lows, layout, len(sums)
     moves, leaving, weights = np.empty((n_states, n_states)), np.empty(n_states), np.empty(n_states)
     stale, truncated = np.empty(-(-n_states // LANES) * LANES, np.int64), lows.max() > 0
-    logs, found = np.empty(n_states), np.empty(len(stale))
+    logs, gains = np.empty(n_states), np.empty(len(stale))
     count_moves(states, last, moves)
-    add_up(states, indptr, index, value, entries[0], sums)
-    changed = note_changes(states, known, versions)
+    add_up(states, indptr, index, value, entries.offset, sums)
+    changed = note_changes(states, memory.known, memory.versions)
     for k in range(n_states):
         leaving[k] = moves[k].sum()
         fill_gammas(sums[k], entries)
         if truncated and changed[k]:
-            log_masses(sums[k], entries, truncation[0][k], truncation[1][k])
+            log_masses(sums[k], entries, memory.masses[k], memory.points[k])
     for t in range(len(states)):
-        old, own = states[t], (indptr[t], indptr[t + 1])
+        old, span = states[t], (indptr[t], indptr[t + 1])
         move_site(t, old, states, first, last, moves, leaving, -1.0)
         site_weights(t, states, first, last, moves, leaving, a, weights)
-        weigh_anew(t, old, own, cells, entries, sums, memory, stale, found)
+        weigh_anew(t, old, span, cells, entries, sums, memory, stale, gains)
         for k in range(n_states):
-            logs[k] = power * (seen[t, k] + prior_power * _log(weights[k]))
+            logs[k] = power * (memory.weights[t, k] + prior_power * _log(weights[k]))
         new = choose(logs, uniforms[t])
         if new != old:
-            given = own, cells, entries, sums
+            cell = span, cells, entries, sums
             uniform = uniforms[len(states) + t] if truncated else 0.0
-            if truncated and not mass_allows((old, new), *given, power, uniform, truncation):
+            if truncated and not mass_allows((old, new), *cell, power, uniform, memory):
                 new = old
         states[t] = new
         move_site(t, new, states, first, last, moves, leaving, 1.0)
         if new != old:
-            enter(t, (old, new), own, cells, entries, sums, memory)
-    return log_likelihood(truncation[0], sums, entries), prior_power * log_prior(moves, first.sum(), a)
+            enter(t, (old, new), span, cells, entries, sums, memory)
+    return log_likelihood(memory.masses, sums, entries), prior_power * log_prior(moves, first.sum(), a)

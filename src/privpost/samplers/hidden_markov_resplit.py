@@ -1,4 +1,4 @@
-"""Compiled rounds of the collapsed sampler; imported where chains are run and nowhere else."""
+"""Compiled rounds of the collapsed sampler; imported only where chains are run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from privpost.samplers.truncated_masses import log_masses
 
 @inner
 def partner(free, entries, power, uniform, sums):
-    """A state to take over the cells of `free`, by the collapsed log-likelihood of their union to the power 1/τ."""
-    (offset, sign), table, gains = entries[:2], entries[4], np.zeros(len(sums))
+    """Draw a state to take over the cells of `free`, by the collapsed likelihood of their union to the power 1/τ."""
+    offset, sign, table, gains = entries.offset, entries.sign, entries.table, np.zeros(len(sums))
     for k in range(len(sums)):
         for i in range(len(offset)):
             x = sums[free, i, 0] + sums[k, i, 0] - offset[i]
@@ -35,50 +35,51 @@ def partner(free, entries, power, uniform, sums):
 
 @inner
 def allot(members, pair, states, cells, entries, power, uniforms, sums):
-    """Put cells into one of two empty states, one after another, given those before them and by likelihood alone."""
-    found = np.empty(LANES)
+    """Put cells one after another into two empty states, each by its likelihood given the cells before it."""
+    gains = np.empty(LANES)
     for place, t in enumerate(members):
-        own = cells[0][t], cells[0][t + 1]
-        weigh(pair, 2, -1, own, cells, entries, sums, found)
-        m = int(uniforms[place] * (1 + math.exp(min(700.0, power * (found[0] - found[1])))) < 1)
+        span = cells.indptr[t], cells.indptr[t + 1]
+        weigh(pair, 2, -1, span, cells, entries, sums, gains)
+        m = int(uniforms[place] * (1 + math.exp(min(700.0, power * (gains[0] - gains[1])))) < 1)
         states[t] = pair[m]
-        add_cell(own, cells, entries, 1.0, sums[pair[m]])
+        add_cell(span, cells, entries, 1.0, sums[pair[m]])
 
 
 @inner
 def scan(members, pair, states, cells, entries, layout, settings, uniforms, moves, sums, weights):
-    """A pass over cells in two states, in which each chooses between the two; all else as in `collapsed_sweep`."""
-    (prior_power, a, power), (first, last), (counts, leaving), found = settings, layout, moves, np.empty(LANES)
+    """A pass over the cells of two states, in which each cell chooses between the two; else as `collapsed_sweep`."""
+    (prior_power, a, power), (first, last), (counts, leaving), gains = settings, layout, moves, np.empty(LANES)
     for place, t in enumerate(members):
-        own, old = (cells[0][t], cells[0][t + 1]), states[t]
+        span, old = (cells.indptr[t], cells.indptr[t + 1]), states[t]
         move_site(t, old, states, first, last, counts, leaving, -1.0)
         site_weights(t, states, first, last, counts, leaving, a, weights)
-        weigh(pair, 2, old, own, cells, entries, sums, found)
-        gain = found[0] - found[1] + prior_power * (_log(weights[pair[0]]) - _log(weights[pair[1]]))
+        weigh(pair, 2, old, span, cells, entries, sums, gains)
+        gain = gains[0] - gains[1] + prior_power * (_log(weights[pair[0]]) - _log(weights[pair[1]]))
         m = int(uniforms[place] * (1 + math.exp(min(700.0, power * gain))) < 1)
         if pair[m] != old:
-            shift((old, pair[m]), own, cells, entries, sums)
+            shift((old, pair[m]), span, cells, entries, sums)
             states[t] = pair[m]
         move_site(t, states[t], states, first, last, counts, leaving, 1.0)
 
 
 @inner
-def resplit(rows, states, cells, entries, layout, settings, uniforms, sums, truncation):
-    """Merge a state with another, and split one in two: so a chain leaves modes that no cell by itself would leave.
+def resplit(rows, states, cells, entries, layout, settings, uniforms, sums, memory):
+    """Merge two states, and split one in two: a chain can so leave modes that moves of single cells cannot leave.
 
-    The cells of the split state are allotted in random order and scanned twice. It is accepted by the change of the
-    collapsed joint to the power 1/τ alone: the probability of the way back is not counted, so that this is a search for
-    the mode, for the burn-in.
+    The cells of the split state are allotted in random order and scanned twice. Acceptance depends only on the change
+    of the collapsed joint to the power 1/τ. It ignores the probability of the reverse move, so this is a search for the
+    mode, for the burn-in.
 
     Args:
-        rows: the state that takes over the cells of the second, and the state that shares its own with the second,
-            which may be the first one.
+        rows: three states. The first takes over the cells of the second; the third, which may be the first, is then
+            split between itself and the second.
         settings: prior_power, a, power of `collapsed_sweep`.
         uniforms: (4 cells + 1,).
-        sums: as of `collapsed_sweep`; updated with the states.
-        truncation: `log_masses` of the states' fields and its points; updated with the states.
+        sums: as in `collapsed_sweep`; updated with the states.
+        memory: as in `collapsed_sweep`; its masses and points are updated with the states.
     """
-    (into, free, split), n_cells, (offset, sign), (prior_power, a, power) = rows, len(states), entries[:2], settings
+    (into, free, split), n_cells, (prior_power, a, power) = rows, len(states), settings
+    offset, sign = entries.offset, entries.sign
     n_states, n_entries, _ = sums.shape
     new, proposed, members, number = states.copy(), sums.copy(), np.empty(n_cells, np.intp), 0
     for t in range(n_cells):
@@ -96,29 +97,29 @@ def resplit(rows, states, cells, entries, layout, settings, uniforms, sums, trun
     for k in rows:
         fill_gammas(proposed[k], entries)
     pair, weights = np.array([split, free, free, free]), np.empty(n_states)
-    moves = np.empty((n_states, n_states)), np.empty(n_states)
-    count_moves(states, layout[1], moves[0])
-    gain = -prior_power * log_prior(moves[0], layout[0].sum(), a)
+    moves, leaving = np.empty((n_states, n_states)), np.empty(n_states)
+    count_moves(states, layout.last, moves)
+    gain = -prior_power * log_prior(moves, layout.first.sum(), a)
     allot(members[:number], pair, new, cells, entries, power, uniforms[n_cells:], proposed)
-    count_moves(new, layout[1], moves[0])
+    count_moves(new, layout.last, moves)
     for k in range(n_states):
-        moves[1][k] = moves[0][k].sum()
+        leaving[k] = moves[k].sum()
     for turn in (2, 3):
         part = uniforms[turn * n_cells :]
-        scan(members[:number], pair, new, cells, entries, layout, settings, part, moves, proposed, weights)
-    gain += prior_power * log_prior(moves[0], layout[0].sum(), a)
+        scan(members[:number], pair, new, cells, entries, layout, settings, part, (moves, leaving), proposed, weights)
+    gain += prior_power * log_prior(moves, layout.first.sum(), a)
     for k in range(n_states):
         for i in range(n_entries):
             gain += sign[i] * (proposed[k, i, 1] - sums[k, i, 1])
-    masses, points = truncation[0].copy(), truncation[1].copy()
-    if entries[3].max() > 0:
+    masses, points = memory.masses.copy(), memory.points.copy()
+    if entries.lows.max() > 0:
         for k in rows:
             points[k] = 0.0
             log_masses(proposed[k], entries, masses[k], points[k])
-        gain += masses.sum() - truncation[0].sum()
+        gain += masses.sum() - memory.masses.sum()
     if gain >= 0 or uniforms[4 * n_cells] < math.exp(power * gain):
         states[:], sums[:] = new, proposed
-        truncation[0][:], truncation[1][:] = masses, points
+        memory.masses[:], memory.points[:] = masses, points
 
 
 @outer()
@@ -134,11 +135,11 @@ def collapsed_round(states, n_states, cells, entries, layout, settings, uniforms
     Returns:
         The collapsed log-likelihood of the states after the pass, and prior_power ln p(z).
     """
-    sums, (prior_power, a, power) = np.empty((n_states, len(entries[0]), 2)), settings
+    sums, (prior_power, a, power) = np.empty((n_states, len(entries.offset), 2)), settings
     energies = collapsed_sweep(states, cells, entries, layout, prior_power, a, power, uniforms, memory, sums)
     for drawn in resplits:
         free, split = int(drawn[0] * n_states), int(drawn[2] * (n_states - 1))
         into = partner(free, entries, power, drawn[1], sums)
         rows = into, free, split + (split >= free)
-        resplit(rows, states, cells, entries, layout, settings, drawn[3:], sums, memory[4:])
+        resplit(rows, states, cells, entries, layout, settings, drawn[3:], sums, memory)
     return energies

@@ -1,7 +1,7 @@
-"""Compiled passes of the sampler `hidden_markov_sets`; imported where chains are run and nowhere else.
+"""Compiled passes of the sampler `hidden_markov_sets`; imported only where chains are run.
 
-What a cell weighs in a state depends on the set of the state's other cells alone: not on the state's label, nor on the
-temperature, the replica or the pass. It is remembered by that set.
+A cell's weight in a state depends only on the set of the state's other cells: not on the state's label, nor on the
+temperature, the replica or the pass. Weights are remembered by that set.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from privpost.samplers.compiled import inlined, inner, outer
 from privpost.samplers.hidden_markov_kernels import _log, choose, count_moves, move_site, site_weights
 from privpost.samplers.hidden_markov_passes import add_cell, fill_gammas, weigh
 
-# What a state must lead by, in nats at τ = 1 and beside all that p(z) can give, for its cell to be passed over.
+# A cell is skipped if its state leads by this many nats at τ = 1, beyond all that p(z) can contribute.
 LEAD = 32.0
 
 
 @inner
 def make_room(number, store):
-    """Forget all sets when there may not be room for so many more; slots are good until then."""
+    """Forget all sets, and so invalidate all slots, if there may be no room for `number` more."""
     if store.used[0] + number > len(store.keys):
         store.used[0] = 0
         store.places[:] = -1
@@ -50,7 +50,7 @@ def _note(key, place, store):
 
 @inner
 def _weigh_set(slot, data, store):
-    sums, (offset, sign), total = store.sums[slot], data.entries[:2], 0.0
+    sums, offset, sign, total = store.sums[slot], data.entries.offset, data.entries.sign, 0.0
     for i in range(len(offset)):
         total += sign[i] * (sums[i, 1] - data.empty[i])
     store.likelihoods[slot] = total
@@ -59,7 +59,7 @@ def _weigh_set(slot, data, store):
 @inner
 def _new(key, place, k, states, data, store):
     (indptr, index, value), slot = data.cells, _note(key, place, store)
-    store.sums[slot, :, 0] = data.entries[0]
+    store.sums[slot, :, 0] = data.entries.offset
     for t in range(len(states)):
         if states[t] == k:
             for j in range(indptr[t], indptr[t + 1]):
@@ -71,7 +71,7 @@ def _new(key, place, k, states, data, store):
 
 @inner
 def find_slots(states, data, store, slots):
-    """The slots of the sets of cells in each state; sums are exact, so that it matters not how a set was met."""
+    """Write to `slots` the slot of each state's set of cells; sums are exact, whatever the order of summation."""
     keys = np.zeros(len(slots), np.uint64)
     for t in range(len(states)):
         keys[states[t]] ^= data.marks[t]
@@ -84,7 +84,7 @@ def find_slots(states, data, store, slots):
 def _changed(base, key, place, t, change, data, store):
     slot = _note(key, place, store)
     store.sums[slot] = store.sums[base]
-    add_cell((data.cells[0][t], data.cells[0][t + 1]), data.cells, data.entries, change, store.sums[slot])
+    add_cell((data.cells.indptr[t], data.cells.indptr[t + 1]), data.cells, data.entries, change, store.sums[slot])
     _weigh_set(slot, data, store)
     # Entering and leaving are the same ratio.
     store.weights[slot, t] = store.weights[base, t]
@@ -93,7 +93,7 @@ def _changed(base, key, place, t, change, data, store):
 
 @inlined
 def changed(base, t, change, data, store):
-    """The slot of a set with cell t added, or with a change of −1 taken away. A cell without entries changes none."""
+    """The slot of a set with cell t added (`change` 1) or removed (−1). A cell without entries leaves it unchanged."""
     key = store.keys[base] ^ data.marks[t]
     slot, place = _find(key, store)
     return slot if slot >= 0 else _changed(base, key, place, t, change, data, store)
@@ -106,15 +106,15 @@ def _recall(t, old, slots, data, store, work):
         if math.isnan(store.weights[slot, t]):
             work.stale[number] = slot
             number += 1
-    own = data.cells[0][t], data.cells[0][t + 1]
-    weigh(work.stale, number, old, own, data.cells, data.entries, store.sums, work.found)
+    span = data.cells.indptr[t], data.cells.indptr[t + 1]
+    weigh(work.stale, number, old, span, data.cells, data.entries, store.sums, work.gains)
     for m in range(number):
-        store.weights[work.stale[m], t] = work.found[m]
+        store.weights[work.stale[m], t] = work.gains[m]
 
 
 @inlined
 def recall(t, old, slots, data, store, work):
-    """Have the weights of cell t in all sets of `slots`, of which `old` holds it (−1: none)."""
+    """Compute missing weights of cell t in all sets of `slots`; the set `old` contains the cell (−1: none does)."""
     known = True
     for slot in slots:
         known &= store.weights[slot, t] == store.weights[slot, t]
@@ -126,10 +126,10 @@ def recall(t, old, slots, data, store, work):
 def sweep(states, power, greedy, data, store, work, rng):
     """A pass over all cells, states (cells,) in place, with the collapsed joint to a power as target.
 
-    Cells whose states lead by `LEAD` are passed over: the law is the same to e⁻³². A greedy pass takes the best state.
+    Cells whose states lead by `LEAD` are skipped: the law is the same to e⁻³². A greedy pass takes the best state.
 
     Returns:
-        The collapsed log joint after the pass, and the number of cells that have changed states.
+        The collapsed log joint after the pass, and the number of cells that changed states.
     """
     (first, last), (moves, leaving), slots, seen = data.layout, (work.moves, work.leaving), work.slots, store.weights
     n_cells, n_states, moved = len(states), len(slots), 0
@@ -170,21 +170,21 @@ def sweep(states, power, greedy, data, store, work, rng):
 
 
 @outer(seconds=5)
-def exchange(replicas, powers, rounds, kept, data, store, work, rng):
-    """Passes of replicas, after each of which neighbours trade places by the rule of Metropolis.
+def exchange(replicas, powers, rounds, draws, data, store, work, rng):
+    """Passes of replicas; after each pass neighbours trade places by the Metropolis rule.
 
     Args:
         replicas: states (replicas, cells), overwritten.
         powers: 1/τ of each.
-        rounds: how many there are from a draw to the next.
-        kept: overwritten by the draws of the first replica's states, (draws, cells).
+        rounds: passes from one draw to the next.
+        draws: overwritten by the draws of the first replica's states, (draws, cells).
     """
     place, joints = np.arange(len(replicas)), np.empty(len(replicas))
-    for n in range(len(kept) * rounds):
+    for n in range(len(draws) * rounds):
         for r in range(len(replicas)):
             joints[r] = sweep(replicas[place[r]], powers[r], False, data, store, work, rng)[0]
         for r in range(n % 2, len(replicas) - 1, 2):
             gain = (powers[r] - powers[r + 1]) * (joints[r + 1] - joints[r])
             if -rng.standard_exponential() < gain:
                 place[r], place[r + 1] = place[r + 1], place[r]
-        kept[n // rounds] = replicas[place[0]]
+        draws[n // rounds] = replicas[place[0]]

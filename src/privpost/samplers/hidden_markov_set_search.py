@@ -1,4 +1,4 @@
-"""Compiled search for the best partitions, for `hidden_markov_sets`; imported where chains are run and nowhere else."""
+"""Compiled search for the best partitions, for `hidden_markov_sets`; imported only where chains are run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,22 @@ from privpost.samplers.compiled import inner, outer
 from privpost.samplers.hidden_markov_kernels import log_gamma
 from privpost.samplers.hidden_markov_set_passes import changed, find_slots, make_room, recall, sweep
 
-# Splits of a set that are tried, passes over the cells of each, passes of a descent, steps of one, and how many
-# merges with splits a step looks at, of those that lose at most so many nats by likelihood alone.
-TRIES, SCANS, PASSES, STEPS, LOOKED_AT, WORST = 2, 4, 12, 30, 6, 15.0
-# Pairs of states whose cells are split anew together, and the smallest gain of a step.
-CLOSEST, GAIN = 5, 1e-6
+# Splits of a set that are tried.
+TRIES = 2
+# Passes over the cells of a split.
+SCANS = 4
+# Passes of a descent.
+PASSES = 12
+# Steps of a descent.
+STEPS = 30
+# How many merges with splits a step looks at.
+LOOKED_AT = 6
+# Nats of likelihood that such a merge may lose at most.
+WORST = 15.0
+# Pairs of states whose cells are split anew together.
+CLOSEST = 5
+# Smallest gain of a step.
+GAIN = 1e-6
 
 
 @inner
@@ -26,7 +37,7 @@ def _shuffle(values, rng):
 
 @inner
 def split(slot, k, states, data, store, work, rng):
-    """Find the best split in two of the cells in state k, whose set is `slot`, by likelihood alone; remembered."""
+    """Find and store the split in two of state k's cells, whose set is `slot`, that has the best likelihood."""
     if not math.isnan(store.gains[slot]):
         return
     store.gains[slot] = -math.inf
@@ -38,7 +49,7 @@ def split(slot, k, states, data, store, work, rng):
     for _ in range(TRIES):
         pair[:] = empty
         _shuffle(members, rng)
-        # One part begins with a random cell, the other with the one of three that is most unlike it.
+        # One part begins with a random cell, the other with the most unlike of three other cells.
         pair[0] = changed(empty[0], members[0], 1.0, data, store)
         far, low = 1, math.inf
         for m in range(1, min(len(members), 4)):
@@ -74,8 +85,8 @@ def split(slot, k, states, data, store, work, rng):
 
 @inner
 def loss(first, second, data, store):
-    """What the log-likelihood loses when two sets are merged."""
-    (offset, sign), table, total = data.entries[:2], data.entries[4], 0.0
+    """Loss of log-likelihood when two sets are merged."""
+    offset, sign, table, total = data.entries.offset, data.entries.sign, data.entries.table, 0.0
     for i in range(len(offset)):
         both = store.sums[first, i, 0] + store.sums[second, i, 0] - offset[i]
         total += sign[i] * (log_gamma(both, table) - data.empty[i])
@@ -94,8 +105,8 @@ def _descend(states, passes, data, store, work, rng):
 
 @inner
 def _neighbours(states, n_states, data, store, work, rng):
-    """The most promising merges of two states, with a split of a third or of the two: partitions (number, cells)."""
-    # A split makes at most so many sets, and there are n_states of them and as many of pairs as are looked at.
+    """The most promising merges of two states, each with a split of a third state or of the union: (number, cells)."""
+    # The most new sets for a cell of a split, times the cells: those of all states once, and of `CLOSEST` pairs.
     make_room((1 + TRIES * (1 + 2 * SCANS)) * (CLOSEST + 1) * len(states), store)
     slots, merged, pairs = (
         np.empty(n_states, np.int64),
@@ -110,8 +121,8 @@ def _neighbours(states, n_states, data, store, work, rng):
             pairs[n_pairs] = k, other
             losses[n_pairs] = loss(slots[k], slots[other], data, store)
             n_pairs += 1
-    # Gain, pair, and the state whose cells are split: as many as may be looked at.
-    best, found = np.full(LOOKED_AT, -WORST), np.empty((LOOKED_AT, len(states)), states.dtype)
+    # The best gains, and their partitions.
+    best, partitions = np.full(LOOKED_AT, -WORST), np.empty((LOOKED_AT, len(states)), states.dtype)
     number = 0
     order = np.argsort(losses)
     for place, pair in enumerate(order):
@@ -131,19 +142,19 @@ def _neighbours(states, n_states, data, store, work, rng):
             row = LOOKED_AT - 1
             while row > 0 and gain > best[row - 1]:
                 best[row] = best[row - 1]
-                found[row] = found[row - 1]
+                partitions[row] = partitions[row - 1]
                 row -= 1
             best[row], number = gain, min(number + 1, LOOKED_AT)
             for t in range(len(states)):
-                found[row, t] = j if states[t] == i else states[t]
-                if found[row, t] == k and store.parts[slot, t]:
-                    found[row, t] = i
-    return found[:number]
+                partitions[row, t] = j if states[t] == i else states[t]
+                if partitions[row, t] == k and store.parts[slot, t]:
+                    partitions[row, t] = i
+    return partitions[:number]
 
 
 @inner
 def climb(states, n_states, data, store, work, rng):
-    """Take states (cells,) to a local optimum: greedy passes, and merges with splits as long as the joint rises."""
+    """Move states (cells,) to a local optimum by greedy passes, and merges with splits as long as the joint rises."""
     joint = _descend(states, PASSES, data, store, work, rng)
     for _ in range(STEPS):
         better = False
@@ -158,31 +169,31 @@ def climb(states, n_states, data, store, work, rng):
 
 
 @inner
-def allot(states, chosen, data, store, work, rng):
-    """Pool the cells of some states, and put them in random order into the best of these, which begin with one each."""
+def allot(states, group, data, store, work, rng):
+    """Pool the cells of some states and distribute them anew: one cell to each state, the others to the best state."""
     make_room(len(states) + 1, store)
-    slots = np.empty(len(chosen), np.int64)
+    slots = np.empty(len(group), np.int64)
     find_slots(states[:0], data, store, slots)
     pooled = np.zeros(len(states), np.bool_)
-    for k in chosen:
+    for k in group:
         pooled |= states == k
     cells = np.flatnonzero(pooled)
     _shuffle(cells, rng)
     for n, t in enumerate(cells):
         m = n
-        if n >= len(chosen):
+        if n >= len(group):
             recall(t, -1, slots, data, store, work)
-            m = int(rng.random() * len(chosen))
-            for other in range(len(chosen)):
+            m = int(rng.random() * len(group))
+            for other in range(len(group)):
                 if store.weights[slots[other], t] > store.weights[slots[m], t]:
                     m = other
-        states[t] = chosen[m]
+        states[t] = group[m]
         slots[m] = changed(slots[m], t, 1.0, data, store)
 
 
 @inner
 def kick(states, n_states, data, store, work, rng):
-    """`allot` anew the cells of a random state and of one to three that are near it."""
+    """`allot` anew the cells of a random state and of one to three states near it."""
     make_room(n_states, store)
     begin, distances, slots = int(rng.random() * n_states), np.empty(n_states), work.slots
     find_slots(states, data, store, slots)
@@ -209,12 +220,12 @@ def crossed(first, second, n_states, rng):
 
 @outer(seconds=55)
 def breed(members, joints, fresh, children, n_states, data, store, work, rng):
-    """Local optima bred from others: crossings, crossings with a random start, and kicks; the worst ones give way.
+    """Breed local optima by crossings, crossings with a random start, and kicks; a child replaces the worst member.
 
     Args:
         members: partitions (members, cells), and their log joints (members,); overwritten.
-        fresh: whether they are to be drawn first, each from a random start.
-        children: how many are bred.
+        fresh: whether to draw the members first, each from a random start.
+        children: number of children.
     """
     everything, number = np.arange(n_states), len(members)
     for m in range(number if fresh else 0):
@@ -234,6 +245,6 @@ def breed(members, joints, fresh, children, n_states, data, store, work, rng):
         else:
             kick(child, n_states, data, store, work, rng)
         joint, worst = climb(child, n_states, data, store, work, rng), joints.argmin()
-        # Of the same optimum once is enough.
+        # The same optimum enters only once.
         if joint > joints[worst] and np.abs(joints - joint).min() > 1e-3:
             members[worst], joints[worst] = child, joint

@@ -1,9 +1,9 @@
 """Collapsed Gibbs sampling of the hidden Markov model of `hidden_markov_gibbs`, weights remembered by sets of cells.
 
-For chains at temperature 1 without truncation whose cells are mostly certain of their states: the same few sets of
-cells come back all the time, and most cells can be passed over. A chain's start is searched for among local optima, on
-islands that know nothing of each other, until some of them have met the same best joint; from then on it is a
-collapsed Gibbs sampler with replicas. Chains share no memory.
+For chains at temperature 1 without truncation, in which most cells are certain of their states: the same few sets of
+cells recur, and most cells can be skipped. A chain searches for its start among local optima, on independent islands,
+until several of them have met the same best joint. From then on it is a collapsed Gibbs sampler with replicas. Chains
+share no memory.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers.hidden_markov_collapsed import Cells, Entries
 from privpost.samplers.hidden_markov_lanes import LANES
 
-# Counts are taken to multiples of this, so that sums of less than 2²⁹ are exact in whatever order they are summed.
+# Counts are rounded to multiples of this, so that sums below 2²⁹ are exact in any order of summation.
 GRAIN = 2.0**-20
 
 
 @dataclass(frozen=True)
 class Islands:
-    """How a chain searches for its start, and the replicas that it has from then on.
+    """How a chain searches for its start, and its replicas after the search.
 
-    An island breeds `children` from `members` local optima of its own. The search ends when the best joint was met by
-    `agree` of them, to `NATS`, or after `most`. Every ninth breeds the others' best together, and is not counted.
+    An island breeds `children` from its own `members` local optima. The search ends when `agree` islands have met the
+    best joint, to `NATS`, or after `most` islands. Every ninth island breeds the others' best, and does not count.
 
     Attributes:
         agree, most, members, children: see above, each at least 1, members at least 2.
-        replicas: of a chain, itself included; their targets are the joint to the powers 1/τ.
+        replicas: number for each chain, itself included; their targets are the joint to the powers 1/τ.
         top: the highest temperature τ of a replica, ≥ 1.
-        rounds: passes of all replicas from a draw to the next.
+        rounds: passes of all replicas between two draws.
 
     Raises:
         ValueError: a setting out of range.
@@ -58,7 +58,7 @@ NATS = 0.5
 
 
 class Data(NamedTuple):
-    """What a chain runs on: `Cells` and `Entries`, ln Γ of the offsets, a key for each cell, `Layout`, and a.
+    """A chain's data: `Cells` and `Entries`, ln Γ of the offsets, a key for each cell, `Layout`, and a.
 
     `gammas` are ln Γ(n + a) − ln Γ(a) and the same with K a, for n moves, (2, cells + 1).
     """
@@ -82,17 +82,17 @@ class Data(NamedTuple):
         marks = np.random.default_rng(0).integers(1, 2**63, len(counts), np.uint64)
         marks[np.diff(cells.indptr) == 0] = 0
         a, n = float(prior.transition), np.arange(len(counts) + 1.0)
-        gammas = np.stack([gammaln(n + own) - gammaln(own) for own in (a, prior.n_states * a)])
+        gammas = np.stack([gammaln(n + shape) - gammaln(shape) for shape in (a, prior.n_states * a)])
         return cls(cells, entries, gammaln(entries.offset), marks, layout, a, gammas)
 
 
 class Store(NamedTuple):
-    """The sets of cells that a chain has met, one a slot.
+    """The sets of cells that a chain has met, each in a slot.
 
-    `keys` (slots,), the cells' keys combined; `places`, a hash table of slots, −1 where there is none; `sums`, totals
-    and ln Γ of them (slots, entries, 2); `weights`, of cells in a state that holds the set without them, nan where
-    nobody asked (slots, cells); `likelihoods` (slots,); `gains`, of the log-likelihood by the best split that was
-    found, nan where none was searched (slots,), and its second part `parts` (slots, cells); `used`, number of slots.
+    `keys` (slots,), the cells' keys combined; `places`, a hash table of slots, −1 where empty; `sums` (slots, entries,
+    2), the totals and their ln Γ; `weights` (slots, cells), of a cell in a state with the set's other cells, nan where
+    not computed; `likelihoods` (slots,); `gains` (slots,), of log-likelihood by the best known split, nan where not
+    searched, and the split's second part `parts` (slots, cells); `used`, the number of used slots.
     """
 
     keys: np.ndarray
@@ -106,7 +106,7 @@ class Store(NamedTuple):
 
     @classmethod
     def of(cls, n_cells: int, n_entries: int) -> Store:
-        """An empty one; what a step of the search needs at most has room."""
+        """An empty store, with room for the largest step of the search."""
         slots = max(24_000, 128 * n_cells)
         return cls(
             np.zeros(slots, np.uint64), np.full(2 ** int(np.log2(slots) + 2), -1), np.empty((slots, n_entries, 2)),
@@ -116,18 +116,18 @@ class Store(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Space for a pass: counts of moves (K, K) and their row sums, slots and odds (K,), and what `weigh` needs."""
+    """Space for a pass: counts of moves (K, K) and their row sums, slots and odds (K,), and arguments of `weigh`."""
 
     moves: np.ndarray
     leaving: np.ndarray
     slots: np.ndarray
     odds: np.ndarray
     stale: np.ndarray
-    found: np.ndarray
+    gains: np.ndarray
 
     @classmethod
     def of(cls, n_states: int) -> Work:
-        """Of K states."""
+        """Space for K states."""
         lanes = -(-max(n_states, 2) // LANES) * LANES
         ints, floats = np.empty((2, lanes), np.int64), np.empty((3, lanes))
         first = floats[0, :n_states], ints[0, :n_states], floats[1, :n_states]
@@ -135,9 +135,9 @@ class Work(NamedTuple):
 
 
 class State(NamedTuple):
-    """All chains after a round: draws of states to come for each group (chains, draws, cells), and the present one."""
+    """All chains after a round: all draws of states, for each group (chains, draws, cells), and the present state."""
 
-    kept: Sequence[np.ndarray]
+    draws: Sequence[np.ndarray]
     cold: gibbs.State
     rounds: int = 0
 
@@ -149,12 +149,12 @@ class State(NamedTuple):
 class Chains:
     """All chains of all groups (`chain.Sampler`), as `hidden_markov_gibbs.Chains`; `rng` is one generator per group.
 
-    Chains are run to their end at the start, one after another, as the memory of one is large. A step then shows the
-    next draw of each, with emissions after the burn-in.
+    `init` runs the chains to their end, one after another, as each needs much memory. A step gives each chain's next
+    draw, with emissions after the burn-in.
 
     Args:
-        islands: how starts are searched for, and replicas.
-        draws: how many steps there are.
+        islands: settings of the search and of the replicas.
+        draws: number of steps.
         burn_in: steps without emissions.
     """
 
@@ -168,60 +168,60 @@ class Chains:
             if group.temperature != 1 or group.lows is not None:
                 raise ValueError("sets of cells are remembered at temperature 1 and without truncation only")
             tables = group.counts if group.counts.ndim == 3 else [group.counts] * len(group.observed)
-            given = zip(tables, group.observed, strict=True)
-            self._data.append([Data.of(*one, layout, prior) for one in given])
+            pairs = zip(tables, group.observed, strict=True)
+            self._data.append([Data.of(*pair, layout, prior) for pair in pairs])
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
         """Run all chains."""
         n_cells, n_entries = len(self._data[0][0].marks), len(self._data[0][0].empty)
-        store, work, listed, searched = Store.of(n_cells, n_entries), Work.of(self.prior.n_states), [], []
-        for chains, own in zip(self._data, rng, strict=True):
-            listed.append(np.empty((len(chains), self._draws, n_cells), np.int64))
-            for kept, data in zip(listed[-1], chains, strict=True):
-                searched.append(self._run(kept, data, store, work, own))
-        cold = self._explicit.start(np.concatenate([kept[:, 0] for kept in listed]).T)
-        return State(listed, cold._replace(search=np.array(searched)))
+        store, work, group_draws, searched = Store.of(n_cells, n_entries), Work.of(self.prior.n_states), [], []
+        for chains, group_rng in zip(self._data, rng, strict=True):
+            group_draws.append(np.empty((len(chains), self._draws, n_cells), np.int64))
+            for chain_draws, data in zip(group_draws[-1], chains, strict=True):
+                searched.append(self._run(chain_draws, data, store, work, group_rng))
+        cold = self._explicit.start(np.concatenate([chain_draws[:, 0] for chain_draws in group_draws]).T)
+        return State(group_draws, cold._replace(search=np.array(searched)))
 
-    def _run(self, kept, data: Data, store: Store, work: Work, rng) -> tuple[int, bool]:
-        """One chain from its search to its end; how many islands there were, and whether enough of them agreed."""
+    def _run(self, draws, data: Data, store: Store, work: Work, rng) -> tuple[int, bool]:
+        """Run one chain to its end; return the number of islands, and whether enough of them agreed."""
         from privpost.samplers.hidden_markov_set_passes import exchange
 
         store.used[0], store.places[:] = 0, -1
-        partitions, islands, met = search(self._islands, kept.shape[1], data, store, work, rng)
-        replicas = np.resize(partitions, (self._islands.replicas, kept.shape[1]))
+        partitions, islands, met = search(self._islands, draws.shape[1], data, store, work, rng)
+        replicas = np.resize(partitions, (self._islands.replicas, draws.shape[1]))
         powers = np.geomspace(1, 1 / self._islands.top, self._islands.replicas)
-        exchange(replicas, powers, self._islands.rounds, kept, data, store, work, rng)
+        exchange(replicas, powers, self._islands.rounds, draws, data, store, work, rng)
         return islands, met
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
-        """The next draw of every chain; the cost is the variates that the emissions took, shape (groups,)."""
-        states = np.concatenate([kept[:, state.rounds] for kept in state.kept]).T
+        """The next draw of every chain; the cost is the number of variates for the emissions, shape (groups,)."""
+        states = np.concatenate([draws[:, state.rounds] for draws in state.draws]).T
         cold, variates = self._explicit.start(states), np.zeros(len(rng), np.int64)
         if state.rounds >= self.burn_in:
-            # An iteration of the explicit sampler, which leaves the law as it is.
+            # An iteration of the explicit sampler leaves the law invariant.
             cold, variates = self._explicit.step(cold, rng)
-        return State(state.kept, cold._replace(search=state.cold.search), state.rounds + 1), variates
+        return State(state.draws, cold._replace(search=state.cold.search), state.rounds + 1), variates
 
 
 def search(islands: Islands, n_cells: int, data: Data, store: Store, work: Work, rng) -> tuple[np.ndarray, int, bool]:
-    """Partitions (islands, cells), the best one first, how many islands there were, and whether enough of them agreed.
+    """Partitions (islands, cells), the best first, the number of islands, and whether enough of them agreed.
 
-    An island's best counts as the best of all if it is less than `NATS` below it.
+    An island agrees if its best joint is less than `NATS` below the best of all.
     """
     from privpost.samplers.hidden_markov_set_search import breed
 
-    found, joints, agreed = np.empty((0, n_cells), np.int64), np.empty(0), 0
-    while len(found) < islands.most and agreed < islands.agree:
-        together = len(found) % 9 == 8
+    partitions, joints, agreed = np.empty((0, n_cells), np.int64), np.empty(0), 0
+    while len(partitions) < islands.most and agreed < islands.agree:
+        together = len(partitions) % 9 == 8
         if together:
             order = np.argsort(-joints)[: 2 * islands.members]
-            members, own = found[order].copy(), joints[order].copy()
+            members, member_joints = partitions[order].copy(), joints[order].copy()
         else:
-            members, own = np.zeros((islands.members, n_cells), np.int64), np.zeros(islands.members)
+            members, member_joints = np.zeros((islands.members, n_cells), np.int64), np.zeros(islands.members)
         children = islands.children * (4 if together else 1)
-        breed(members, own, not together, children, len(work.slots), data, store, work, rng)
-        best = own.argmax()
-        found, joints = np.concatenate([found, members[[best]]]), np.append(joints, own[best])
-        # An island that was bred from others is no witness.
+        breed(members, member_joints, not together, children, len(work.slots), data, store, work, rng)
+        best = member_joints.argmax()
+        partitions, joints = np.concatenate([partitions, members[[best]]]), np.append(joints, member_joints[best])
+        # An island bred from others is not independent and does not count.
         agreed = int((joints > joints.max() - NATS)[np.arange(len(joints)) % 9 < 8].sum())
-    return found[np.argsort(-joints, kind="stable")], len(found), agreed >= islands.agree
+    return partitions[np.argsort(-joints, kind="stable")], len(partitions), agreed >= islands.agree

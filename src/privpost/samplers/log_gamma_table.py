@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-# What the table of ln Γ spans, in powers of two.
+# Range of the table, in powers of two.
 FIRST_OCTAVE, END_OCTAVE = -4, 30
 
 
@@ -15,8 +15,8 @@ FIRST_OCTAVE, END_OCTAVE = -4, 30
 def gamma_table() -> np.ndarray:
     """Taylor series of ln Γ to the third order about the middles of 1024 intervals of each octave from 2⁻⁴ to 2³⁰.
 
-    Rows are the coefficients from the constant on. With x/2048 as the largest distance what is left out is below
-    2e-14 (1 + x).
+    A row has the coefficients, the constant first. The distance from a middle is at most x/2048, which makes the error
+    less than 2e-14 (1 + x).
     """
     from scipy.special import gammaln, polygamma
 

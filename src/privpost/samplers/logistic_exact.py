@@ -1,15 +1,15 @@
 """Exact draws from the posterior of a regression with binary outcomes, by rejection from curvature shells.
 
-With f the negative log-density, m a point near its minimum, Δ = w − m, s_i = x_i·Δ and s̄_i > 0 any scales, the space is
-cut into shells R_j = {κ_j ≤ max_i |s_i|/s̄_i < κ_{j+1}}, 0 = κ_0 < κ_1 < ... < ∞. On R_j record i's loss exceeds its
+With f the negative log-density, m a point near its minimum, Δ = w − m, s_i = x_i·Δ and s̄_i > 0 any scales, the space
+is cut into shells R_j = {κ_j ≤ max_i |s_i|/s̄_i < κ_{j+1}}, 0 = κ_0 < κ_1 < ... < ∞. On R_j record i's loss exceeds its
 tangent by at least ½ c_i s_i², c_i its curvature's floor within κ_{j+1} s̄_i of x_i·m (`curvature_floor`), so that
 with A_j = nβ I + ρ Σ c_i x_i x_iᵀ, in the last shell nβ I,
 
     exp(−(f − f(m))) ≤ exp(−∇f(m)·Δ − ½ ΔᵀA_jΔ) N_j(Δ),    N_0 = 1, N_j = #{i: |s_i| ≥ κ_j s̄_i}.
 
-The right side is drawn from: a Gaussian for j = 0; otherwise record i in proportion to the Gaussian's mass in its two
-tails, s_i from them, then Δ given s_i. A draw is accepted with the ratio of both sides within R_j. Exact for every m,
-s̄ and κ, in real arithmetic; they set only the number of proposals.
+Proposals come from the right side. For j = 0 it is a Gaussian. For j > 0 draw a record i in proportion to the
+Gaussian's mass in its two tails, s_i from these tails, then Δ given s_i. Within R_j a proposal is accepted with the
+ratio of both sides. Exact for every m, s̄ and κ, in real arithmetic; they only affect the number of proposals.
 """
 
 import itertools
@@ -24,15 +24,15 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
 
-# Sums of 1e5 terms of size 1 are off by less; a log-acceptance beyond is a fault of the bound.
+# The rounding error of sums of 1e5 terms of size 1 is smaller; a larger log-acceptance refutes the bound.
 _ROUNDING = 1e-7
-# Ends of shells that are tried, in standard deviations of the predictors.
+# Candidates for the shells' ends, in standard deviations of the predictors.
 _ENDS = np.geomspace(3.0, 60.0, 30)
-# Records that the choice looks at.
+# About how many records the choice of ends uses.
 _SOME = 1000
-# Inner shells at most, and the proposals a draw that one more must save at least.
+# The most inner shells, and the fewest proposals per draw that another shell must save.
 _MOST_SHELLS, _WORTH = 4, 0.1
-# Logarithms of numbers of proposals end here: floats hold their sums and products with a few more.
+# The largest logarithm of a number of proposals: floats can hold sums and products of a few such numbers.
 _MOST = 600.0
 # Predictors held at once.
 _ELEMENTS = 1 << 21
@@ -41,7 +41,7 @@ _MOST_ROUNDS = 100_000
 
 
 class Tails(NamedTuple):
-    """Of s_i under a shell's Gaussian: mean and deviation (n,), where the tails begin (n,), log-masses (2n,)."""
+    """s_i under a shell's Gaussian: mean and deviation (n,), where the tails begin (n,), log-masses (2n,)."""
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -50,7 +50,7 @@ class Tails(NamedTuple):
 
 
 class Shell(NamedTuple):
-    """One shell: where it begins, its precision's lower factor, A⁻¹∇f(m), its log-weight; tails but in the first."""
+    """A shell: its start, its precision's lower factor, A⁻¹∇f(m), its log-weight, and tails (None in the first)."""
 
     start: float
     factor: np.ndarray
@@ -60,7 +60,7 @@ class Shell(NamedTuple):
 
 
 class Info(NamedTuple):
-    """Proposals per draw: evaluated up to each one's acceptance, and expected (by Laplace's normalising constant)."""
+    """Proposals per draw: evaluated up to the acceptance, and expected (by Laplace's normalising constant)."""
 
     proposals: float
     expected: float
@@ -68,12 +68,12 @@ class Info(NamedTuple):
 
 @dataclass(frozen=True)
 class Envelope:
-    """What proposals for one posterior are drawn from; `envelope` makes it.
+    """The proposal law for one posterior; made by `envelope`.
 
     Attributes:
         posterior: the target.
-        law: it, or that of r < d combinations of the weights, without the ball.
-        basis: orthonormal combinations of the weights (r, d), of which alone the records tell, or None.
+        law: the posterior itself, or the law of r < d combinations of the weights, without the ball.
+        basis: orthonormal combinations of the weights (r, d), the only ones that the likelihood depends on; or None.
         mode: the Gaussian at the mode of `law`.
         shells: from the inside out.
         scales: 1/s̄_i, shape (n,), 0 for records without features.
@@ -90,7 +90,7 @@ class Envelope:
 
     @property
     def log_least(self) -> float:
-        """ln of `expected`, times a lower bound of what the ball costs: the Gaussian's largest density fills it."""
+        """A lower bound of ln of the proposals per draw within the ball: the Gaussian has at most its peak density."""
         radius, d = self.posterior.radius, self.posterior.dimension
         log_expected = math.log(self.expected)
         if radius is None or not math.isfinite(radius):
@@ -100,40 +100,40 @@ class Envelope:
         return log_expected - min(0.0, log_density + d * math.log(radius) - math.lgamma(d / 2 + 1))
 
     def propose(self, normals: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Proposals (k, d) made of standard normals (k, d) and uniforms (k, 3), and their log-acceptance (k,).
+        """Proposals (k, d) from standard normals (k, d) and uniforms (k, 3), and their log-acceptance (k,).
 
         Raises:
             ArithmeticError: a log-acceptance above 0, which refutes the bound.
         """
         if self.basis is None:
             return self._propose(normals, uniforms)
-        told = normals @ self.basis.T
-        weights, log_acceptance = self._propose(told, uniforms)
-        # The rest of the weights has its prior's law.
-        rest = (normals - told @ self.basis) / math.sqrt(self.law.prior_precision)
+        informed = normals @ self.basis.T
+        weights, log_acceptance = self._propose(informed, uniforms)
+        # The other combinations of the weights have their prior law.
+        rest = (normals - informed @ self.basis) / math.sqrt(self.law.prior_precision)
         weights = rest + weights @ self.basis
         return weights, np.where(np.isneginf(self.posterior.log_prior(weights)), -np.inf, log_acceptance)
 
     def _propose(self, normals, uniforms):
-        steps, exponents, chosen = self.steps(normals, uniforms)
-        return self.mode.mean + steps, self.log_acceptance(steps, exponents, chosen)
+        steps, exponents, shells = self.steps(normals, uniforms)
+        return self.mode.mean + steps, self.log_acceptance(steps, exponents, shells)
 
     def steps(self, normals, uniforms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps from the mode (k, d), the exponents of their envelope and the numbers of their shells (k,)."""
-        chosen = self._choose(uniforms[:, 0])
+        shells = self._choose(uniforms[:, 0])
         steps, exponents = np.empty_like(normals), np.empty(len(normals))
-        for j in np.unique(chosen):
-            rows = np.flatnonzero(chosen == j)
+        for j in np.unique(shells):
+            rows = np.flatnonzero(shells == j)
             steps[rows], exponents[rows] = self._draw(self.shells[j], normals[rows], uniforms[rows, 1:])
-        return steps, exponents, chosen
+        return steps, exponents, shells
 
-    def log_acceptance(self, steps, exponents, chosen) -> np.ndarray:
-        """Log-acceptance (k,) of what `steps` gave.
+    def log_acceptance(self, steps, exponents, shells) -> np.ndarray:
+        """Log-acceptance (k,) of the results of `steps`.
 
         Raises:
-            ArithmeticError: one above 0, which refutes the bound.
+            ArithmeticError: a log-acceptance above 0, which refutes the bound.
         """
-        log_acceptance = exponents + self._log_ratio(steps, chosen)
+        log_acceptance = exponents + self._log_ratio(steps, shells)
         if (worst := float(np.max(log_acceptance, initial=-np.inf))) > _ROUNDING:
             raise ArithmeticError(f"log-acceptance is {worst}; it must be <= 0, so the envelope is none")
         return log_acceptance
@@ -144,7 +144,7 @@ class Envelope:
         return np.minimum(np.searchsorted(shares, uniforms, side="right"), len(shares) - 1)
 
     def _draw(self, shell: Shell, normals, uniforms):
-        """Steps from m (k, d), and ½ ΔᵀAΔ + ∇f(m)·Δ (k,) of them."""
+        """Steps Δ from m (k, d), and ½ ΔᵀAΔ + ∇f(m)·Δ (k,)."""
         steps = solve_triangular(shell.factor, normals.T, lower=True, trans="T", check_finite=False).T - shell.pull
         if shell.tails is not None:
             steps = self._into_tail(shell, steps, uniforms)
@@ -153,19 +153,19 @@ class Envelope:
         return steps, 0.5 * np.einsum("kd,kd->k", normals, normals) - constant
 
     def _into_tail(self, shell: Shell, steps, uniforms):
-        """Give one record's predictor of each step a value from one of its tails, and leave the rest as it is."""
+        """Move one record's predictor of each step into one of its tails; the law of the rest given it is unchanged."""
         tails, n = shell.tails, len(self.scales)
         shares = np.cumsum(np.exp(tails.log_mass - logsumexp(tails.log_mass)))
         picked = np.minimum(np.searchsorted(shares, uniforms[:, 0], side="right"), 2 * n - 1)
         record, sign = picked % n, np.where(picked < n, 1.0, -1.0)
-        # The quantile of the tail: Φ⁻¹ of a share of its mass.
+        # A quantile of the tail: Φ⁻¹ of a share of its mass.
         beyond = -ndtri_exp(np.log(uniforms[:, 1]) + tails.log_mass[picked])
         values = tails.mean[record] + sign * tails.deviation[record] * beyond
         rows = self.law.features[record]
         change = (values - np.einsum("kd,kd->k", rows, steps)) / tails.deviation[record] ** 2
         return steps + change[:, None] * cho_solve((shell.factor, True), rows.T, check_finite=False).T
 
-    def _log_ratio(self, steps, chosen):
+    def _log_ratio(self, steps, shells):
         """−(f − f(m)) − ln N_j within the proposal's shell, else −inf, shape (k,)."""
         result = np.empty(len(steps))
         posterior, mode = self.law, self.mode.mean
@@ -184,11 +184,11 @@ class Envelope:
                 continue
             ratios = np.abs(changes, out=changes)
             ratios *= self.scales
-            start, largest = starts[chosen[part]], ratios.max(axis=1)
+            start, largest = starts[shells[part]], ratios.max(axis=1)
             outer = np.flatnonzero(start > 0)
             crowd = np.ones(len(ratios))
             crowd[outer] = np.maximum(1, (ratios[outer] >= start[outer, None]).sum(axis=1))
-            inside = (largest >= start) & (largest < ends[chosen[part]])
+            inside = (largest >= start) & (largest < ends[shells[part]])
             result[part] = np.where(inside, result[part] - np.log(crowd), -np.inf)
         return result
 
@@ -199,14 +199,14 @@ def envelope(
     ends: tuple[float, ...] | None = None,
     draws: int | None = None,
 ) -> Envelope:
-    """Return the shells of a posterior, their ends chosen for few proposals, or for the least time of some draws.
+    """Return the envelope of a posterior, its shells' ends chosen for few proposals, or for the least time of draws.
 
     Args:
         posterior: the target.
-        start: that of a similar posterior, as a warm start of the search for the mode; that of the same one is kept.
+        start: envelope of a similar posterior, where the search for the mode starts; of the same one, it is returned.
         ends: κ_1 < κ_2 < ..., to force them; () for the prior's Gaussian alone.
-        draws: how many are wanted, so that a shell is made only where it saves its own time, and columns that are
-            alike are one; None for few proposals.
+        draws: number of draws: then a shell is made only if it saves more time than it takes, and equal columns are
+            merged; None for few proposals.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -220,7 +220,7 @@ def envelope(
         raise ValueError(f"radius is {posterior.radius}; the posterior's mode lies outside the ball")
     log_determinant = 2 * np.log(np.diag(mode.factor)).sum()
     plain = 0.5 * (log_determinant - law.dimension * math.log(law.prior_precision))
-    # In proposals, a shell's time: two products of n d² operations, not n d, and some functions of every record.
+    # A shell takes as long as this many proposals: two products of n d² operations, not n d, and functions of records.
     worth = max(_WORTH, (law.dimension + 40) / (2 * draws)) if draws else _WORTH
     if ends == () or (ends is None and plain <= math.log1p(max(1.0, worth))):
         scales, ends = np.zeros(len(law.features)), ()
@@ -239,14 +239,14 @@ def envelope(
 
 
 def _merged(posterior) -> tuple[LogisticPosterior, np.ndarray | None]:
-    """The law, without the ball, of r < d orthonormal combinations of the weights, and these (r, d), if there are such.
+    """The law of r < d orthonormal combinations of the weights, without the ball, and the combinations (r, d), or None.
 
-    m columns that all equal x tell, as √m x, of the sum of their weights over √m only; columns of zeros, of none.
+    Of m equal columns x the likelihood sees only √m x times the sum of their weights over √m; of zero columns, nothing.
     """
     columns = partial(np.take, posterior.features, axis=1)
     _, first, group, counts = np.unique(posterior.features.sum(axis=0), True, True, True)
     told, twice = np.flatnonzero(posterior.features.any(axis=0)[first]), np.flatnonzero(counts[group] > 1)
-    # Columns of the same sum need not be alike.
+    # Columns with the same sum need not be equal.
     if not 0 < len(told) < posterior.dimension or (columns(twice) != columns(first[group[twice]])).any():
         return posterior, None
     merged, lengths = columns(first[told]), np.sqrt(counts[told])
@@ -278,24 +278,24 @@ def _shell(posterior, mode, gradient, scales, begin: float, end: float) -> Shell
 
 
 def _floors(posterior, mode, scales, end: float) -> np.ndarray:
-    """Least curvature (n,) of each record's loss while its predictor stays within end · s̄_i of that at the mode."""
+    """Least curvature (n,) of each record's loss while its predictor is within end · s̄_i of its value at the mode."""
     reach = np.divide(end, scales, out=np.zeros_like(scales), where=scales > 0)
     return posterior.curvature_floor(posterior.features @ mode.mean, reach)
 
 
 def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, ...]:
-    """The ends of at most four inner shells, each worth `worth` expected proposals; any are exact.
+    """The ends of at most four inner shells, each of which saves `worth` expected proposals; any ends are exact.
 
-    The data's part of the precision is D = I − nβP⁻¹ in units of P. A_j is taken for P but in x/l directions, where it
-    has lost the share l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D; x = Σ ρ (h_i − c_i) s̄_i² is the loss of all. So its determinant
-    is |P| (1 − l)^(x/l), and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
+    The data's part of the precision is D = I − nβP⁻¹ in units of P. A_j is approximated by P, except in x/l directions,
+    in which it loses the share l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D; x = Σ ρ (h_i − c_i) s̄_i² is the total loss. So its
+    determinant is |P| (1 − l)^(x/l), and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
     """
     n, d = posterior.features.shape
     some = np.arange(0, n, 1 + n // _SOME)
-    chosen = replace(posterior, features=posterior.features[some], labels=posterior.labels[some])
-    features, spread, times = chosen.features, spread[some], n / len(some)
+    sample = replace(posterior, features=posterior.features[some], labels=posterior.labels[some])
+    features, spread, times = sample.features, spread[some], n / len(some)
     predictors, squares = features @ mode.mean, posterior.power * times * spread**2
-    sums = np.array([squares @ chosen.curvature_floor(predictors, end * spread) for end in (0, *_ENDS)])
+    sums = np.array([squares @ sample.curvature_floor(predictors, end * spread) for end in (0, *_ENDS)])
     part = np.eye(d) - posterior.prior_precision * cho_solve((mode.factor, True), np.eye(d), check_finite=False)
     lost = np.maximum((1 - sums[1:] / sums[0]) * np.sum(part**2) / np.trace(part), 1e-9)
     inner = np.exp(np.minimum(-0.5 * (sums[0] - sums[1:]) * np.log1p(-lost) / lost, _MOST))
@@ -318,7 +318,7 @@ def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, .
 
 
 def sample(around: Envelope, size: int, rng: np.random.Generator) -> tuple[np.ndarray, Info]:
-    """Draw exactly, each of a batch from proposals of its own, as many as it takes.
+    """Exact draws, each from its own stream of proposals.
 
     Args:
         around: the envelope.
@@ -335,12 +335,12 @@ def sample(around: Envelope, size: int, rng: np.random.Generator) -> tuple[np.nd
     """
     if size < 1:
         raise ValueError(f"size is {size!r}; it must be >= 1")
-    # Streams of their own, so that what is accepted changes no later proposal.
+    # Separate streams, so that acceptances change no later proposal.
     normals, uniforms = rng.spawn(2)
     weights, pending = np.empty((size, around.posterior.dimension)), np.arange(size)
     left, evaluated = _MOST_ROUNDS, 0
     while left and len(pending):
-        # Of a few draws that are left several rounds make one matrix product.
+        # When few draws are left, several rounds share one matrix product.
         at_once = min(left, max(1, min(32 // len(pending), 2048 // size)))
         left -= at_once
         shape = at_once, size
@@ -348,11 +348,11 @@ def sample(around: Envelope, size: int, rng: np.random.Generator) -> tuple[np.nd
         points, levels = (part[:, pending].reshape(at_once * len(pending), -1) for part in numbers)
         proposed, log_acceptance = around.propose(points, levels[:, 1:])
         accepted = (np.log(levels[:, 0]) < log_acceptance).reshape(at_once, len(pending))
-        first, found = accepted.argmax(axis=0), accepted.any(axis=0)
-        evaluated += int(np.where(found, first + 1, at_once).sum())
+        first, done = accepted.argmax(axis=0), accepted.any(axis=0)
+        evaluated += int(np.where(done, first + 1, at_once).sum())
         proposed = proposed.reshape(at_once, len(pending), -1)
-        weights[pending[found]] = proposed[first[found], found]
-        pending = pending[~found]
+        weights[pending[done]] = proposed[first[done], done]
+        pending = pending[~done]
     if len(pending):
         raise RuntimeError(f"{size} draws need more than {_MOST_ROUNDS} proposals each")
     return weights, Info(evaluated / size, around.expected)

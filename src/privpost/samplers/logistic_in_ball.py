@@ -1,8 +1,8 @@
 """Exact draws from the posterior of a logistic regression on a ball that cuts into it.
 
-On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times that of precision nβ + λ, in units of the latter's: the
-posterior under the stronger prior is proposed from (`logistic_exact`), and a draw inside the ball is accepted with
-exp(λ(‖w‖² − R²)/2) more. λ ≥ 0 is such that ‖w‖² is R² on average, by Laplace; it sets only the number of proposals.
+On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times the density with precision nβ + λ, both unnormalised. So
+proposals come from the posterior under the stronger prior (`logistic_exact`), and one inside the ball is accepted with
+probability exp(λ(‖w‖² − R²)/2). λ ≥ 0 makes ‖w‖² = R² on average, by Laplace; it only affects the number of proposals.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -15,14 +15,14 @@ from privpost.samplers import logistic_exact
 
 # Proposals at once.
 _FEWEST, _MOST = 64, 1 << 12
-# How often λ is looked for again, and by which factor the mean of ‖w‖² has to miss R² for that.
+# How often λ is searched again at most, and the factor by which the mean of ‖w‖² must exceed R² for another search.
 _ROUNDS, _MISS = 4, 1.05
 EXACT = True
 
 
 @dataclass(frozen=True)
 class InBall(logistic_exact.Envelope):
-    """Proposals of the posterior under the stronger prior, `posterior`, for that on the ball.
+    """Proposals from the posterior under the stronger prior, `posterior`, for the posterior on the ball.
 
     Attributes:
         tilt: λ.
@@ -34,7 +34,7 @@ class InBall(logistic_exact.Envelope):
 
 
 def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBall:
-    """The proposals for a posterior with a ball; `start`: those of a similar one, where the search for the mode begins.
+    """The proposals for a posterior with a ball; the search for the mode begins at `start`, those of a similar one.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -46,12 +46,12 @@ def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBal
         centre, precision = around.mode.mean, around.mode.factor @ around.mode.factor.T
         if tilt == 0 or centre @ centre + np.trace(np.linalg.inv(precision)) <= _MISS * posterior.radius**2:
             break
-        # Deep in the tail the curvature is another than at the mode: by the normal law that fits the posterior there.
-        own = precision - tilt * np.eye(len(centre))
-        tilt = _tilt(centre + tilt * np.linalg.solve(own, centre), own, posterior.radius)
+        # Deep in the tail the curvature differs from the mode's, so λ is found for a normal law fitted there.
+        untilted = precision - tilt * np.eye(len(centre))
+        tilt = _tilt(centre + tilt * np.linalg.solve(untilted, centre), untilted, posterior.radius)
         around = logistic_exact.envelope(_tilted(posterior, tilt), around)
-    made = {entry.name: getattr(around, entry.name) for entry in fields(logistic_exact.Envelope)}
-    return InBall(**made, tilt=tilt, radius=posterior.radius)
+    attributes = {entry.name: getattr(around, entry.name) for entry in fields(logistic_exact.Envelope)}
+    return InBall(**attributes, tilt=tilt, radius=posterior.radius)
 
 
 def _tilted(posterior: LogisticPosterior, tilt: float) -> LogisticPosterior:
@@ -66,7 +66,7 @@ def _tilt(mean: np.ndarray, precision: np.ndarray, radius: float) -> float:
 
 
 def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Draws (size, d), and how many proposals were made for each.
+    """Draws (size, d), and the number of proposals per accepted draw.
 
     Raises:
         ValueError: size < 1.
@@ -74,20 +74,20 @@ def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndar
     """
     if size < 1:
         raise ValueError(f"size is {size!r}; it must be >= 1")
-    drawn, found, made = [], 0, 0
-    while found < size:
-        number = min(_MOST, 2 * (size - found) * max(1, made) // max(1, found) + _FEWEST)
+    drawn, accepted, proposed = [], 0, 0
+    while accepted < size:
+        number = min(_MOST, 2 * (size - accepted) * max(1, proposed) // max(1, accepted) + _FEWEST)
         drawn.append(_accepted(around, number, rng))
-        found, made = found + len(drawn[-1]), made + number
-    return np.concatenate(drawn)[:size], made / found
+        accepted, proposed = accepted + len(drawn[-1]), proposed + number
+    return np.concatenate(drawn)[:size], proposed / accepted
 
 
 def _accepted(around: InBall, number: int, rng) -> np.ndarray:
-    """Those of a number of proposals that are accepted; the ball is asked first, which takes no look at the records."""
+    """The accepted ones of `number` proposals; the ball is checked first, which does not need the records."""
     uniforms = rng.random((number, 5))
-    steps, exponents, chosen = around.steps(rng.standard_normal((number, around.law.dimension)), uniforms[:, :3])
+    steps, exponents, shells = around.steps(rng.standard_normal((number, around.law.dimension)), uniforms[:, :3])
     weights = around.mode.mean + steps
     excess = np.einsum("kd,kd->k", weights, weights) - around.radius**2
     inside = np.flatnonzero((excess <= 0) & (np.log(uniforms[:, 3]) < around.tilt / 2 * excess))
-    log_acceptance = around.log_acceptance(steps[inside], exponents[inside], chosen[inside])
+    log_acceptance = around.log_acceptance(steps[inside], exponents[inside], shells[inside])
     return weights[inside[np.log(uniforms[inside, 4]) < log_acceptance]]

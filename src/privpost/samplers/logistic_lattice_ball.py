@@ -8,12 +8,12 @@ The law is p(w) ∝ exp(−U(w)), U(w) = ρ Σ ln(1 + exp(−s_i)) + P|w|²/2, s
     E(w) = ρ Σ [ln(1 + exp(−s_i(w))) − ln(1 + exp(−s_i(m)))] + P m·Δ + S ≥ 0,    Δ = w − m, S ≥ 2R|g|,
 
 as E − S is convex, 0 at m and of gradient g there; U(w) − U(m) = E − S + P|Δ|²/2. Each coordinate of Δ/γ is uniform
-in a cell of an integer table, of weight v at least a scale times exp(−PΔ²/2) in the cell. So a proposal in the ball is
-accepted with exp(−E − Σ_j [PΔ_j²/2 + ln(v_j/scale)]), an exponent that is never positive, and has the law p then. That
-holds at any m and for any S ≥ 2R|g|: neither has to be the best.
+in a cell of an integer table, of weight v at least a scale times exp(−PΔ²/2) in the cell. A proposal in the ball is
+accepted with probability exp(−E − Σ_j [PΔ_j²/2 + ln(v_j/scale)]), whose exponent is never positive; then it has the law
+p. That holds at any m and for any S ≥ 2R|g|: neither has to be the best.
 
-*Decisions.* The exponent's float is compared with the logarithm of a uniform's first 64 bits. Where they are nearer
-than 2^10 times what rounding can do, more bits and interval arithmetic decide (`exact_draws.Uniform`).
+*Decisions.* The exponent's float is compared with the logarithm of a uniform's first 64 bits. If they are closer than
+2^10 times the possible rounding error, more bits and interval arithmetic decide (`exact_draws.Uniform`).
 
 *Time.* w·∇U(w) ≥ P|w|² − ρκn, as s/(1 + e^s) ≤ κ, and its mean under exp(−U) on R^d is d (by parts). So the mean of
 |w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa), thus F(q) ≤ F(q₀) exp(a(q − q₀))
@@ -37,13 +37,13 @@ from privpost.models.logistic_regression import LogisticPosterior, certified_gra
 from privpost.privacy.glm import KAPPA
 from privpost.samplers.logistic_public_time import PublicTime, near_mode
 
-# What 2R times the gradient at m may be, and the share of R and of other lengths that γ√d may be.
+# The most that 2R times the gradient at m may be; γ√d as the largest share of R and of other lengths.
 _SLACK, _FINE = 0.06, 2.0**-10
-# A cell's share of the prior's deviation, the bits that choose a cell, and the most cells.
+# A cell's length in prior deviations, the number of bits that choose a cell, and the most cells.
 _CELL, _BITS, _MOST_CELLS = 2.0**-8, 62, 1 << 24
-# Elementary functions are taken to be off by a thousand times what they are.
+# The assumed error of elementary functions, a thousand times their actual error.
 _UNIT = 2.0**-43
-# Steps of the lattice between the ball's ends, which are products of floats without rounding.
+# The most steps of the lattice across the ball: up to it the points are exact as floats.
 _MOST_STEPS = 2.0**50
 # Predictors held at once.
 _ELEMENTS = 1 << 21
@@ -53,12 +53,12 @@ RandomBits = Callable[[int], int]
 
 
 def least_radius(n: int, dimension: int, total_precision: float, power: float) -> float:
-    """R of the ball that holds 1/e of the posterior whatever the data, a thousandth more for the lattice."""
+    """R of the ball that holds 1/e of the posterior whatever the data, plus a thousandth for the lattice."""
     return (1 + _FINE) * math.sqrt((power * KAPPA * n + dimension) / total_precision)
 
 
 class Table(NamedTuple):
-    """Cells of `length` steps, from −`cells` to `cells` − 1 times that, of whole weights that sum to 2^62.
+    """Cells of `length` steps, 2 `cells` of them around 0, with whole-numbered weights that sum to 2^62.
 
     weights ≥ scale · exp(−Pγ²k²/2) for every step k of a cell.
     """
@@ -71,8 +71,8 @@ class Table(NamedTuple):
     scale: int
 
     def chosen(self, words: np.ndarray) -> np.ndarray:
-        """The cell that uniform words of 64 bits choose, by as many of their first bits as the weights sum to."""
-        # Numbers with and without a sign would be compared as floats.
+        """The cells that uniform words of 64 bits choose, by their first 62 bits."""
+        # numpy would compare signed and unsigned integers as floats.
         places = (words >> np.uint64(64 - _BITS)).astype(np.int64)
         return np.searchsorted(self.below, places, side="right")
 
@@ -82,7 +82,7 @@ class LatticeBall(PublicTime):
     """Lattice, table and time of a draw, from public numbers alone; P is n times `precision`.
 
     Attributes:
-        spacing: γ, in place of one that is fine enough for what is said about the time.
+        spacing: γ, in place of the default, which is fine enough for the statements about the time.
     """
 
     spacing: float | None = None
@@ -115,7 +115,7 @@ class LatticeBall(PublicTime):
 
     @property
     def held(self) -> bool:
-        """Whether lattice and table are of a size that floats and memory hold."""
+        """Whether floats can represent the lattice, and memory can hold the table."""
         steps = 4 * self.ball / self.step
         return steps < _MOST_STEPS and steps / self._length < _MOST_CELLS
 
@@ -126,13 +126,13 @@ class LatticeBall(PublicTime):
 
     @property
     def log_expected(self) -> float:
-        """ln of the most proposals that a draw takes on average: e times those without a ball, and the table's."""
+        """ln of the largest mean number of proposals per draw: e times that without a ball, and the table's share."""
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
 
     @property
     def rounding(self) -> float:
-        """What a float of the exponent may be off by in the ball.
+        """The largest rounding error of the exponent in the ball.
 
         Predictors, quadratic terms, elementary functions and logarithms of weights in units of 2^-43, and sums of n
         terms, n 2^-53 times the sum of their sizes, doubled.
@@ -147,7 +147,7 @@ class LatticeBall(PublicTime):
 
     @cached_property
     def table(self) -> Table:
-        """The proposals of one coordinate, to both ends of the ball from any point in it."""
+        """The proposals of one coordinate, which reach both ends of the ball from any point in it."""
         length = self._length
         cells = math.ceil((2 * math.isqrt(self.squared) + 1) / length)
         places = np.arange(-cells, cells)
@@ -162,7 +162,7 @@ class LatticeBall(PublicTime):
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """What a data set's draws come from: m and S."""
+    """The proposal law for a data set: m and S."""
 
     posterior: LogisticPosterior
     public: LatticeBall
@@ -173,7 +173,7 @@ class Proposals:
     def draw(self, randbits: RandomBits) -> np.ndarray:
         """One draw in steps of the lattice, (d,).
 
-        So many proposals are looked at as `logistic_public_time` has them; the first that is accepted is the draw.
+        Evaluates as many proposals as `logistic_public_time` says; the first accepted one is the draw.
 
         Args:
             randbits: source of independent fair bits: k ↦ a whole number below 2^k.
@@ -182,14 +182,14 @@ class Proposals:
             ArithmeticError: an exponent above 0, which refutes the bound.
         """
         number, at_once = self.public.proposals(1), max(1, _ELEMENTS // self.public.n)
-        found = None
-        while number > 0 or found is None:
+        draw = None
+        while number > 0 or draw is None:
             accepted = self._first(min(at_once, number) if number > 0 else at_once, randbits)
-            found, number = accepted if found is None else found, number - at_once
-        return found
+            draw, number = accepted if draw is None else draw, number - at_once
+        return draw
 
     def _first(self, number: int, randbits: RandomBits) -> np.ndarray | None:
-        """The first accepted of a number of proposals, all of which are looked at."""
+        """The first accepted of `number` proposals, all of which are evaluated."""
         public, posterior, d = self.public, self.posterior, len(self.centre)
         table = public.table
         cells = table.chosen(_words(randbits, number, d))
@@ -221,7 +221,7 @@ class Proposals:
         return at, self.posterior.log_likelihood_of_predictors((self.posterior.features @ at)[None])
 
     def _accepts(self, known: int, moves: np.ndarray, cells: np.ndarray, randbits: RandomBits) -> bool:
-        """Whether a uniform of which 64 bits are known is below exp(−exponent), for certain."""
+        """Decide with certainty whether a uniform with the 64 bits `known` is below exp(−exponent)."""
         return Uniform(randbits, known, 64).is_below(partial(self.chance, moves, cells))
 
     def chance(self, moves: np.ndarray, cells: np.ndarray):
@@ -252,7 +252,7 @@ class Proposals:
 
 
 def proposals(features: np.ndarray, labels: np.ndarray, public: LatticeBall) -> Proposals:
-    """What the draws of a data set come from, after the public number of steps.
+    """The proposal law for a data set, after the public number of steps.
 
     Args:
         features: (n, d), each at most 1 in size and no longer than the bound.
@@ -264,7 +264,7 @@ def proposals(features: np.ndarray, labels: np.ndarray, public: LatticeBall) -> 
 
 
 def around(posterior: LogisticPosterior, public: LatticeBall, near: np.ndarray) -> Proposals:
-    """Proposals with m the lattice point of the ball next to given weights, towards 0."""
+    """Proposals with m the given weights, rounded towards 0 to a lattice point of the ball."""
     length = float(np.linalg.norm(near))
     if length > (largest := public.ball * (1 - 2.0**-20)):
         near = near * (largest / length)
@@ -282,7 +282,7 @@ def _words(randbits: RandomBits, *shape: int) -> np.ndarray:
 def _within(places: np.ndarray, most: int) -> np.ndarray:
     """Whether |places|² is at most a whole number, exactly, for places (number, d)."""
     squares = np.einsum("kd,kd->k", places.astype(float), places.astype(float))
-    found = squares <= most
+    within = squares <= most
     for i in np.flatnonzero(np.abs(squares - most) <= 2.0**-40 * most):
-        found[i] = sum(int(place) ** 2 for place in places[i]) <= most
-    return found
+        within[i] = sum(int(place) ** 2 for place in places[i]) <= most
+    return within

@@ -14,14 +14,14 @@ is accepted, whatever the data: a matrix of trace t and rank d has |I + A| ≤ (
 most. A step w − ∇f(w)/M, M = nβ + ρnc²/4, multiplies the gradient by I less an average of the curvature over M, thus
 shortens it by 1 − nβ/M at least; at 0 it is ρnc/2 at most. So after a public number of steps |g|² ≤ 2nβ τ.
 
-A prior that is truncated to ‖w‖ ≤ R leaves of that share what the whole posterior has in the ball. Its mode has a norm
-of at most r = min(√(ρκ/β), ρc/(2β)), and ‖w‖ is a 1-Lipschitz function of an nβ-strongly log-concave w, which lies
-√(d/(nβ)) from the mode on average at most: outside is at most exp(−nβ(R − r − √(d/(nβ)))²/2) (Bakry and Émery). Or,
-with M I for H, what a normal law of that precision about a point at r has in the ball replaces the determinant's share.
+With a prior truncated to ‖w‖ ≤ R, that share is multiplied by the untruncated posterior's mass of the ball. The mode's
+norm is at most r = min(√(ρκ/β), ρc/(2β)). ‖w‖ is a 1-Lipschitz function of an nβ-strongly log-concave w, whose mean
+distance from the mode is at most √(d/(nβ)): the mass outside is at most exp(−nβ(R − r − √(d/(nβ)))²/2) (Bakry and
+Émery). Or, with M I for H, the ball's mass under a normal law of precision M about a point at r replaces the mass.
 
-So many proposals are made and looked at that fewer than the wanted number are accepted with a probability of at most
-1e-20, by the binomial law at the least share. Then proposing goes on: the draws have their law in any case, and that
-probability is all that the time can tell of the data but for the time of single operations.
+The number of proposals that are evaluated is such that too few are accepted with a probability of at most 1e-20, by the
+binomial law at the least share. In that case proposing goes on: the draws have their law in any case. Apart from the
+duration of single operations, the time reveals nothing about the data beyond this probability.
 """
 
 import math
@@ -33,9 +33,9 @@ import numpy as np
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.privacy.glm import KAPPA
 
-# What the gradient that is left may take from ln of the accepted share.
+# The most that the remaining gradient may take from ln of the accepted share.
 _SLACK = 0.1
-# The probability that the proposals do not do.
+# The probability that the proposals are not enough.
 FAILURE = 1e-20
 # Predictors held at once.
 _ELEMENTS = 1 << 21
@@ -44,7 +44,7 @@ EXACT = True
 
 @dataclass(frozen=True)
 class PublicTime:
-    """How many steps and proposals the draws take, from public numbers alone.
+    """Numbers of steps and proposals for the draws, from public numbers alone.
 
     Attributes:
         n, dimension: of the records.
@@ -61,7 +61,7 @@ class PublicTime:
 
     @property
     def _ratio(self) -> float:
-        """ρc²/(4β), by which the largest curvature is more than nβ, in units of that."""
+        """ρc²/(4β), the excess of the largest curvature over nβ, in units of nβ."""
         return self.power * self.bound**2 / (4 * self.precision)
 
     @property
@@ -81,7 +81,7 @@ class PublicTime:
 
     @property
     def log_expected(self) -> float:
-        """ln of the most proposals that one draw takes on average, whatever the data."""
+        """ln of the largest mean number of proposals per draw, whatever the data."""
         d, radius = self.dimension, self.radius
         free = -d / 2 * math.log1p(self._ratio / d)
         if radius is not None and math.isfinite(radius):
@@ -104,13 +104,13 @@ class PublicTime:
         return math.log(share) if share > 0 and self._norm <= radius else -math.inf
 
     def proposals(self, size: int) -> int:
-        """How many are made for `size` draws."""
+        """Number of proposals for `size` draws."""
         return _proposals(size, math.exp(-self.log_expected))
 
 
 @cache
 def _proposals(size: int, share: float) -> int:
-    """The fewest of which, but for a probability of `FAILURE`, at least `size` are accepted, to a hundredth."""
+    """The fewest proposals, to a hundredth, of which at least `size` are accepted except with probability `FAILURE`."""
     from scipy.stats import binom
 
     low = high = size
@@ -147,7 +147,7 @@ def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.
     if size < 1:
         raise ValueError(f"size is {size!r}; it must be >= 1")
     near = near_mode(posterior, public)
-    # That of the density, −∇f.
+    # The gradient of the log-density, −∇f.
     gradient = posterior.gradient(near)
     number, at_once = public.proposals(size), max(1, _ELEMENTS // public.n)
     accepted: list[np.ndarray] = []
@@ -158,7 +158,7 @@ def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.
 
 
 def _accepted(posterior: LogisticPosterior, near, gradient, number: int, rng) -> np.ndarray:
-    """Those of a number of proposals that are accepted; all of them are looked at."""
+    """The accepted ones of `number` proposals, all of which are evaluated."""
     precision, at = posterior.prior_precision, posterior.features @ near
     weights = near + gradient / precision + rng.standard_normal((number, len(near))) / math.sqrt(precision)
     levels = np.log(rng.random(number))
@@ -168,7 +168,7 @@ def _accepted(posterior: LogisticPosterior, near, gradient, number: int, rng) ->
         - posterior.log_likelihood_of_predictors(at[None])
     )
     log_acceptance = gained - (weights - near) @ pull
-    # Sums of n terms are off by less.
+    # The rounding error of sums of n terms is smaller.
     if (worst := float(log_acceptance.max())) > 1e-9 * (1 + np.abs(gained).max()):
         raise ArithmeticError(f"log-acceptance is {worst}; it must be <= 0")
     inside = np.isfinite(posterior.log_prior(weights))

@@ -20,7 +20,7 @@ from scipy.special import betaln, gammaln
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 
-# Sums, which the report says: no Markov chain.
+# The report says that these are sums, without a Markov chain.
 EXACT = True
 # Rows of one convolution, which fit into a processor's cache.
 _ROWS = 256
@@ -96,12 +96,12 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
     return Posterior(weights, class_mean, means, leaves, log_root, log_evidence)
 
 
-def by_family(found: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """p(N | z) of an analyst who looks at one family at a time, as if the others told nothing about N.
+def by_family(law: Posterior) -> tuple[np.ndarray, np.ndarray]:
+    """p(N | z) given the counts of one family at a time, as if the others told nothing about N.
 
-    Exact given less: the class's own counts, shape (..., n + 1); with those of one attribute, shape (..., d, n + 1).
+    Exact given fewer counts: the class's own, shape (..., n + 1); with those of one attribute, shape (..., d, n + 1).
     """
-    return _normalised(found.log_root), _normalised(found.log_root[..., None, :] + found.log_evidence)
+    return _normalised(law.log_root), _normalised(law.log_root[..., None, :] + law.log_evidence)
 
 
 def _normalised(log_weights):
@@ -127,7 +127,7 @@ def _leaves(model, pairs, n, scale) -> Leaf:
 
 
 def _convolutions(ones, zeros, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K} for T = 0..n, of rows a and b; directly, since tails count."""
+    """Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K} for T = 0..n, of rows a and b; summed directly, as tails matter."""
     shape = ones.shape
     sums, moments = np.empty((2, ones.size // shape[-1], shape[-1]))
     ones, zeros = ones.reshape(sums.shape), zeros.reshape(sums.shape)
@@ -147,14 +147,14 @@ def _log_beta_binomial(model, counts, n):
     return prior - betaln(counts + 1, n - counts + 1)
 
 
-def log_predictive(found: Posterior, records) -> np.ndarray:
+def log_predictive(law: Posterior, records) -> np.ndarray:
     """ln p(x, y | z) of new records' attributes with either class.
 
     Given N all probabilities are independent and a record uses each once, so that the predictive is a mixture over N
     of products of means.
 
     Args:
-        found: the posterior, leading axes (..., trials).
+        law: the posterior, leading axes (..., trials).
         records: attributes, shape (trials, tests, d).
 
     Returns:
@@ -162,14 +162,14 @@ def log_predictive(found: Posterior, records) -> np.ndarray:
     """
     records = np.asarray(records, float)
     with np.errstate(divide="ignore"):
-        log_weights = np.log(found.weights)
-    log_one, log_zero = np.log(found.means), np.log1p(-found.means)
+        log_weights = np.log(law.weights)
+    log_one, log_zero = np.log(law.means), np.log1p(-law.means)
     slopes = log_one - log_zero
-    classes = np.stack([np.log1p(-found.class_mean), np.log(found.class_mean)])
+    classes = np.stack([np.log1p(-law.class_mean), np.log(law.class_mean)])
     offsets = log_weights[..., None, :] + classes + log_zero.sum(axis=-3)
-    result = np.empty((*found.weights.shape[:-1], records.shape[1], 2))
+    result = np.empty((*law.weights.shape[:-1], records.shape[1], 2))
     # One release at a time stays in a processor's cache.
-    for place in np.ndindex(found.weights.shape[:-1]):
+    for place in np.ndindex(law.weights.shape[:-1]):
         for value in (0, 1):
             terms = records[place[-1]] @ slopes[place][:, value]
             terms += offsets[place][value]
@@ -180,25 +180,25 @@ def log_predictive(found: Posterior, records) -> np.ndarray:
 
 
 def expectations(
-    found: Posterior, parameter: tuple[int, int] | None, shared: Callable, own: Callable
+    law: Posterior, parameter: tuple[int, int] | None, shared: Callable, by_trial: Callable
 ) -> tuple[np.ndarray, np.ndarray]:
     """E[g(K, T − K) | z] for the counts K of ones among the T records that a probability governs.
 
     Args:
-        found: the posterior, leading axes (..., trials).
+        law: the posterior, leading axes (..., trials).
         parameter: (attribute from 0, class), or None for θ_y, whose K is N and whose T is n.
         shared: called with T; returns g at K = 0..T for all trials, shape (T + 1, features).
-        own: called with T; returns g at K = 0..T for each trial, shape (trials, T + 1).
+        by_trial: called with T; returns g at K = 0..T for each trial, shape (trials, T + 1).
 
     Returns:
-        The expectations of `shared`, shape (..., trials, features), and of `own`, shape (..., trials).
+        The expectations of `shared`, shape (..., trials, features), and of `by_trial`, shape (..., trials).
     """
-    n = found.weights.shape[-1] - 1
+    n = law.weights.shape[-1] - 1
     if parameter is None:
-        return found.weights @ shared(n), np.einsum("...k,...k->...", found.weights, own(n))
+        return law.weights @ shared(n), np.einsum("...k,...k->...", law.weights, by_trial(n))
     attribute, value = parameter
-    ones, zeros, sums = (part[..., attribute, value, :] for part in found.leaves[:3])
-    sizes = found.weights if value else found.weights[..., ::-1]
+    ones, zeros, sums = (part[..., attribute, value, :] for part in law.leaves[:3])
+    sizes = law.weights if value else law.weights[..., ::-1]
     share = np.divide(sizes, sums, out=np.zeros(sizes.shape), where=sums > 0)
     reverse = np.ascontiguousarray(zeros[..., ::-1])
     features, scalars = 0.0, 0.0
@@ -206,5 +206,5 @@ def expectations(
         joint = ones[..., : total + 1] * reverse[..., n - total :]
         joint *= share[..., total, None]
         features = features + joint @ shared(total)
-        scalars = scalars + np.einsum("...k,...k->...", joint, own(total))
+        scalars = scalars + np.einsum("...k,...k->...", joint, by_trial(total))
     return features, scalars

@@ -1,4 +1,4 @@
-"""Compiled quantiles in the posterior of `naive_bayes_exact`, for many parameters; imported where they are used."""
+"""Compiled quantiles in the posterior of `naive_bayes_exact`, for many parameters; imported only where used."""
 
 import numpy as np
 from scipy.special import betainc, gammaln, xlog1py, xlogy
@@ -6,11 +6,11 @@ from scipy.special import betainc, gammaln, xlog1py, xlogy
 from privpost.samplers.compiled import outer
 
 
-def quantiles(found, parameter: tuple[int, int], prior: tuple[float, float], theta) -> np.ndarray:
+def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta) -> np.ndarray:
     """P(Θ ≤ θ | z) of one probability of an attribute given the class, as `naive_bayes_exact.expectations` has it.
 
     Args:
-        found: the posterior of `naive_bayes_exact.posterior`, leading axes (releases, trials).
+        law: the posterior of `naive_bayes_exact.posterior`, leading axes (releases, trials).
         parameter: (attribute from 0, class).
         prior: (α, β).
         theta: values in (0, 1), shape (trials,).
@@ -19,8 +19,8 @@ def quantiles(found, parameter: tuple[int, int], prior: tuple[float, float], the
         Shape (releases, trials).
     """
     attribute, value = parameter
-    ones, zeros, sums = (np.ascontiguousarray(part[..., attribute, value, :]) for part in found.leaves[:3])
-    sizes = found.weights if value else found.weights[..., ::-1]
+    ones, zeros, sums = (np.ascontiguousarray(part[..., attribute, value, :]) for part in law.leaves[:3])
+    sizes = law.weights if value else law.weights[..., ::-1]
     share = np.divide(sizes, sums, out=np.zeros(sizes.shape), where=sums > 0)
     alpha, beta = prior
     theta = np.asarray(theta, float)[:, None]
@@ -34,7 +34,7 @@ def quantiles(found, parameter: tuple[int, int], prior: tuple[float, float], the
 def _mixed(ones, zeros, share, cdf, step, theta, alpha, beta):
     """Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K).
 
-    I_θ(a, b + 1) = I_θ(a, b) + θ^a (1−θ)^b / (b B(a, b)): a row of I is that of the last T, and one positive step more.
+    I_θ(a, b + 1) = I_θ(a, b) + θ^a (1−θ)^b / (b B(a, b)): a row of I is the row at T − 1 plus a positive step.
     """
     releases, trials, size = ones.shape
     result = np.zeros((releases, trials))

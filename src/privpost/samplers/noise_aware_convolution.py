@@ -1,4 +1,4 @@
-"""Compiled convolution of laws of counts with Laplace weights; imported where it is used and nowhere else."""
+"""Compiled convolution of laws of counts with Laplace weights; imported only where it is used."""
 
 import math
 
@@ -11,13 +11,13 @@ from privpost.samplers.compiled import outer
 def convolved(laws, releases, scale):
     """Σ_c law[m − c] exp(−|y − c|/s) for m = 0..n up to a factor, of each law (n + 1,) and its release y.
 
-    Of n operations for each law, and none of them a difference: counts above y weigh in a geometric series, those below
-    in one of a fixed length, whose sums are put together from the two blocks that it lies in.
+    O(n) operations for each law, without differences. The weights of counts above y form a geometric series; those of
+    counts below y form one of fixed length, whose sums are put together from the two blocks that it spans.
     """
-    found, n, decay = np.zeros_like(laws), laws.shape[1] - 1, math.exp(-1 / scale)
+    products, n, decay = np.zeros_like(laws), laws.shape[1] - 1, math.exp(-1 / scale)
     for row in range(len(laws)):
-        y, out = releases[row], found[row]
-        # Counts that are at most y.
+        y, out = releases[row], products[row]
+        # Number of counts that are at most y.
         below = min(max(math.floor(y) + 1, 0), n + 1)
         weight, total = 1.0 if below == 0 else math.exp((y - below) / scale), 0.0
         for m in range(below, n + 1):
@@ -38,4 +38,4 @@ def convolved(laws, releases, scale):
                     head += power * padded[start + j + below - 1]
                     power *= decay
                 out[start + j] += weight * (tails[j] + math.exp((j - below) / scale) * head)
-    return found
+    return products

@@ -1,6 +1,6 @@
 """Compiled steps of Algorithm 1 of Bernstein and Sheldon (2018): variances of Laplace noise, counts of all categories.
 
-Imported where chains are run and nowhere else.
+Imported only where chains are run.
 """
 
 import math
@@ -36,7 +36,7 @@ def noise_variances(residual, scale, variance, rng):
 
 @outer()
 def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
-    """Draw counts of all categories, then the noise's variances given them, in place; how many draws were rejected.
+    """Draw counts of all categories, then the noise's variances given them, in place; return the number of rejections.
 
     N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that they sum to n. Its product with
     N(y, diag σ²) is that of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum: these are drawn
@@ -52,21 +52,21 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
         statistic: counts, shape (categories, trials), overwritten.
     """
     size, rejected = len(theta), 0
-    own, centre, drawn = np.empty(size), np.empty(size), np.empty(size)
+    spread, centre, drawn = np.empty(size), np.empty(size), np.empty(size)
     for t in range(theta.shape[1]):
         total = 0.0
         for j in range(size):
             mean = n * theta[j, t]
-            own[j] = mean / (1 + mean / variance[j, t])
-            centre[j] = own[j] * (1 + release[j, t] / variance[j, t])
-            total += own[j]
+            spread[j] = mean / (1 + mean / variance[j, t])
+            centre[j] = spread[j] * (1 + release[j, t] / variance[j, t])
+            total += spread[j]
         for _ in range(rounds + 1):
             left, valid = float(n), True
             for j in range(size):
-                drawn[j] = centre[j] + math.sqrt(own[j]) * rng.standard_normal()
+                drawn[j] = centre[j] + math.sqrt(spread[j]) * rng.standard_normal()
                 left -= drawn[j]
             for j in range(size):
-                drawn[j] += own[j] / total * left
+                drawn[j] += spread[j] / total * left
                 valid &= 0 <= drawn[j] <= n
             if valid:
                 for j in range(size):

@@ -9,29 +9,29 @@ import numpy as np
 from privpost.evaluation import diagnostics, inference_data
 from privpost.samplers import chain, noise_aware_table
 
-# Chains on counts, and their sweeps before and between the draws that are kept.
+# Number of chains on counts, and sweeps before the first stored draw and between two of them.
 CHAINS, COUNT_BURN_IN, COUNT_THIN = 8, 800, 10
-# Networks of more nodes have too large a table of records.
+# The table of records is too large for networks of more nodes.
 LARGEST_TABLE = 5
 
 
 def sweeps(draws: int) -> int:
-    """Sweeps of each chain that are kept: enough for the draws that are asked for, and for diagnostics."""
+    """Stored sweeps of each chain: enough for the requested draws, and for diagnostics."""
     return max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
 
 
 class NotConverged(UserWarning):
-    """Chains disagree: their draws are not those of the posterior."""
+    """Chains disagree: their draws do not have the posterior's law."""
 
 
 class Draws(np.ndarray):
-    """Draws of θ, and what tells how far to trust them.
+    """Draws of θ, with the diagnostics of their chains.
 
     Attributes:
         diagnostics: R-hat and effective sample size of the Markov chains behind them, an `Assessment`; None for
             independent draws.
-        chains: how many chains they are from, of which the last draws are one each in turn; 1 for independent draws
-            and for a part of the draws.
+        chains: number of chains, whose draws alternate from the last draw backwards; 1 for independent draws and for a
+            part of the draws.
     """
 
     diagnostics: diagnostics.Assessment | None
@@ -62,33 +62,33 @@ def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
 
 def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
     """The last draws of all chains with the diagnostics of some of their quantities; warns where chains disagree."""
-    found = pooled(chains, draws).view(Draws)
-    found.diagnostics, found.chains = diagnostics.assess(assessed), chains.shape[1]
-    if found.diagnostics.rhat_max > diagnostics.LARGEST_RHAT:
-        told = (
-            f"R-hat is {found.diagnostics.rhat_max:.3g}: the chains disagree, and their draws are not the posterior's"
+    result = pooled(chains, draws).view(Draws)
+    result.diagnostics, result.chains = diagnostics.assess(assessed), chains.shape[1]
+    if result.diagnostics.rhat_max > diagnostics.LARGEST_RHAT:
+        message = (
+            f"R-hat is {result.diagnostics.rhat_max:.3g}: the chains disagree, and their draws are not the posterior's"
         )
-        warnings.warn(told, NotConverged, stacklevel=3)
-    return found
+        warnings.warn(message, NotConverged, stacklevel=3)
+    return result
 
 
 def network_sweeps(draws: int) -> int:
-    """All sweeps that `network` takes."""
+    """Number of sweeps that `network` takes."""
     return COUNT_BURN_IN + COUNT_THIN * sweeps(draws)
 
 
 def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray:
     """θ (sweeps, chains, m) of a Bayesian network given its noisy counts (2m,), by a table of all records if small."""
-    given = model, np.tile(np.asarray(release, float), (CHAINS, 1)), n, scale
+    arguments = model, np.tile(np.asarray(release, float), (CHAINS, 1)), n, scale
     if len(model.nodes) <= LARGEST_TABLE:
-        sampler = noise_aware_table.Tables(*given)
+        sampler = noise_aware_table.Tables(*arguments)
     else:
         from privpost.samplers.noise_aware_records import Records
 
-        sampler = Records(*given)
+        sampler = Records(*arguments)
     run = chain.run(sampler, rng, draws=sweeps(draws), burn_in=COUNT_BURN_IN, thin=COUNT_THIN)
-    kept = np.stack([_by_chain(state.counts.copy()) for state, _ in run])
-    return model.sample(model.posterior(kept), rng)
+    counts = np.stack([_by_chain(state.counts.copy()) for state, _ in run])
+    return model.sample(model.posterior(counts), rng)
 
 
 def _by_chain(counts) -> np.ndarray:

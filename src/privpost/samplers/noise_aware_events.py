@@ -1,14 +1,14 @@
 """Noise-aware chains on event counts that were released with Laplace noise, and an exact oracle for one field.
 
 The release is Ĉ_cdv = C_cdv + Lap(s) for every cell c, field d and level v, s = 2D/ε (Foulds et al. 2016, section 5).
-Instead of taking processed noisy counts for the counts, the counts are latent, as in Bernstein and Sheldon (2018):
+The counts are latent, as in Bernstein and Sheldon (2018), and not replaced by processed noisy counts:
 
     C_cd ~ Multinomial(N_c, φ_{z_c d}) for each field d, one N_c for all of them, φ_kd ~ Dir(b, …, b),
 
-where all ways to spread the public number of events over the cells, held-out ones among them, are equally likely. The
+where all ways to spread the public number of events over the cells, including held-out cells, are equally likely. The
 counts stay integers and no law is replaced by a normal one: every move leaves the joint posterior invariant. A cell's
-state and counts are proposed together, with emissions and transitions integrated out (`noise_aware_moves`): given
-counts of hundreds of events a state is certain, and given states the counts hardly move.
+state and counts are proposed together, with emissions and transitions integrated out (`noise_aware_moves`), because
+given counts of hundreds of events a state is certain, and given states the counts hardly move.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from scipy.special import betainc, gammaln, logsumexp
 
 from privpost.privacy import count_tables
 from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.noise_aware_parts import Data, Latent, Slots, Tables
 
-# The share of the burn-in in which states are annealed, few and many of them, and the temperature τ at which that
-# begins. Many are split anew after it, two at a time.
-ANNEALED, HOTTEST = (0.75, 0.4), 10.0
+# Share of the burn-in in which states are annealed: few states, and many. Many are split anew after it, two at a time.
+ANNEALED = 0.75
+ANNEALED_MANY = 0.4
+# Temperature τ at which that begins.
+HOTTEST = 10.0
 
 
 class LatentCounts:
@@ -36,7 +39,7 @@ class LatentCounts:
         prior: sizes of the model and concentration b of the emissions.
         scale: scale s > 0 of the Laplace noise.
         n_events: public number of events in all cells, an integer ≥ 0.
-        n_held: number of cells that may hold events but have no release, those held out when None.
+        n_held: number of cells that may have events but no release; the held-out cells when None.
 
     Raises:
         ValueError: a scale or number of events out of range, or chains that observe different numbers of cells.
@@ -63,26 +66,26 @@ class LatentCounts:
             self.pivots[:, field] = shares / shares[:, -1:]
 
     def of_first(self, number: int) -> LatentCounts:
-        """Those of as many chains on the first one's release."""
+        """Counts of `number` chains that all have the first chain's release."""
         take = lambda values: np.repeat(values[:1], number, axis=0)  # noqa: E731
         return LatentCounts(take(self.noisy), take(self.observed), *self._given)
 
-    def _slots(self) -> tuple[np.ndarray, ...]:
-        """Return what a cell's counts are drawn by: levels, how many are above 0, releases, and their crossings.
+    def _slots(self) -> Slots:
+        """Return the slots of the cells' counts: levels, numbers of releases above 0, releases, and crossings.
 
-        Levels, (chains, cells, levels), have those of a release above 0 first within each field; how many they are is
-        (chains, cells, fields). The first of the others stands for all of them, with a release of 0. A crossing is the
-        noise's part of the ratio of two neighbouring counts where the release lies between them.
+        Levels, (chains, cells, levels), begin in each field with those of a release above 0; their number is (chains,
+        cells, fields). The first of the others stands for all of them, with a release of 0. A crossing is the noise's
+        part of the ratio of two neighbouring counts' weights where the release lies between them.
         """
         levels = [field.start + np.argsort(self.noisy[..., field] <= 0, kind="stable") for field in self.prior.fields]
         above = [(self.noisy[..., field] > 0).sum(axis=-1) for field in self.prior.fields]
         order = np.concatenate(levels, axis=-1)
         release = np.maximum(np.take_along_axis(self.noisy, order, axis=-1), 0.0)
         crossing = np.exp(-(2 * (np.floor(release) - release) + 1) / self.scale)
-        return order, np.stack(above, axis=-1), release, crossing
+        return Slots(order, np.stack(above, axis=-1), release, crossing)
 
     def start(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return integers (chains, cells, levels), about in proportion to the noisy counts, and events held out."""
+        """Return integers (chains, cells, levels) roughly proportional to the noisy counts, and held-out events."""
         shares, counts = count_tables.project(self.noisy, self.prior.sizes), np.empty(self.noisy.shape, np.int64)
         totals, held = self._starting_totals()
         for field, size in zip(self.prior.fields, self.prior.sizes, strict=True):
@@ -96,7 +99,7 @@ class LatentCounts:
         return rng.integers(self.prior.n_states, size=(n_cells, n_chains))
 
     def _starting_totals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means of the fields' noisy sums, weighted by their precisions 1/levels, and the events that are left of n."""
+        """Means of the fields' noisy sums, weighted by their precisions 1/levels, and the remaining events."""
         sizes = np.array(self.prior.sizes)
         means = np.maximum(self.noisy @ np.repeat(1 / sizes, sizes) / (1 / sizes).sum(), 0.0)
         sums = means.sum(axis=1, keepdims=True)
@@ -105,23 +108,23 @@ class LatentCounts:
         return totals, self.n_events - totals.sum(axis=1)
 
     @property
-    def tables(self) -> tuple:
-        """ln Γ(j + b), ln j! and 1/j for j = 0, 1, …, n + 1, and b: the kernels' tables."""
+    def tables(self) -> Tables:
+        """The kernels' tables for j = 0, 1, …, n + 1."""
         numbers, b = np.arange(self.n_events + 2.0), float(self.prior.emission)
-        return gammaln(numbers + b), gammaln(numbers + 1), 1 / np.maximum(numbers, 1), b
+        return Tables(gammaln(numbers + b), gammaln(numbers + 1), 1 / np.maximum(numbers, 1), b)
 
 
 def _shared_out(totals, weights) -> np.ndarray:
-    """Integers that sum to the totals along the last axis, about in proportion to the weights."""
+    """Integers roughly proportional to the weights that sum to the totals along the last axis."""
     ends = np.cumsum(weights, axis=-1)
     return np.diff(np.rint(totals * ends / ends[..., -1:]), prepend=0.0, axis=-1)
 
 
 class State(NamedTuple):
-    """All chains after a sweep: as `hidden_markov_gibbs.State`, and how they move.
+    """All chains after a sweep: as `hidden_markov_gibbs.State`, with statistics of the moves.
 
-    `log_joint`, of states, counts and release, up to a constant; the share of joint moves that were `accepted`, and the
-    number of those that `changed` a state; all (chains,). `held` (chains,) is the number of events in cells without a
+    `log_joint` of states, counts and release, up to a constant; the share of joint moves that were `accepted`; the
+    number of moves that `changed` a state; all (chains,). `held` (chains,) is the number of events in cells without a
     release.
     """
 
@@ -151,16 +154,16 @@ class Chains:
 
     A step is a sweep of joint moves and transfers, after which emissions are drawn given states and counts. Chains
     start from `LatentCounts.start_states`. The first sweeps anneal: they draw a state by its estimated odds to the
-    power 1/τ < 1, τ falling in geometric steps, and accept all counts, so that they leave no law invariant. A search
-    given projected counts instead can end in modes that the noise has made, and chains of many states stay there.
+    power 1/τ < 1, τ falling in geometric steps, and accept all counts, so they leave no law invariant. A search given
+    projected counts could end in modes made by the noise, where chains of many states would stay.
     """
 
     def __init__(self, latents: Sequence[LatentCounts], layout: gibbs.Layout, prior: gibbs.Prior, burn_in: int):
-        # Imported by those who run chains: loading the compiler takes longer than most commands.
+        # Imported only to run chains: loading the compiler takes longer than most commands.
         from privpost.samplers import noise_aware_moves
 
         self._sweeps, self.latents, self.prior = noise_aware_moves.sweeps, latents, prior
-        annealed = int(burn_in * ANNEALED[prior.n_states > noise_aware_moves.STATES])
+        annealed = int(burn_in * (ANNEALED_MANY if prior.n_states > noise_aware_moves.STATES else ANNEALED))
         self._powers, self._burn_in = np.geomspace(1 / HOTTEST, 1, annealed + 1)[:-1], burn_in
         ends = np.cumsum([len(latent.observed) for latent in latents])
         self.slices = [slice(int(end - len(own.observed)), int(end)) for end, own in zip(ends, latents, strict=True)]
@@ -169,8 +172,8 @@ class Chains:
         self._restart()
 
     def _restart(self) -> None:
-        """Forget what the burn-in has learnt: where the searches for tilts start, and which states are certain."""
-        self._taken, fields = 0, len(self._sizes)
+        """Forget what a burn-in learnt: the starts of the searches for tilts, and which states are certain."""
+        self._swept, fields = 0, len(self._sizes)
         shapes = [latent.observed.shape for latent in self.latents]
         self._learnt = [(np.zeros((*shape, fields)), np.ones(shape)) for shape in shapes]
 
@@ -178,34 +181,34 @@ class Chains:
         """Return random states, and counts in proportion to the noisy ones."""
         self._restart()
         counts, held = zip(*(latent.start() for latent in self.latents), strict=True)
-        states = [latent.start_states(own) for latent, own in zip(self.latents, rng, strict=True)]
+        states = [latent.start_states(group_rng) for latent, group_rng in zip(self.latents, rng, strict=True)]
         return State(np.concatenate(states, axis=1), counts, np.concatenate(held))
 
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
-        """One sweep of every chain, then emissions; the cost is the variates that these take, (groups,)."""
-        power = float(self._powers[self._taken]) if self._taken < len(self._powers) else 1.0
-        self._taken += 1
+        """One sweep of every chain, then emissions; the cost is their number of variates, (groups,)."""
+        power = float(self._powers[self._swept]) if self._swept < len(self._powers) else 1.0
+        self._swept += 1
         states, held = state.states.T.copy(), state.held.copy()
-        found, draws = np.empty((4, len(states))), []
-        for latent, own, chains, tables, learnt, counts in zip(
+        tally, draws = np.empty((4, len(states))), []
+        for latent, group_rng, chains, tables, learnt, counts in zip(
             self.latents, rng, self.slices, self._tables, self._learnt, state.counts, strict=True
         ):
-            data = latent.noisy, latent.slots, latent.scale, self._sizes, True, *learnt, latent.pivots
+            data = Data(latent.noisy, latent.slots, latent.scale, self._sizes, True, *learnt, latent.pivots)
             totals = counts[..., self.prior.fields[0]].sum(axis=2)
             rest = np.stack([np.full_like(held[chains], latent.n_held), held[chains]], axis=1)
             self._sweeps(
-                data, latent.observed, (states[chains], counts, totals), self.prior.n_states, rest, tuple(self._layout),
-                float(self.prior.transition), tables, power, own, found[:, chains], self._taken <= self._burn_in,
+                data, latent.observed, Latent(states[chains], counts, totals), self.prior.n_states, rest, self._layout,
+                float(self.prior.transition), tables, power, group_rng, tally[:, chains], self._swept <= self._burn_in,
             )  # fmt: skip
             held[chains] = rest[:, 1]
             group = gibbs.Group(counts, latent.observed)
             sums = gibbs.state_totals(counts, states[chains].T, latent.observed, self.prior.n_states)
-            draws.append(gibbs.draw_emissions(group, sums, self.prior, own)[0])
+            draws.append(gibbs.draw_emissions(group, sums, self.prior, group_rng)[0])
         probabilities = np.concatenate(draws)
         moves = gibbs.transition_counts(states.T, self._layout, self.prior.n_states)
         drawn = probabilities, np.log(probabilities), moves
-        taken = np.array([values.size for values in draws])
-        return State(states.T, state.counts, held, *drawn, found[3], found[0], found[1]), taken
+        variates = np.array([values.size for values in draws])
+        return State(states.T, state.counts, held, *drawn, tally[3], tally[0], tally[1]), variates
 
 
 def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
@@ -250,7 +253,7 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     """
     from privpost.samplers.noise_aware_convolution import convolved
 
-    # By level, so that all arrays have one layout: loops are compiled for each.
+    # By level, so that all arrays have the same memory layout: loops are compiled for each layout.
     noisy = np.asarray(noisy, float).T.copy()
     weights = np.exp(-np.abs(noisy[:2, :, None] - np.arange(n + 1.0)) / scale)
     weights /= weights.max(axis=-1, keepdims=True)
@@ -258,8 +261,8 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     for releases in noisy[2:]:
         others = convolved(others, releases, float(scale))
         others /= others.max(axis=1, keepdims=True)
-    found = weights[0] * others[:, ::-1]
-    return found / found.sum(axis=1, keepdims=True)
+    law = weights[0] * others[:, ::-1]
+    return law / law.sum(axis=1, keepdims=True)
 
 
 def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:

@@ -4,19 +4,19 @@ For bits
 
     p(θ | y) = Σ_s p(θ | s) p(s | y),   p(s | y) ∝ BetaBinomial(s; n, α, β) exp(−|y − s|/b),
 
-summed over s = 0..n, without a normal approximation and without a Markov chain. For categories likewise, the others'
-counts summed over by convolution.
+summed over s = 0..n, without a normal approximation and without a Markov chain. For categories the same, with a
+convolution over the other categories' counts.
 """
 
 import numpy as np
 from scipy import fft
 from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 
-# A sum, which the report says: no Markov chain.
+# The report says that this is a sum, without a Markov chain.
 EXACT = True
 # Elements of one work array, some tens of megabytes.
 _ELEMENTS = 2_000_000
-# Values of a count that its tilt is found by.
+# About how many values of a count determine its tilt.
 _TILTED = 400
 
 
@@ -112,8 +112,8 @@ def category_weights(prior, release, n: int, scale: float, first: int | None = N
     alpha, s = np.asarray(prior, float)[:, None, None], np.arange(n + 1.0)
     log_factor = np.repeat(gammaln(alpha + s) - gammaln(s + 1), release.shape[1], axis=1)
     log_factor[: len(release)] -= np.abs(release[..., None] - s) / scale
-    # A tilt e^(ts) of all factors leaves the weights as they are and makes their means sum to n: of many categories
-    # n is far from where the convolution is large, and lost in its rounding, without it.
+    # A tilt e^(ts) of all factors does not change the weights and makes the means sum to n. Without it, and with many
+    # categories, n is far from where the convolution is large, and its value is lost in rounding.
     log_factor += _tilt(log_factor, s, n)[:, None] * s
     factor = np.exp(log_factor - log_factor.max(axis=2, keepdims=True))
     length = fft.next_fast_len(max(1, len(factor) - 1) * n + 1, real=True)
@@ -128,7 +128,7 @@ def category_weights(prior, release, n: int, scale: float, first: int | None = N
 def _tilt(log_factor, s, n: int) -> np.ndarray:
     """t (trials,) with Σ_j E s_j of about n under the factors e^(ts) g_j, by bisection to a thousandth of its range.
 
-    The sums run over some hundreds of s: any tilt is right, and one near this spares digits.
+    The sums use some hundreds of s: every tilt gives the same weights, and a tilt near this one loses few digits.
     """
     some = slice(None, None, max(1, n // _TILTED))
     log_factor, s = log_factor[..., some], s[some]
@@ -147,7 +147,7 @@ def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
 
     Args:
         prior: concentrations α, shape (d,).
-        release: y, of the first q, shape (q, trials).
+        release: y, noisy counts of the first q categories, shape (q, trials).
         theta: shape (d, trials).
         n: public number of records.
         scale: scale of the Laplace noise.
@@ -181,7 +181,7 @@ def expectations(prior, release, n: int, scale: float, given_count) -> np.ndarra
     part = max(1, _ELEMENTS // (len(prior) * (n + 1)))
     for start in range(0, release.shape[1], part):
         some = release[:, start : start + part]
-        # Of two categories one count is all.
+        # With two categories one count determines both.
         binary = len(prior) == 2 and len(release) == 1
         weights = count_weights(prior, some[0], n, scale) if binary else category_weights(prior, some, n, scale, 1)[0]
         parts.append((weights @ values).T)
@@ -203,7 +203,7 @@ def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray
     """
     alpha, beta = map(float, prior)
     weights, theta = count_weights(prior, release, n, scale), np.asarray(theta, float)
-    # The rest is less than rounding.
+    # Smaller weights are below rounding.
     s = np.flatnonzero(weights.max(axis=0) > 1e-20)
     a, b = (alpha + s)[:, None], (beta + n - s)[:, None]
     return weights[:, s] @ np.exp(xlogy(a - 1, theta) + xlog1py(b - 1, -theta) - betaln(a, b))

@@ -1,7 +1,7 @@
-"""Independent draws of the counts behind noisy ones, exact but for counts of a chance below 1e-30.
+"""Independent draws of the counts behind noisy ones, exact except for counts of probability below 1e-30.
 
-Of counts that sum to a public number their sums by halves, by quarters and so on are drawn, each given the larger one,
-by convolutions of the single counts' weights.
+The counts sum to a public number. The sums of halves of the counts are drawn given that number, then the sums of
+quarters given these, and so on, by convolutions of the single counts' weights.
 """
 
 from typing import NamedTuple
@@ -10,24 +10,24 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import gammaln
 
-# Sums, which the report says: no Markov chain.
+# The report says that these are sums, without a Markov chain.
 EXACT = True
-# Ways to split sums beyond which splits are proposed first.
+# With more ways than this to split the sums, rejection comes first.
 _ELEMENTS = 2_000_000
-# How far below the likeliest count, in nats, others are left out.
+# Counts this far below the likeliest one, in nats, are left out.
 _DEPTH = 80.0
-# Products of a convolution up to which it is a sum; beyond, by Fourier transforms, shares that are only rounding.
+# Up to this many products a convolution is a direct sum; else Fourier transforms, in which smaller shares are rounding.
 _DIRECT, _ROUNDING = 10**7, 1e-14
-# Counts that a tilt is found by, at least, and on either side of a peak.
+# The fewest evenly spread counts that determine a tilt, and the counts on either side of a peak.
 _EVERY, _NEAR = 20_000, 500
-# Splits of sums that are weighed at once: they stay in the processor's memory.
+# Splits of sums that are weighed at once: they fit into the processor's cache.
 _AT_ONCE = 1 << 17
-# Rounds of rejection before the sums that are left are split one by one.
+# Rounds of rejection before the remaining sums are split one by one.
 _ROUNDS = 30
 
 
 def _drawn(weights, row, uniform) -> np.ndarray:
-    """Columns where uniform variates fall in the distributions (rows, columns) of their rows."""
+    """The columns drawn by uniform variates from the distributions in their rows of (rows, columns)."""
     cumulative, columns = np.cumsum(weights, axis=1), weights.shape[1]
     cumulative /= cumulative[:, -1:]
     # One search for all: each row has its own unit interval.
@@ -38,9 +38,8 @@ def _drawn(weights, row, uniform) -> np.ndarray:
 def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent draws of counts that sum to n, with probability proportional to Π_j exp(log_factors[j, s_j]).
 
-    With ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j as factors they are draws from p(s | y): sums of
-    half of the counts, of a quarter, and so on, by convolutions of their factors. Of three and more, counts whose
-    chance is below 1e-34 of the likeliest are left out.
+    With ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j as factors they are draws from p(s | y). With
+    three or more counts, values less likely than 1e-34 times the likeliest are left out.
 
     Args:
         log_factors: shape (d, n + 1) for s = 0..n, d of at least 2; each up to a constant, −inf where impossible.
@@ -79,15 +78,15 @@ def class_counts(release, sizes, concentration: float, n: int, scale: float, siz
         Counts, shape (size, classes, levels).
     """
     s, ends = np.arange(n + 1.0), np.cumsum(sizes)
-    own, log_factorial = gammaln(concentration + s) - gammaln(s + 1), gammaln(s + 1)
-    # About where the classes' numbers lie, and sums are made precise: the fields' noisy sums, the larger ones' less.
+    log_prior, log_factorial = gammaln(concentration + s) - gammaln(s + 1), gammaln(s + 1)
+    # Sums are most precise near this guess of the classes' sizes: noisy sums of the fields, weighted by 1/levels.
     guess = np.add.reduceat(np.maximum(release, 0.0), ends - sizes, axis=1) @ (1 / np.array(sizes)) + 1e-9
     guess *= n / guess.sum()
     weights, fields = np.zeros((len(release), n + 1)), []
     for k, (row, expected) in enumerate(zip(release, guess, strict=True)):
         fields.append([])
         for levels, end in zip(sizes, ends, strict=True):
-            factors = own - np.abs(row[end - levels : end, None] - s) / scale
+            factors = log_prior - np.abs(row[end - levels : end, None] - s) / scale
             tilt = _fine_tilt(factors, expected)
             fields[-1].append(_Sum.of(factors + tilt * s))
             weights[k] += fields[-1][-1].all.at(np.arange(n + 1)) - tilt * s
@@ -105,9 +104,9 @@ class _Window(NamedTuple):
 
     @classmethod
     def of(cls, start: int, logs) -> "_Window":
-        """Without the ends that lie more than `_DEPTH` below the largest entry."""
-        kept = np.flatnonzero(logs >= logs.max() - _DEPTH)
-        return cls(start + int(kept[0]), logs[kept[0] : kept[-1] + 1])
+        """The window without its ends that lie more than `_DEPTH` below the largest entry."""
+        near = np.flatnonzero(logs >= logs.max() - _DEPTH)
+        return cls(start + int(near[0]), logs[near[0] : near[-1] + 1])
 
     def convolved(self, other: "_Window", n: int) -> "_Window":
         """The convolution of both, up to n."""
@@ -115,15 +114,15 @@ class _Window(NamedTuple):
         pair = np.exp(self.logs - high[0]), np.exp(other.logs - high[1])
         if len(self.logs) * len(other.logs) <= _DIRECT:
             # Terms are positive, so nothing cancels.
-            found = np.convolve(*pair)
+            products = np.convolve(*pair)
         else:
-            # Brings scipy.stats, which takes longer to import than most draws.
+            # This import loads scipy.stats, which takes longer than most draws.
             from scipy import signal
 
-            found = signal.fftconvolve(*pair)
-            found[found < _ROUNDING * found.max()] = 0.0
+            products = signal.fftconvolve(*pair)
+            products[products < _ROUNDING * products.max()] = 0.0
         with np.errstate(divide="ignore"):
-            return _Window.of(start, (np.log(found) + sum(high))[: n + 1 - start])
+            return _Window.of(start, (np.log(products) + sum(high))[: n + 1 - start])
 
     @property
     def end(self) -> int:
@@ -143,14 +142,14 @@ class _Window(NamedTuple):
 
 
 class _Sum(NamedTuple):
-    """What counts weigh together by their sum, and the same of the halves of them; no halves of a single count."""
+    """Log-weights of the sum of some counts, and the same for both halves of them; a single count has no halves."""
 
     all: _Window
     halves: "tuple[_Sum, _Sum] | None"
 
     @classmethod
     def of(cls, log_factors) -> "_Sum":
-        """Of factors (d, n + 1)."""
+        """The sum of counts with factors (d, n + 1)."""
         half, n = len(log_factors) // 2, log_factors.shape[1] - 1
         if not half:
             return cls(_Window.of(0, log_factors[0]), None)
@@ -170,31 +169,31 @@ class _Sum(NamedTuple):
 
 
 def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
-    """Draws of the first part of each sum (size,) of it and the others."""
-    found, open_ = np.full(len(totals), -1), np.arange(len(totals))
+    """Draws of the first part of each of the sums (size,) of two parts."""
+    firsts, open_ = np.full(len(totals), -1), np.arange(len(totals))
     cumulative, highest = np.cumsum(window.shares), others.logs.max()
     for _ in range(_ROUNDS):
         if len(np.unique(totals[open_])) * len(window.logs) <= _ELEMENTS:
             break
-        # Proposed by the part's own factor and accepted by the others', before sums are taken.
+        # Proposed by the first part's weights and accepted by the other's, before sums are evaluated.
         places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
         places = window.start + np.minimum(places, len(cumulative) - 1)
         accepted = others.at(totals[open_] - places) - highest > -rng.standard_exponential(len(open_))
-        found[open_[accepted]] = places[accepted]
+        firsts[open_[accepted]] = places[accepted]
         open_ = open_[~accepted]
     sums, row = np.unique(totals[open_], return_inverse=True)
     order, uniform = np.argsort(row, kind="stable"), rng.random(len(open_))
-    own, rest, part = window.shares, others.shares[::-1], max(1, _AT_ONCE // len(window.logs))
+    shares, rest, part = window.shares, others.shares[::-1], max(1, _AT_ONCE // len(window.logs))
     for start in range(0, len(sums), part):
         some = sums[start : start + part]
         low, high = max(window.start, some[0] - others.end), min(window.end, some[-1] - others.start)
-        # Row by row the others' shares for low..high of the first part, 0 where they have none.
+        # Each row has the other part's shares for low..high of the first part, 0 where it has none.
         padded = np.pad(rest, high - low + 1)
-        shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
+        rest_shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
         mine = order[slice(*np.searchsorted(row[order], (start, start + part)))]
-        weights = shares * own[low - window.start : high - window.start + 1]
-        found[open_[mine]] = low + _drawn(weights, row[mine] - start, uniform[mine])
-    return found
+        weights = rest_shares * shares[low - window.start : high - window.start + 1]
+        firsts[open_[mine]] = low + _drawn(weights, row[mine] - start, uniform[mine])
+    return firsts
 
 
 def _fine_tilt(log_factors, n: float) -> float:
@@ -202,7 +201,7 @@ def _fine_tilt(log_factors, n: float) -> float:
     size = log_factors.shape[1]
     s = np.arange(float(size))
     if size > _EVERY:
-        # Any tilt is right: some of the counts, and those around the peaks, weighed by their distances.
+        # Every tilt gives the same law, so spread counts and those near the peaks, weighted by distance, are enough.
         near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
         s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
         log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))

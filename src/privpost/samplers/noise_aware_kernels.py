@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from privpost.samplers.compiled import bare
+from privpost.samplers.noise_aware_parts import Moments
 
 # Weights below this share of the largest one are left out of a level's moments. Newton steps at most.
 _ROUGH = 1e-6
@@ -71,19 +72,19 @@ def _factors(theta, scale):
 
 
 @bare
-def _moments(first, near, far, y, crossing, n, theta, scale, tables, row):
+def _moments(first, near, far, y, crossing, n, theta, scale, tables, moments):
     """ln Σ_c w(c), summed over a field's slots; each slot's mean, variance, start and Σ w/w(start) are written."""
     log_gammas, log_factorials, inverse, b = tables
     factors = _factors(theta, scale)
-    alphas, means, variances, masses, starts = row
+    alphas, means, variances, masses, starts = moments
     total, product, precision = 0.0, 1.0, 1 / scale
     for i in range(first, first + near):
-        a, own = alphas[i], y[i]
-        start = _mode(a, own, n, factors)
+        a, release = alphas[i], y[i]
+        start = _mode(a, release, n, factors)
         mass, one, two = 1.0, 0.0, 0.0
         w, c, d = 1.0, start, 0.0
         while c < n:
-            w *= _growth(c, a, own, crossing[i], factors, inverse)
+            w *= _growth(c, a, release, crossing[i], factors, inverse)
             if w < _ROUGH:
                 break
             c += 1
@@ -93,7 +94,7 @@ def _moments(first, near, far, y, crossing, n, theta, scale, tables, row):
             two += w * d * d
         w, c, d = 1.0, start, 0.0
         while c > 0:
-            w *= 1 / _growth(c - 1, a, own, crossing[i], factors, inverse)
+            w *= 1 / _growth(c - 1, a, release, crossing[i], factors, inverse)
             if w < _ROUGH:
                 break
             c -= 1
@@ -109,7 +110,7 @@ def _moments(first, near, far, y, crossing, n, theta, scale, tables, row):
         if start > 0:
             whole = int(a - b + 0.5)
             total += log_gammas[whole + start] - log_gammas[whole] - log_factorials[start] + theta * start
-        total -= abs(own - start) * precision
+        total -= abs(release - start) * precision
         product *= mass
         if product > 1e200:
             total += math.log(product)
@@ -129,17 +130,17 @@ def _untilted(n, total):
 
 
 @bare
-def _tilt(first, near, far, y, crossing, n, state_total, offset, scale, tables, row):
+def _tilt(first, near, far, y, crossing, n, state_total, offset, scale, tables, moments):
     """θ of a field, and an estimate of the log of p(n, k, y) = Σ_C p(C | n, k) e^(−Σ|y − C|/s).
 
     Newton steps start at `offset` from where θ would be without noise. `near` and `far` are the numbers of levels with
     a release above 0 and of others.
     """
-    means, variances = row[1], row[2]
-    total = state_total + tables[3] * (near + far)
+    means, variances = moments.means, moments.variances
+    total = state_total + tables.concentration * (near + far)
     theta = min(_untilted(n, total) + offset, 0.9 / scale)
     for step in range(_STEPS):
-        logs = _moments(first, near, far, y, crossing, n, theta, scale, tables, row)
+        logs = _moments(first, near, far, y, crossing, n, theta, scale, tables, moments)
         mean, variance = 0.0, 1e-12
         for i in range(first, first + near + (far > 0)):
             mean += means[i]
@@ -150,32 +151,35 @@ def _tilt(first, near, far, y, crossing, n, state_total, offset, scale, tables, 
         # Below 1/s, where w could not be summed; a step may go half of the way there.
         theta += min(max(short / variance, -1.0), 0.5 * (1 / scale - theta))
     logs -= theta * n + 0.5 * math.log(2 * math.pi * variance) + 0.5 * short * short / variance
-    logs += math.lgamma(total) + tables[1][n] - math.lgamma(total + n)
+    logs += math.lgamma(total) + tables.log_factorials[n] - math.lgamma(total + n)
     return theta, logs
 
 
 @bare
 def _row(work, row):
-    """α, means, variances, masses and starts of all slots, in a row of `work`."""
-    return work[0][row], work[1][row], work[2][row], work[3][row], work[4][row]
+    """Moments of all slots of a state, in a row of `work`."""
+    moments = work.moments
+    return Moments(
+        moments.alphas[row], moments.means[row], moments.variances[row], moments.masses[row], moments.starts[row]
+    )
 
 
 @bare
 def _tilts(t, n, state, row, data, sums, tables, work):
     """Tilts and moments of all fields of a cell for n events in a state, to a `row` of `work`; estimate ln p(n, y)."""
-    (levels, nears, y, crossing), scale, sizes, offsets = data[1], data[2], data[3], data[5]
-    alphas, counts, start, total = work[0][row], sums[0][state], np.int64(0), 0.0
+    (levels, nears, y, crossing), scale, sizes, offsets = data.slots, data.scale, data.sizes, data.offsets
+    alphas, counts, start, total = work.moments.alphas[row], sums.counts[state], np.int64(0), 0.0
     for d in range(len(sizes)):
         near, end = nears[t, d], start + sizes[d]
         for i in range(start, start + near):
-            alphas[i] = counts[levels[t, i]] + tables[3]
+            alphas[i] = counts[levels[t, i]] + tables.concentration
         if start + near < end:
-            others = tables[3] * (end - start - near)
+            others = tables.concentration * (end - start - near)
             for i in range(start + near, end):
                 others += counts[levels[t, i]]
             alphas[start + near] = others
-        work[5][row, d], estimate = _tilt(
-            start, near, sizes[d] - near, y[t], crossing[t], n, sums[1][state], offsets[t, d], scale, tables,
+        work.thetas[row, d], estimate = _tilt(
+            start, near, sizes[d] - near, y[t], crossing[t], n, sums.events[state], offsets[t, d], scale, tables,
             _row(work, row),
         )  # fmt: skip
         total += estimate
@@ -186,8 +190,10 @@ def _tilts(t, n, state, row, data, sums, tables, work):
 @bare
 def _remember(t, n, state, data, sums, tables, work):
     """Keep a cell's tilts as the start of later ones."""
-    for d in range(len(data[3])):
-        data[5][t, d] = work[5][state, d] - _untilted(n, sums[1][state] + tables[3] * data[3][d])
+    for d in range(len(data.sizes)):
+        data.offsets[t, d] = work.thetas[state, d] - _untilted(
+            n, sums.events[state] + tables.concentration * data.sizes[d]
+        )
 
 
 @bare
@@ -196,8 +202,8 @@ def _estimate(t, n, old, free, power, data, sums, tables, work, estimates):
 
     `work` gets θ, moments, and ln weights, times the power.
     """
-    state_totals = sums[1]
-    logs, site = work[7], work[9]
+    state_totals = sums.events
+    logs, site = work.logs, work.site
     empty = -1
     for k in range(len(estimates)):
         logs[k] = -math.inf
@@ -205,9 +211,10 @@ def _estimate(t, n, old, free, power, data, sums, tables, work, estimates):
             continue
         if state_totals[k] == 0 and empty >= 0:
             # All states without events are alike.
-            for part in (work[0], work[1], work[2], work[3], work[5]):
+            moments = work.moments
+            for part in (moments.alphas, moments.means, moments.variances, moments.masses, work.thetas):
                 _copy(part[empty], part[k])
-            _copy(work[4][empty], work[4][k])
+            _copy(moments.starts[empty], moments.starts[k])
             estimates[k] = estimates[empty]
         else:
             estimates[k] = _tilts(t, n, k, k, data, sums, tables, work)

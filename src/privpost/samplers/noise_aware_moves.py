@@ -12,20 +12,42 @@ import numpy as np
 from privpost.samplers.compiled import bare, inner, outer
 from privpost.samplers.hidden_markov_kernels import choose, count_moves, log_prior, move_site, site_weights
 from privpost.samplers.noise_aware_kernels import _add, _copy, _estimate, _remember
+from privpost.samplers.noise_aware_parts import Data, Latent, Moments, Slots, Sums, Work
 from privpost.samplers.noise_aware_proposals import _draw, _weigh
 from privpost.samplers.noise_aware_sets import move_run, resplit
 
-# Rounds of exchanges in a sweep; the number of states at which every cell's state is proposed anew in a sweep: of more
-# states, as large a share of the cells, and those that are open; the share of proposals of a cell's own state in which
-# its counts are drawn anew where transfers draw them too; the transfers between two cells that are proposed for each
-# cell of fixed states, and of others; the runs that are proposed for each cell whose state is not certain, by state and
-# unit of the noise's scale, at most for each such cell, and the logarithm of the share of runs that are longer by one;
-# and the re-splits for each of many states with cells that a sweep of the burn-in proposes after the annealing.
-EXCHANGES, STATES, AGAIN, PAIRS, RUNS, RESPLITS = 4, 3.0, 0.25, (0.5, 1.0), (0.006, 1.2, -0.6), 3
-# Below which probability of another state in the burn-in a cell's state is certain, and in what share of its proposals
-# it may change nevertheless; above which it is open. How fast earlier sweeps' probabilities fade. How much wider than a
-# Newton step's law a transfer's may be, by the noise's scale and at most: wide noise has its curvature in kinks.
-CERTAIN, OPEN, FADING, WIDER = (1e-6, 0.125), 0.01, 0.3, (0.04, 4.0)
+# Rounds of exchanges in a sweep.
+EXCHANGES = 4
+# Up to so many states every cell's state is proposed anew in a sweep; of more, as large a share of the cells, and all
+# cells that are open.
+STATES = 3.0
+# Share of the proposals of a cell's own state that draw its counts anew, where transfers draw them too.
+AGAIN = 0.25
+# Transfers between two cells that a sweep proposes for each cell: where states move, and where they are fixed.
+PAIRS = 1.0
+PAIRS_OF_FIXED = 0.5
+# Runs that a sweep proposes for each cell that is not certain, by state and unit of the noise's scale, and at most.
+RUNS = 0.006
+MOST_RUNS = 1.2
+# Logarithm of the share of runs that are longer by one cell.
+LOG_LONGER = -0.6
+# Re-splits that a sweep of the burn-in proposes after the annealing, for each of many states that has cells.
+RESPLITS = 3
+# A cell is certain if the burn-in finds it in other states with less than this probability.
+CERTAIN = 1e-6
+# It is open if it does so with more than this.
+OPEN = 0.01
+# Share of the proposals in which a certain cell may change its state nevertheless.
+CERTAIN_MAY = 0.125
+# How fast the probabilities of earlier sweeps fade.
+FADING = 0.3
+# How much wider than a Newton step's law a transfer's may be, by the noise's scale, and at most: the curvature of wide
+# noise lies in its kinks.
+WIDER = 0.04
+WIDEST = 4.0
+# Columns of `rest`: the number of held-out cells, and of their events.
+CELLS = 0
+EVENTS = 1
 
 
 @inner
@@ -40,7 +62,7 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn,
     first, last = layout
     n_states = len(by_state)
     old, n = states[t], totals[t]
-    logs, proposal, site = work[7], work[8], work[9]
+    logs, proposal, site = work.logs, work.proposal, work.site
     _add(by_state[old], counts[t], -1)
     state_totals[old] -= n
     move_site(t, old, states, first, last, moves, leaving, -1.0)
@@ -50,8 +72,8 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn,
     new = choose(logs, rng.random()) if free else old
     if learn and free:
         # `choose` leaves cumulative weights.
-        kept = logs[old] - (logs[old - 1] if old > 0 else 0.0)
-        data[6][t] = max(1 - kept / logs[n_states - 1], FADING * data[6][t])
+        probability = logs[old] - (logs[old - 1] if old > 0 else 0.0)
+        data.openness[t] = max(1 - probability / logs[n_states - 1], FADING * data.openness[t])
     # The choice does not look at the counts, so that a cell which keeps its state may keep them.
     again = again or new != old or power < 1
     back, gain = (math.nan, 0.0, 0.0), 0.0
@@ -78,15 +100,15 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn,
 @bare
 def _move_held_out(t, latent, sums, layout, prior, work, rng):
     """Draw the state of a cell without a release given all others."""
-    states = latent[0]
-    moves, leaving = sums[2], sums[3]
-    site, logs = work[9], work[7]
-    move_site(t, states[t], states, layout[0], layout[1], moves, leaving, -1.0)
-    site_weights(t, states, layout[0], layout[1], moves, leaving, prior, site)
+    states = latent.states
+    moves, leaving = sums.moves, sums.leaving
+    site, logs = work.site, work.logs
+    move_site(t, states[t], states, layout.first, layout.last, moves, leaving, -1.0)
+    site_weights(t, states, layout.first, layout.last, moves, leaving, prior, site)
     for k in range(len(site)):
         logs[k] = math.log(site[k])
     states[t] = choose(logs, rng.random())
-    move_site(t, states[t], states, layout[0], layout[1], moves, leaving, 1.0)
+    move_site(t, states[t], states, layout.first, layout.last, moves, leaving, 1.0)
 
 
 @bare
@@ -111,10 +133,10 @@ def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
         _add(by_state[states[cells[j]]], counts[cells[j]], -1)
         state_totals[states[cells[j]]] -= totals[cells[j]]
     gain, step = 0.0, np.int64(0)
-    wide = 1 + min(WIDER[0] * data[2], WIDER[1]) * rng.random()
+    wide = 1 + min(WIDER * data.scale, WIDEST) * rng.random()
     # The second cell's counts are proposed given the first one's, in both directions.
     for fresh in (False, True):
-        slope, curve, weight = 0.0, 1 / (4 * data[2]) ** 2, 0.0
+        slope, curve, weight = 0.0, 1 / (4 * data.scale) ** 2, 0.0
         if other < 0:
             left = float(held - step)
             weight += math.lgamma(left + n_held) - math.lgamma(left + 1)
@@ -122,10 +144,10 @@ def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
         for j in range(number):
             cell = cells[j]
             n, table = totals[cell] + signs[j] * step, drawn[j] if fresh else counts[cell]
-            found, up, bend = known
-            if fresh or number == 2 or math.isnan(found):
-                found, up, bend = _weigh(cell, n, states[cell], data, sums, tables, work, table, fresh, rng)
-            weight, slope, curve = weight + found, slope + signs[j] * up, curve + bend
+            log_weight, up, bend = known
+            if fresh or number == 2 or math.isnan(log_weight):
+                log_weight, up, bend = _weigh(cell, n, states[cell], data, sums, tables, work, table, fresh, rng)
+            weight, slope, curve = weight + log_weight, slope + signs[j] * up, curve + bend
             if j == 0:
                 _add(by_state[states[cell]], table, 1)
                 state_totals[states[cell]] += n
@@ -150,7 +172,7 @@ def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
             _copy(drawn[j], counts[cells[j]])
             totals[cells[j]] += signs[j] * step
         if other < 0:
-            rest[1] -= step
+            rest[EVENTS] -= step
     for j in range(number):
         _add(by_state[states[cells[j]]], counts[cells[j]], 1)
         state_totals[states[cells[j]]] += totals[cells[j]]
@@ -162,12 +184,12 @@ def _thin(n, log_stay, share, rng):
     """Binomial(n, share) for n > 0, `log_stay` being ln(1 − share); by inversion where few are expected."""
     if n * share > 10 or log_stay < -1:
         return rng.binomial(n, share)
-    probability, odds, left, found = math.exp(n * log_stay), share / (1 - share), rng.random(), 0
-    while left > probability and found < n:
+    probability, odds, left, number = math.exp(n * log_stay), share / (1 - share), rng.random(), 0
+    while left > probability and number < n:
         left -= probability
-        found += 1
-        probability *= odds * (n - found + 1) / found
-    return found
+        number += 1
+        probability *= odds * (n - number + 1) / number
+    return number
 
 
 @bare
@@ -178,7 +200,7 @@ def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, mov
     probability |p′ − p| over its share. As Binomial(m, p) counts become Binomial(m, p′) ones by that, and back in the
     same way, a move is accepted by the prior of p and the noise alone: it does not stall where noise hides the counts.
     """
-    y, scale = data[0], data[2]
+    y, scale = data.noisy, data.scale
     both = by_state[state, i] + by_state[state, j]
     if both == 0:
         return
@@ -230,9 +252,9 @@ def _exchange(data, latent, by_state, seen, fewest, b, rng):
         if n_cells < fewest:
             continue
         start = 0
-        for size in data[3]:
+        for size in data.sizes:
             for i in range(start, start + size):
-                j = start + np.searchsorted(data[7][start : start + size], rng.random(), side="right")
+                j = start + np.searchsorted(data.pivots[start : start + size], rng.random(), side="right")
                 if j != i:
                     _exchange_levels(i, j, cells, n_cells, k, data, counts, by_state, b, moved, rng)
             start += size
@@ -241,11 +263,11 @@ def _exchange(data, latent, by_state, seen, fewest, b, rng):
 @bare
 def _log_joint(data, latent, sums, layout, observed, prior, tables, rest):
     """Collapsed log-density of states, counts and release, up to a constant."""
-    y, scale, sizes = data[0], data[2], data[3]
+    y, scale, sizes = data.noisy, data.scale, data.sizes
     _, counts, totals = latent
     by_state, state_totals, moves, _ = sums
     log_gammas, log_factorials, _, b = tables
-    total = log_prior(moves, layout[0].sum(), prior)
+    total = log_prior(moves, layout.first.sum(), prior)
     for k in range(len(by_state)):
         start = 0
         for size in sizes:
@@ -258,32 +280,40 @@ def _log_joint(data, latent, sums, layout, observed, prior, tables, rest):
             total += len(sizes) * log_factorials[totals[t]]
             for i in range(counts.shape[1]):
                 total -= log_factorials[counts[t, i]] + abs(y[t, i] - counts[t, i]) / scale
-    if rest[0] > 0:
-        total += math.lgamma(rest[1] + float(rest[0])) - math.lgamma(rest[1] + 1.0)
+    if rest[CELLS] > 0:
+        total += math.lgamma(rest[EVENTS] + float(rest[CELLS])) - math.lgamma(rest[EVENTS] + 1.0)
     return total
+
+
+@inner
+def _memory(n_states, n_levels, n_fields, most):
+    """Memory for up to `most` events in a cell."""
+    moments = Moments(
+        np.empty((n_states, n_levels)), np.empty((n_states, n_levels)), np.empty((n_states, n_levels)),
+        np.empty((n_states, n_levels)), np.empty((n_states, n_levels), np.int64),
+    )  # fmt: skip
+    return Work(
+        moments, np.empty((n_states, n_fields)), np.empty(most), np.empty(n_states), np.empty(n_levels, np.int64),
+        np.empty(n_states), np.empty(n_levels, np.int64), np.empty(n_levels), np.empty(n_levels, np.int64),
+        np.empty(most, np.int64),
+    )  # fmt: skip
 
 
 @inner
 def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power, learn, rng):
     states, counts, totals = latent
-    (n_cells, n_levels), n_fields, scale, free = counts.shape, len(data[3]), data[2], data[4]
+    (n_cells, n_levels), n_fields, scale, free = counts.shape, len(data.sizes), data.scale, data.free
     by_state, state_totals = np.zeros((n_states, n_levels), np.int64), np.zeros(n_states, np.int64)
     moves, leaving = np.zeros((n_states, n_states)), np.zeros(n_states)
-    count_moves(states, layout[1], moves)
+    count_moves(states, layout.last, moves)
     seen = np.flatnonzero(observed)
     for t in seen:
         _add(by_state[states[t]], counts[t], 1)
         state_totals[states[t]] += totals[t]
     for k in range(n_states):
         leaving[k] = moves[k].sum()
-    sums = by_state, state_totals, moves, leaving
-    most = len(tables[1])
-    work = (
-        np.empty((n_states, n_levels)), np.empty((n_states, n_levels)), np.empty((n_states, n_levels)),
-        np.empty((n_states, n_levels)), np.empty((n_states, n_levels), np.int64), np.empty((n_states, n_fields)),
-        np.empty(most), np.empty(n_states), np.empty(n_levels, np.int64), np.empty(n_states),
-        np.empty(n_levels, np.int64), np.empty(n_levels), np.empty(n_levels, np.int64), np.empty(most, np.int64),
-    )  # fmt: skip
+    sums = Sums(by_state, state_totals, moves, leaving)
+    work = _memory(n_states, n_levels, n_fields, len(tables.log_factorials))
     accepted, changed, transferred, proposed = 0, 0, 0, 0
     for t in range(n_cells):
         known = math.nan, 0.0, 0.0
@@ -291,62 +321,62 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
             if free:
                 _move_held_out(t, latent, sums, layout, prior, work, rng)
             continue
-        if power < 1 or rng.random() * n_states <= STATES or data[6][t] > OPEN:
-            again = rest[0] == 0 or rng.random() < AGAIN
-            loose = free and (learn or data[6][t] > CERTAIN[0] or rng.random() < CERTAIN[1])
-            drawn, found, moved, known = _move_cell(
+        if power < 1 or rng.random() * n_states <= STATES or data.openness[t] > OPEN:
+            again = rest[CELLS] == 0 or rng.random() < AGAIN
+            loose = free and (learn or data.openness[t] > CERTAIN or rng.random() < CERTAIN_MAY)
+            drawn, moved_counts, moved, known = _move_cell(
                 t, loose, data, latent, sums, layout, prior, tables, power, learn, again, work, rng
             )
             proposed += drawn
-            accepted += found
+            accepted += moved_counts
             changed += moved
-        other = -1 if rest[0] > 0 else seen[int(rng.random() * len(seen))]
-        if other != t and (other < 0 or rng.random() < PAIRS[int(free)]):
+        other = -1 if rest[CELLS] > 0 else seen[int(rng.random() * len(seen))]
+        if other != t and (other < 0 or rng.random() < (PAIRS if free else PAIRS_OF_FIXED)):
             transferred += _transfer(t, other, known, data, latent, sums, tables, rest, work, rng)
     if free and power == 1 and n_states > 1:
         # From one cell whose state is open to another one: after the burn-in these are the same in all sweeps.
-        loose = np.flatnonzero(data[6] > CERTAIN[0])
-        for _ in range(math.ceil(len(loose) * min(RUNS[0] * n_states * scale, RUNS[1]))):
+        loose = np.flatnonzero(data.openness > CERTAIN)
+        for _ in range(math.ceil(len(loose) * min(RUNS * n_states * scale, MOST_RUNS))):
             t = loose[int(rng.random() * len(loose))]
-            end = t + 2 + int(math.log(1 - rng.random()) / RUNS[2])
-            if end <= n_cells and data[6][end - 1] > CERTAIN[0]:
+            end = t + 2 + int(math.log(1 - rng.random()) / LOG_LONGER)
+            if end <= n_cells and data.openness[end - 1] > CERTAIN:
                 changed += move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng)
         if learn and n_states > STATES:
             for _ in range(RESPLITS * np.sum(state_totals > 0)):
                 resplit(seen, data, latent, sums, layout, prior, tables, work, rng)
     # A cell by itself whose counts are all drawn anew in most sweeps has no use for exchanges.
-    fewest = 2 if rest[0] == 0 else 1
+    fewest = 2 if rest[CELLS] == 0 else 1
     for _ in range(EXCHANGES):
-        _exchange(data, latent, by_state, seen, fewest, tables[3], rng)
+        _exchange(data, latent, by_state, seen, fewest, tables.concentration, rng)
     joint = _log_joint(data, latent, sums, layout, observed, prior, tables, rest)
     return accepted / max(proposed, 1), changed, transferred, joint
 
 
 @outer(seconds=40)
-def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, found, learn):
+def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, tally, learn):
     """One pass of the joint moves and transfers over all cells, then moves of runs and exchanges, in every chain.
 
     Args:
-        data: release y (chains, cells, levels), `LatentCounts.slots`, s, the fields' numbers of levels, whether states
-            move, where the searches for tilts start (chains, cells, fields), in place, the probabilities
-            that cells are in other states than theirs (chains, cells), in place, and `LatentCounts.pivots`.
+        data: `Data` of all chains, with a leading axis.
         observed: (chains, cells) bool.
-        latent: states (chains, cells), counts (chains, cells, levels), totals (chains, cells); integers, in place.
+        latent: `Latent` of all chains, with a leading axis; changed in place.
         rest: number of held-out cells that may hold events, and the events they hold, (chains, 2), in place.
         layout: `first`, `last` (cells,).
         prior: a.
-        tables: ln Γ(j + b), ln j!, 1/j for j = 0, 1, …, and b.
+        tables: `Tables`.
         power: of the states' odds; below 1 all that is proposed is accepted, and 1 leaves the law invariant.
-        found: (4, chains): overwritten by the share of joint moves accepted, the number of moves that changed a state,
+        tally: (4, chains): overwritten by the share of joint moves accepted, the number of moves that changed a state,
             the transfers accepted and the collapsed log joint.
         learn: whether the searches for tilts are to start where these end, and which states are certain is to be found
             out: in the burn-in only.
     """
     for c in range(len(observed)):
-        levels, nears, y, crossing = data[1]
-        slots = levels[c], nears[c], y[c], crossing[c]
-        own = data[0][c], slots, data[2], data[3], data[4], data[5][c], data[6][c], data[7][c]
-        parts = latent[0][c], latent[1][c], latent[2][c]
-        found[0, c], found[1, c], found[2, c], found[3, c] = _sweep(
-            own, observed[c], parts, n_states, rest[c], layout, prior, tables, power, learn, rng
+        of_all = data.slots
+        slots = Slots(of_all.levels[c], of_all.near[c], of_all.releases[c], of_all.crossings[c])
+        of_chain = Data(
+            data.noisy[c], slots, data.scale, data.sizes, data.free, data.offsets[c], data.openness[c], data.pivots[c]
+        )
+        parts = Latent(latent.states[c], latent.counts[c], latent.totals[c])
+        tally[0, c], tally[1, c], tally[2, c], tally[3, c] = _sweep(
+            of_chain, observed[c], parts, n_states, rest[c], layout, prior, tables, power, learn, rng
         )

@@ -143,10 +143,10 @@ def posterior(model: ClampedMoments, release, n: int, scale: float) -> Posterior
         mass /= mass.sum()
         if grid and mass.max() < _SHARE:
             return Posterior(place, ends[0], step, mass)
-        kept = place[logs > logs.max() - _DEPTHS[min(grid, len(_DEPTHS) - 1)]]
+        near = place[logs > logs.max() - _DEPTHS[min(grid, len(_DEPTHS) - 1)]]
         # With neighbours: a peak can lie between two midpoints.
-        kept = np.unique((kept[:, None] + _NEIGHBOURS).reshape(-1, 2), axis=0)
-        place, step = (2 * kept[:, None] + _HALVES).reshape(-1, 2), step / 2
+        near = np.unique((near[:, None] + _NEIGHBOURS).reshape(-1, 2), axis=0)
+        place, step = (2 * near[:, None] + _HALVES).reshape(-1, 2), step / 2
     raise ValueError("the posterior is too narrow for its grid")
 
 
@@ -178,7 +178,7 @@ def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
     points = _POINTS if scale < np.sqrt(covariance[0, 0]) else _POINTS // 4
     some = (place % math.ceil(math.sqrt(len(place) / points)) == 0).all(axis=1)
     theta = _theta(law.middle[matter][some])
-    lacks = np.log([inverted(model, each, release, n, scale) for each in theta])
+    lacks = np.log([inverted(model, point, release, n, scale) for point in theta])
     lacks -= log_likelihood(*model.sum_moments(theta, n), release, scale)
     # Inverted densities far below the peak are rounding, negative or not.
     lacks = np.clip(lacks, -_DEPTH, _DEPTH)
@@ -223,6 +223,6 @@ def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> flo
 
 def _product(one, other) -> np.ndarray:
     """Return the product of a complex matrix and a real one, at half the cost of that of complex ones."""
-    found = np.empty((len(one), other.shape[1]), complex)
-    found.real, found.imag = one.real @ other, one.imag @ other
-    return found
+    product = np.empty((len(one), other.shape[1]), complex)
+    product.real, product.imag = one.real @ other, one.imag @ other
+    return product

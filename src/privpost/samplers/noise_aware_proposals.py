@@ -12,9 +12,13 @@ import numpy as np
 from privpost.samplers.compiled import bare
 from privpost.samplers.noise_aware_kernels import _ROUGH, _factors, _growth, _row, _tilts
 
-# Weights below this share of their sum are left out of a slot's law. Levels of variances below one of `_SMALL` of the
-# mean one are drawn by their own weights: by the first share if they then have less than `_MOST` of all variance.
-_CUT, _SMALL, _MOST = 1e-7, (0.8, 0.1), 0.25
+# Weights below this share of their sum are left out of a slot's law.
+_CUT = 1e-7
+# Levels with a variance below this share of the mean one are drawn by their own weights alone, if they then have less
+# than `_MOST` of all variance; otherwise those below the smaller share.
+_SMALL = 0.8
+_SMALLER = 0.1
+_MOST = 0.25
 
 
 @bare
@@ -23,7 +27,7 @@ def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, invers
 
     The sum of the other slots is normal, or it is the count of slot j if that is not negative.
     """
-    a, own = alphas[i], y[i]
+    a, release = alphas[i], y[i]
     curve, slope, back = 1.0, 1.0, 1.0
     if j < 0:
         curve = math.exp(-1 / variance)
@@ -32,7 +36,7 @@ def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, invers
     low, high, mass, w = start, start, 1.0, 1.0
     weights[start] = 1.0
     while high < rest:
-        ratio = _growth(high, a, own, crossing[i], factors, inverse) * slope
+        ratio = _growth(high, a, release, crossing[i], factors, inverse) * slope
         if j >= 0:
             ratio /= _growth(rest - high - 1, alphas[j], y[j], crossing[j], factors, inverse)
         w *= ratio
@@ -44,7 +48,7 @@ def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, invers
         mass += w
     w = 1.0
     while low > 0:
-        ratio = back / _growth(low - 1, a, own, crossing[i], factors, inverse)
+        ratio = back / _growth(low - 1, a, release, crossing[i], factors, inverse)
         if j >= 0:
             ratio *= _growth(rest - low, alphas[j], y[j], crossing[j], factors, inverse)
         w *= ratio
@@ -74,24 +78,24 @@ def _widest(first, size, variances):
 @bare
 def _alone(first, near, variances, variance):
     """Below which variance levels are drawn by their own weights alone."""
-    limit, total = _SMALL[0] * variance / (near + 1), 0.0
+    limit, total = _SMALL * variance / (near + 1), 0.0
     for i in range(first, first + near):
         if variances[i] <= limit:
             total += variances[i]
-    return limit if total < _MOST * variance else _SMALL[1] * variance / (near + 1)
+    return limit if total < _MOST * variance else _SMALLER * variance / (near + 1)
 
 
 @bare
-def _propose(first, near, far, y, crossing, n, theta, scale, tables, row, counts, draw, weights, rng):
+def _propose(first, near, far, y, crossing, n, theta, scale, tables, moments, counts, draw, weights, rng):
     """Draw the counts of a field's slots that sum to n, or leave those given; return the log-probability of them.
 
     −inf if numbers overflow or the counts do not fit in n, in which case no draw is made.
     """
-    inverse, size = tables[2], near + (far > 0)
+    inverse, size = tables.inverse, near + (far > 0)
     if size == 1:
         counts[first] = n
         return 0.0
-    alphas, means, variances, masses, starts = row
+    alphas, means, variances, masses, starts = moments
     factors = _factors(theta, scale)
     last, next_to_last = _widest(first, size, variances)
     mean, variance = 0.0, 0.0
@@ -136,11 +140,11 @@ def _propose(first, near, far, y, crossing, n, theta, scale, tables, row, counts
 @bare
 def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, counts, draw, rng):
     """Draw or read a level's count by its own weights; its probability, 0 outside the weights."""
-    a, own, start = alphas[i], y[i], starts[i]
+    a, release, start = alphas[i], y[i], starts[i]
     if draw:
         c, w, left = start, 1.0, rng.random() * masses[i] - 1.0
         while left >= 0 and c < n:
-            w *= _growth(c, a, own, crossing[i], factors, inverse)
+            w *= _growth(c, a, release, crossing[i], factors, inverse)
             if w < _ROUGH:
                 break
             c += 1
@@ -148,7 +152,7 @@ def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, cou
         if left >= 0:
             c, w = start, 1.0
             while left >= 0 and c > 0:
-                w *= 1 / _growth(c - 1, a, own, crossing[i], factors, inverse)
+                w *= 1 / _growth(c - 1, a, release, crossing[i], factors, inverse)
                 if w < _ROUGH:
                     break
                 c -= 1
@@ -156,10 +160,10 @@ def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, cou
         counts[i] = c
     c, w = start, 1.0
     while c < counts[i] and w >= _ROUGH:
-        w *= _growth(c, a, own, crossing[i], factors, inverse)
+        w *= _growth(c, a, release, crossing[i], factors, inverse)
         c += 1
     while c > counts[i] and w >= _ROUGH:
-        w *= 1 / _growth(c - 1, a, own, crossing[i], factors, inverse)
+        w *= 1 / _growth(c - 1, a, release, crossing[i], factors, inverse)
         c -= 1
     return w / masses[i] if w >= _ROUGH else 0.0
 
@@ -204,7 +208,7 @@ def _log_density(first, near, far, y, n, state_total, scale, tables, alphas, cou
 @bare
 def _split(levels, first, end, n, base, b, counts, work, rng):
     """Draw Dirichlet-multinomial counts of the levels from `first` to before `end`, n in all, by a Pólya urn."""
-    cumulated, guide, urn = work[11], work[12], work[13]
+    cumulated, guide, urn = work.cumulated, work.guide, work.urn
     total, size = 0.0, end - first
     for i in range(first, end):
         counts[levels[i]] = 0
@@ -234,38 +238,40 @@ def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
     The field's tilts and moments are those in a `row` of `work`. Also returns the derivative of ln p(n | all else), and
     −1 times the second one, of the saddlepoint's estimate.
     """
-    (levels, nears, y, crossing), scale, sizes = data[1], data[2], data[3]
-    of_state, thetas, own, found = sums[1][state], work[5][row], _row(work, row), work[10]
+    (levels, nears, y, crossing), scale, sizes = data.slots, data.scale, data.sizes
+    of_state, thetas, moments, slot_counts = sums.events[state], work.thetas[row], _row(work, row), work.slot_counts
     total, start, slope, curve = 0.0, np.int64(0), 0.0, 0.0
     for d in range(len(sizes)):
         near, far, theta = nears[t, d], sizes[d] - nears[t, d], thetas[d]
         if not draw:
             left = n
             for i in range(start, start + near):
-                found[i] = counts[levels[t, i]]
-                left -= found[i]
+                slot_counts[i] = counts[levels[t, i]]
+                left -= slot_counts[i]
             if far > 0:
-                found[start + near] = left
+                slot_counts[start + near] = left
         logs = _propose(
-            start, near, far, y[t], crossing[t], n, theta, scale, tables, own, found, draw, work[6], rng
+            start, near, far, y[t], crossing[t], n, theta, scale, tables, moments, slot_counts, draw, work.weights, rng
         )  # fmt: skip
         if logs == -math.inf:
             return math.nan, slope, curve
-        total += _log_density(start, near, far, y[t], n, of_state, scale, tables, own[0], found) - logs
+        total += _log_density(start, near, far, y[t], n, of_state, scale, tables, moments.alphas, slot_counts) - logs
         # At least the variance of a coin, lest the width vanishes with the events.
         mean, variance = 0.0, 0.25
         for i in range(start, start + near + (far > 0)):
-            mean += own[1][i]
-            variance += own[2][i]
-        few, many = n + 0.5, n + of_state + tables[3] * sizes[d] - 0.5
+            mean += moments.means[i]
+            variance += moments.variances[i]
+        few, many = n + 0.5, n + of_state + tables.concentration * sizes[d] - 0.5
         slope += math.log(few / many) - theta - (n - mean) / variance
         curve += max(1 / variance - 1 / few + 1 / many, 0.0)
         if draw:
             for i in range(start, start + near):
-                counts[levels[t, i]] = found[i]
+                counts[levels[t, i]] = slot_counts[i]
             if far > 0:
-                _split(levels[t], start + near, start + sizes[d], found[start + near], sums[0][state], tables[3],
-                       counts, work, rng)  # fmt: skip
+                _split(
+                    levels[t], start + near, start + sizes[d], slot_counts[start + near], sums.counts[state],
+                    tables.concentration, counts, work, rng,
+                )  # fmt: skip
         start += sizes[d]
     return total, slope, curve
 

@@ -158,12 +158,12 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
     Raises:
         ValueError: the posterior cannot be told in floats, or reaches far beyond the prior's range.
     """
-    given, scales, *interval = (np.atleast_1d(np.asarray(value, float)) for value in (release, scale, low, high))
+    releases, scales, *interval = (np.atleast_1d(np.asarray(value, float)) for value in (release, scale, low, high))
 
     def log_joint(theta):
-        found = _log_joint(model, given, n, scales, interval, theta[None])[0]
+        logs = _log_joint(model, releases, n, scales, interval, theta[None])[0]
         # Of θ so small that squares of moments overflow.
-        return np.where(np.isfinite(found), found, -np.inf)
+        return np.where(np.isfinite(logs), logs, -np.inf)
 
     with np.errstate(all="ignore"):
         edges = _first_edges(model, low, high)
@@ -180,11 +180,11 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
                 if np.exp(outside - weight.max()).max() * mass.max() > _OUTSIDE:
                     break
                 return Posterior(middle[None], width[None], mass[None])
-            kept = _kept(weight, depth, peaks)
+            relevant = _relevant(weight, depth, peaks)
             # At least in halves, or many cells of which one is too heavy would stay as they are.
-            number = max(2, _FINE // max(1, kept.sum()) + 1)
-            width = np.repeat(width[kept] / number, number)
-            left = np.repeat(left[kept], number) + width * np.tile(np.arange(number), kept.sum())
+            number = max(2, _FINE // max(1, relevant.sum()) + 1)
+            width = np.repeat(width[relevant] / number, number)
+            left = np.repeat(left[relevant], number) + width * np.tile(np.arange(number), relevant.sum())
     raise ValueError("the posterior is too flat, too narrow or too far out for its quadrature")
 
 
@@ -211,16 +211,16 @@ def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
     return np.unique(to_theta(np.concatenate([np.linspace(*ends, _FINE + 1), np.linspace(*inner, _FINE + 1)])))
 
 
-def _kept(weight, depth: float, peaks: int) -> np.ndarray:
+def _relevant(weight, depth: float, peaks: int) -> np.ndarray:
     """Which cells matter: those whose mass is not negligible, the highest local peaks, and their neighbours."""
-    kept = weight > weight.max() - depth
+    relevant = weight > weight.max() - depth
     if peaks:
         beside = np.pad(weight, 1, constant_values=-np.inf)
         tops = np.flatnonzero((weight > beside[:-2]) & (weight >= beside[2:]))
-        kept[tops[np.argsort(weight[tops])[-peaks:]]] = True
-    wide = kept.copy()
-    wide[1:] |= kept[:-1]
-    wide[:-1] |= kept[1:]
+        relevant[tops[np.argsort(weight[tops])[-peaks:]]] = True
+    wide = relevant.copy()
+    wide[1:] |= relevant[:-1]
+    wide[:-1] |= relevant[1:]
     return wide
 
 
@@ -231,20 +231,20 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
     """
     log_density = log_joint((edges[:, 1:] + edges[:, :-1]) / 2)
     near = log_density > log_density.max(axis=1, keepdims=True) - depth
-    kept = near.copy()
-    kept[:, 1:] |= near[:, :-1]
-    kept[:, :-1] |= near[:, 1:]
-    size, row = kept.shape[1], np.arange(len(kept))[:, None]
-    count = np.cumsum(kept, axis=1)
+    relevant = near.copy()
+    relevant[:, 1:] |= near[:, :-1]
+    relevant[:, :-1] |= near[:, 1:]
+    size, row = relevant.shape[1], np.arange(len(relevant))[:, None]
+    count = np.cumsum(relevant, axis=1)
     # Just below the last cell's end, beyond which there is none.
     position = np.minimum(np.arange(cells + 1) / cells, 1 - 1e-12) * count[:, -1:]
     # The cell in which a position lies; every row of the flattened counts is moved beyond the one before.
     shift = row * (size + 1)
-    found = np.searchsorted((count + shift).ravel(), (position + shift).ravel(), side="right")
-    found = found.reshape(position.shape) - row * size
-    edges = np.broadcast_to(edges, (len(kept), size + 1))
-    left, right = np.take_along_axis(edges, found, axis=1), np.take_along_axis(edges, found + 1, axis=1)
-    return left + (position - np.take_along_axis(count, found, axis=1) + 1) * (right - left)
+    cell = np.searchsorted((count + shift).ravel(), (position + shift).ravel(), side="right")
+    cell = cell.reshape(position.shape) - row * size
+    edges = np.broadcast_to(edges, (len(relevant), size + 1))
+    left, right = np.take_along_axis(edges, cell, axis=1), np.take_along_axis(edges, cell + 1, axis=1)
+    return left + (position - np.take_along_axis(count, cell, axis=1) + 1) * (right - left)
 
 
 def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, interval, theta) -> np.ndarray:
@@ -294,11 +294,11 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
 
 def power(values, n: int) -> np.ndarray:
     """valuesⁿ by repeated squaring, which is much quicker than complex powers."""
-    found = values if n % 2 else np.ones_like(values)
+    result = values if n % 2 else np.ones_like(values)
     while n := n // 2:
         values = values * values
-        found = found * values if n % 2 else found
-    return found
+        result = result * values if n % 2 else result
+    return result
 
 
 def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high) -> Kernel:
@@ -317,8 +317,8 @@ def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high)
     row = np.arange(len(release))
 
     def init(rng):
-        chosen = theta[row, rng.integers(theta.shape[1], size=len(row))]
-        return State(chosen, np.zeros_like(chosen), noise_prior(release.shape, scale, rng))
+        start = theta[row, rng.integers(theta.shape[1], size=len(row))]
+        return State(start, np.zeros_like(start), noise_prior(release.shape, scale, rng))
 
     def step(state, rng):
         total = variance + state.variance[:, None]
@@ -326,11 +326,11 @@ def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high)
         log_weights -= log_weights.max(axis=1, keepdims=True)
         cumulative = np.cumsum(np.exp(log_weights), axis=1)
         target = rng.random(len(row)) * cumulative[:, -1]
-        chosen = row, (cumulative <= target[:, None]).sum(axis=1)
-        gain = variance[chosen] / total[chosen]
+        cell = row, (cumulative <= target[:, None]).sum(axis=1)
+        gain = variance[cell] / total[cell]
         spread = np.sqrt(gain * state.variance)
-        statistic = mean[chosen] + gain * (release - mean[chosen]) + spread * rng.standard_normal(len(row))
-        drawn = theta[chosen] + width[chosen] * (rng.random(len(row)) - 0.5)
+        statistic = mean[cell] + gain * (release - mean[cell]) + spread * rng.standard_normal(len(row))
+        drawn = theta[cell] + width[cell] * (rng.random(len(row)) - 0.5)
         return State(drawn, statistic, noise_variance(release - statistic, scale, rng)), 0
 
     return Kernel(init, step)

@@ -55,7 +55,7 @@ class _Graph(NamedTuple):
     @classmethod
     def of(cls, model: BayesianNetwork) -> "_Graph":
         above = [[(p, 2**k) for k, p in enumerate(reversed(family[:-1]))] for family in model.families]
-        below = [[(c, w) for c, found in enumerate(above) for p, w in found if p == i] for i in range(len(above))]
+        below = [[(c, w) for c, edges in enumerate(above) for p, w in edges if p == i] for i in range(len(above))]
         order = [model.nodes.index(node) for node in graphs.topological_order(model.parents)]
         after = []
         for i in range(len(order)):
@@ -199,9 +199,9 @@ def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
             _sort(code, i, graph, order, first)
             for j in range(graph.offsets[i], graph.offsets[i + 1]):
                 proposal, log_ratio = _proposed(theta[j], prior[0], prior[1], rng)
-                kept, theta[j] = theta[j], proposal
+                old, theta[j] = theta[j], proposal
                 # Of the bits of one value.
-                bit, chance = _flipping(kept, proposal)
+                bit, chance = _flipping(old, proposal)
                 n_moved, cost = 0, 0.0
                 for t in range(first[j - graph.offsets[i]], first[j - graph.offsets[i] + 1]):
                     r = order[t]
@@ -217,7 +217,7 @@ def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
                         _copy_row(bits, t, here, moved[t])
                         _copy_row(codes, t, code, moved[t])
                 else:
-                    theta[j] = kept
+                    theta[j] = old
                     _copy(count, new)
 
 

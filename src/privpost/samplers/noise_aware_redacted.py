@@ -137,14 +137,14 @@ class Table(NamedTuple):
         ends = parameter_edges(model, 1) * [np.min(multiple), np.max(multiple)]
         nodes, step = np.linspace(*coordinate(ends), NODES, retstep=True)
         between = nodes[8:-8:16] + step / 2
-        values, exact, found = (np.empty((4, size)) for size in (NODES, len(between), len(between)))
+        values, exact, estimate = (np.empty((4, size)) for size in (NODES, len(between), len(between)))
         # What overflows or has no digits is no number, and the table refused.
         with np.errstate(all="ignore"):
             for at, moments in ((nodes, values), (between, exact)):
                 sum_moments(model, n, [end[:1] for end in interval], segments, to_theta(at), moments)
             table = cls(coordinate, float(nodes[0]), float(step), np.ascontiguousarray(values.T), multiple)
-            _interpolate(table.values, (between - table.start) / step, found)
-            error = np.abs(found - exact) / (np.abs(exact) + np.median(np.abs(exact), axis=1, keepdims=True))
+            _interpolate(table.values, (between - table.start) / step, estimate)
+            error = np.abs(estimate - exact) / (np.abs(exact) + np.median(np.abs(exact), axis=1, keepdims=True))
         return table if np.isfinite(values).all() and error.max() < CLOSE else None
 
     def write(self, theta, moments) -> bool:
@@ -184,21 +184,21 @@ def _sums(moments, release, scale, joint, limits, drawn, rng):
     redacted, variance, full, centre, sd = drawn
     rejected, left = 0, 0
     for t in range(len(release)):
-        mean, own, other_mean, other = moments[0, t], moments[1, t], moments[2, t], moments[3, t]
+        mean, spread, other_mean, other_spread = moments[0, t], moments[1, t], moments[2, t], moments[3, t]
         residual = release[t] - mean
-        gain = own / (own + variance[t])
+        gain = spread / (spread + variance[t])
         redacted[t] = mean + gain * residual + math.sqrt(gain * variance[t]) * rng.standard_normal()
         noise = variance_of(release[t] - redacted[t], scale[t], rng)
         variance[t] = noise
         if joint:
-            covariance = own - mean * (other_mean - mean) / joint
-            slope = covariance / (own + noise)
-            centre[t], spread = other_mean + slope * residual, other - slope * covariance
+            covariance = spread - mean * (other_mean - mean) / joint
+            slope = covariance / (spread + noise)
+            centre[t], full_spread = other_mean + slope * residual, other_spread - slope * covariance
         else:
-            gain = own / (own + noise)
-            centre[t], spread = other_mean + mean + gain * residual, other + gain * noise
+            gain = spread / (spread + noise)
+            centre[t], full_spread = other_mean + mean + gain * residual, other_spread + gain * noise
         # Rounding can take the variance below 0 where y fixes the sum.
-        sd[t] = math.sqrt(max(spread, 0.0))
+        sd[t] = math.sqrt(max(full_spread, 0.0))
         full[t] = math.nan
         for _ in range(ROUNDS + 1):
             value = centre[t] + sd[t] * rng.standard_normal()

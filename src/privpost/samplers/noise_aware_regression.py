@@ -123,13 +123,13 @@ class _Chains:
         mean, factor = normal_product(n * o[i, j], covariance, self.moments, state.variance)
         drawn = mean + np.einsum("ijt,jt->it", factor, rng.standard_normal(mean.shape))
         proposed = symmetric(drawn.T)
-        taken = np.linalg.eigvalsh(proposed)[:, 0] > 0
+        accepted = np.linalg.eigvalsh(proposed)[:, 0] > 0
         if self.law == "wishart":
             ratio = np.full(len(proposed), -np.inf)
-            own = omega[taken]
-            ratio[taken] = self._correction(proposed[taken], own) - self._correction(state.gram[taken], own)
-            taken = np.log(rng.random(len(ratio))) < ratio
-        return np.where(taken[:, None, None], proposed, state.gram), int((~taken).sum())
+            omega, old = omega[accepted], state.gram[accepted]
+            ratio[accepted] = self._correction(proposed[accepted], omega) - self._correction(old, omega)
+            accepted = np.log(rng.random(len(ratio))) < ratio
+        return np.where(accepted[:, None, None], proposed, state.gram), int((~accepted).sum())
 
     def _covariance(self, theta, gram, rng):
         """Ω (trials, d + 1, d + 1) of parameters, and of features' covariances drawn given their second moments."""
@@ -166,13 +166,13 @@ class _Chains:
             change = np.zeros((trials, p, p))
             change[:, np.arange(p), np.arange(p)] = np.exp(moves) if kind == "stretch" else 1.0
             if kind == "shear":
-                row, every = rng.integers(p, size=trials), np.arange(trials)
-                moves[every, row] = 0.0
-                change[every, row] += moves * bounds[row, None] / bounds
+                row, trial = rng.integers(p, size=trials), np.arange(trials)
+                moves[trial, row] = 0.0
+                change[trial, row] += moves * bounds[row, None] / bounds
             proposed = change @ gram @ np.swapaxes(change, -1, -2)
             there, jacobian = self._target(proposed), (p + 1) * moves.sum(axis=1) * (kind == "stretch")
-            taken = np.log(rng.random(trials)) < there - here + jacobian
-            gram, here = np.where(taken[:, None, None], proposed, gram), np.where(taken, there, here)
+            moved = np.log(rng.random(trials)) < there - here + jacobian
+            gram, here = np.where(moved[:, None, None], proposed, gram), np.where(moved, there, here)
         return gram
 
     def _target(self, gram):

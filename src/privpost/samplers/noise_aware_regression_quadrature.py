@@ -30,14 +30,14 @@ def weight_cdf(model: NormalRegression, moments, n: int, noise: Noise, at, start
         # The next grid spans the nodes that count, and one step more.
         step = (high - low) / (size - 1)
         inside = [nodes[k][weights > 1e-13 * weights.max()] for k in range(3)]
-        low = np.array([each.min() for each in inside]) - step
-        high = np.array([each.max() for each in inside]) + step
+        low = np.array([values.min() for values in inside]) - step
+        high = np.array([values.max() for values in inside]) + step
     nodes, weights = _grid(model, moments, n, noise, low, high, 2 * size)
     law = model.given(_gram(nodes), n)
     sd = np.sqrt(law.rate / law.shape / law.precision[:, 0, 0])
-    kept = weights > 1e-12 * weights.max()
-    z = (np.asarray(at, float)[:, None] - law.mean[kept, 0]) / sd[kept]
-    return stdtr(2 * law.shape[0], z) @ weights[kept] / weights[kept].sum()
+    matter = weights > 1e-12 * weights.max()
+    z = (np.asarray(at, float)[:, None] - law.mean[matter, 0]) / sd[matter]
+    return stdtr(2 * law.shape[0], z) @ weights[matter] / weights[matter].sum()
 
 
 def _gram(nodes):

@@ -13,25 +13,27 @@ from privpost.samplers.hidden_markov_kernels import log_prior, move_site, site_w
 from privpost.samplers.noise_aware_kernels import _add, _copy, _tilts
 from privpost.samplers.noise_aware_proposals import _draw, _weigh
 
-# How often a state without other cells is proposed to a run, to one with some. Passes that refine a re-split.
-EMPTY, PASSES = 0.1, 2
+# How often a run is proposed a state without other cells, against one with some.
+EMPTY = 0.1
+# Passes that refine a re-split.
+PASSES = 2
 
 
 @bare
 def _place(cells, state, tables, totals, sums, sign):
     """Add the counts of cells to those of a state, or take them away; `tables` has a row for each."""
     for place in range(len(cells)):
-        _add(sums[0][state], tables[place], sign)
-        sums[1][state] += sign * totals[cells[place]]
+        _add(sums.counts[state], tables[place], sign)
+        sums.events[state] += sign * totals[cells[place]]
 
 
 @bare
 def _relabel(t, end, state, states, layout, sums):
     """Put all cells from t to before `end` into a state."""
     for j in range(t, end):
-        move_site(j, states[j], states, layout[0], layout[1], sums[2], sums[3], -1.0)
+        move_site(j, states[j], states, layout.first, layout.last, sums.moves, sums.leaving, -1.0)
         states[j] = state
-        move_site(j, state, states, layout[0], layout[1], sums[2], sums[3], 1.0)
+        move_site(j, state, states, layout.first, layout.last, sums.moves, sums.leaving, 1.0)
 
 
 @inner
@@ -45,9 +47,9 @@ def move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, 
     states, counts, totals = latent
     old = states[t]
     for j in range(t + 1, end):
-        if states[j] != old or layout[0][j]:
+        if states[j] != old or layout.first[j]:
             return False
-    weights = np.full(len(sums[0]), EMPTY)
+    weights = np.full(len(sums.counts), EMPTY)
     for j in range(len(states)):
         if j < t or j >= end:
             weights[states[j]] = 1.0
@@ -63,17 +65,17 @@ def move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, 
     before, drawn = counts[cells], np.zeros((len(cells), counts.shape[1]), np.int64)
     _place(cells, old, before, totals, sums, -1)
     gain = math.log(of_old / (total - weights[new])) - math.log(weights[new] / (total - of_old))
-    gain -= log_prior(sums[2], 0, prior)
+    gain -= log_prior(sums.moves, 0, prior)
     for fresh in (False, True):
-        state, sign, found = (new, 1, drawn) if fresh else (old, -1, before)
+        state, sign, proposals = (new, 1, drawn) if fresh else (old, -1, before)
         for place in range(len(cells)):
             j = cells[place]
-            gain += sign * _weigh(j, totals[j], state, data, sums, tables, work, found[place], fresh, rng)[0]
-            _place(cells[place : place + 1], state, found[place : place + 1], totals, sums, 1)
+            gain += sign * _weigh(j, totals[j], state, data, sums, tables, work, proposals[place], fresh, rng)[0]
+            _place(cells[place : place + 1], state, proposals[place : place + 1], totals, sums, 1)
         if not fresh:
             _place(cells, old, before, totals, sums, -1)
     _relabel(t, end, new, states, layout, sums)
-    gain += log_prior(sums[2], 0, prior)
+    gain += log_prior(sums.moves, 0, prior)
     accepted = -rng.standard_exponential() < gain
     if accepted:
         for place in range(len(cells)):
@@ -90,27 +92,27 @@ def _worth(cells, latent, data, sums, layout, prior, tables, work, rng):
     """ln p(states, release) of cells with the counts of two states, estimated cell after cell, up to a constant."""
     states, counts, totals = latent
     for t in cells:
-        _add(sums[0][states[t]], counts[t], -1)
-        sums[1][states[t]] -= totals[t]
-    found = log_prior(sums[2], 0, prior)
+        _add(sums.counts[states[t]], counts[t], -1)
+        sums.events[states[t]] -= totals[t]
+    total = log_prior(sums.moves, 0, prior)
     for t in cells:
         k = states[t]
-        found += _weigh(t, totals[t], k, data, sums, tables, work, counts[t], False, rng)[0]
-        _add(sums[0][k], counts[t], 1)
-        sums[1][k] += totals[t]
-    return found
+        total += _weigh(t, totals[t], k, data, sums, tables, work, counts[t], False, rng)[0]
+        _add(sums.counts[k], counts[t], 1)
+        sums.events[k] += totals[t]
+    return total
 
 
 @inner
 def _allot(t, pair, data, latent, sums, layout, prior, tables, work, rng, first):
     """Draw which state of a pair a cell is in, by the saddlepoint's estimates, and its counts."""
     states, counts, totals = latent
-    old, proposal, site, odds = states[t], work[8], work[9], np.zeros(2)
+    old, proposal, site, odds = states[t], work.proposal, work.site, np.zeros(2)
     if not first:
-        _add(sums[0][old], counts[t], -1)
-        sums[1][old] -= totals[t]
-    move_site(t, old, states, layout[0], layout[1], sums[2], sums[3], -1.0)
-    site_weights(t, states, layout[0], layout[1], sums[2], sums[3], prior, site)
+        _add(sums.counts[old], counts[t], -1)
+        sums.events[old] -= totals[t]
+    move_site(t, old, states, layout.first, layout.last, sums.moves, sums.leaving, -1.0)
+    site_weights(t, states, layout.first, layout.last, sums.moves, sums.leaving, prior, site)
     for j in range(2):
         # In the first pass neighbours are still where they were.
         odds[j] = _tilts(t, totals[t], pair[j], pair[j], data, sums, tables, work)
@@ -120,9 +122,9 @@ def _allot(t, pair, data, latent, sums, layout, prior, tables, work, rng, first)
     if not math.isnan(drawn[0]):
         _copy(proposal, counts[t])
     states[t] = new
-    _add(sums[0][new], counts[t], 1)
-    sums[1][new] += totals[t]
-    move_site(t, new, states, layout[0], layout[1], sums[2], sums[3], 1.0)
+    _add(sums.counts[new], counts[t], 1)
+    sums.events[new] += totals[t]
+    move_site(t, new, states, layout.first, layout.last, sums.moves, sums.leaving, 1.0)
 
 
 @inner
@@ -133,23 +135,23 @@ def resplit(seen, data, latent, sums, layout, prior, tables, work, rng):
     probability of a split is left out, this is for the search in the burn-in. Returns whether it was accepted.
     """
     states, counts, totals = latent
-    members = np.zeros(len(sums[0]), np.int64)
+    members = np.zeros(len(sums.counts), np.int64)
     for t in seen:
         members[states[t]] += 1
     # States without cells are alike, so that one of them stands for all; small states are met as often as large ones.
-    chosen = np.flatnonzero(members > 0)
-    size = len(chosen)
+    occupied = np.flatnonzero(members > 0)
+    size = len(occupied)
     one, other = int(rng.random() * size), int(rng.random() * (size - (size == len(members))))
-    pair = chosen[one], chosen[(one + 1 + other) % size] if other < size - 1 else np.argmin(members)
+    pair = occupied[one], occupied[(one + 1 + other) % size] if other < size - 1 else np.argmin(members)
     cells = np.array([t for t in seen if states[t] == pair[0] or states[t] == pair[1]])
     for i in range(len(cells) - 1, 0, -1):
         j = np.int64(rng.random() * (i + 1))
         cells[i], cells[j] = cells[j], cells[i]
-    before, kept = _worth(cells, latent, data, sums, layout, prior, tables, work, rng), counts[cells]
+    before, old_counts = _worth(cells, latent, data, sums, layout, prior, tables, work, rng), counts[cells]
     old = states[cells]
     for t in cells:
-        _add(sums[0][states[t]], counts[t], -1)
-        sums[1][states[t]] -= totals[t]
+        _add(sums.counts[states[t]], counts[t], -1)
+        sums.events[states[t]] -= totals[t]
     for turn in range(1 + PASSES):
         for t in cells:
             _allot(t, pair, data, latent, sums, layout, prior, tables, work, rng, turn == 0)
@@ -158,12 +160,12 @@ def resplit(seen, data, latent, sums, layout, prior, tables, work, rng):
     if not accepted:
         for place in range(len(cells)):
             t = cells[place]
-            _add(sums[0][states[t]], counts[t], -1)
-            sums[1][states[t]] -= totals[t]
-            move_site(t, states[t], states, layout[0], layout[1], sums[2], sums[3], -1.0)
+            _add(sums.counts[states[t]], counts[t], -1)
+            sums.events[states[t]] -= totals[t]
+            move_site(t, states[t], states, layout.first, layout.last, sums.moves, sums.leaving, -1.0)
             states[t] = old[place]
-            move_site(t, states[t], states, layout[0], layout[1], sums[2], sums[3], 1.0)
-            _copy(kept[place], counts[t])
-            _add(sums[0][states[t]], counts[t], 1)
-            sums[1][states[t]] += totals[t]
+            move_site(t, states[t], states, layout.first, layout.last, sums.moves, sums.leaving, 1.0)
+            _copy(old_counts[place], counts[t])
+            _add(sums.counts[states[t]], counts[t], 1)
+            sums.events[states[t]] += totals[t]
     return accepted

@@ -70,13 +70,13 @@ class Tables:
         self._logs = gammaln(size + 1), both, gammaln(model.alpha + model.beta + size)
         self._widths = 2 ** np.arange(max(1, int(np.log2(max(n // 4, 2)))))
         pairs = itertools.combinations(range(len(records)), 2)
-        chosen: list = [(-1, [a], [b]) for a, b in pairs if (a ^ b).bit_count() == 1]
+        steps: list = [(-1, [a], [b]) for a, b in pairs if (a ^ b).bit_count() == 1]
         index = model.configurations(records)
         for parameter, node in enumerate(model.owner):
             governed = index[:, node] == parameter
             zeros, ones = (np.flatnonzero(governed & (records[:, node] == value)) for value in (0, 1))
-            chosen.append((parameter, zeros, ones))
-        self._steps = kernels.Steps.of(chosen, self._cell_counts, n)
+            steps.append((parameter, zeros, ones))
+        self._steps = kernels.Steps.of(steps, self._cell_counts, n)
 
     def init(self, rng: np.random.Generator) -> State:
         """Return data from the prior."""
@@ -94,5 +94,5 @@ class Tables:
 
     def _take(self, order, state: State, rng: np.random.Generator) -> None:
         prior = float(self._model.alpha), float(self._model.beta)
-        given = self._release, self._precision, self._steps, self._logs, prior, self._widths
-        self._sweep(order, state.table, state.counts, *given, rng)
+        arguments = self._release, self._precision, self._steps, self._logs, prior, self._widths
+        self._sweep(order, state.table, state.counts, *arguments, rng)

@@ -37,13 +37,13 @@ class Steps(NamedTuple):
     totals_by: np.ndarray
 
     @classmethod
-    def of(cls, chosen, cell_counts, n: int) -> "Steps":
+    def of(cls, steps, cell_counts, n: int) -> "Steps":
         """Of each step's θ (−1 for a move) and the cells that records leave and go to.
 
         `cell_counts` (2^|I|, 2m) are the counts of one record of each cell, and n is the number of records.
         """
         rows = []
-        for theta, source, sink in chosen:
+        for theta, source, sink in steps:
             by = (cell_counts[sink] - cell_counts[source]).T
             totals_by = by.reshape(-1, 2, len(source)).sum(axis=1)
             counts, totals = np.flatnonzero(by.any(axis=1)), np.flatnonzero(totals_by.any(axis=1))
@@ -54,7 +54,7 @@ class Steps(NamedTuple):
         firsts = [np.cumsum([0, *map(len, column)]) for column in columns]
         source, sink, counts, weighed, by, totals, totals_by = (np.concatenate(c).astype(np.int64) for c in columns)
         return cls(
-            np.array([theta for theta, _, _ in chosen]), firsts[0], source, sink, firsts[2], counts, weighed,
+            np.array([theta for theta, _, _ in steps]), firsts[0], source, sink, firsts[2], counts, weighed,
             firsts[4], by, firsts[5], totals, firsts[6], totals_by,
         )  # fmt: skip
 
@@ -62,10 +62,10 @@ class Steps(NamedTuple):
 @bare
 def _added(by, place, n_pairs, moved, c):
     """What the records that a chain moves add to a number."""
-    found = np.int64(0)
+    total = np.int64(0)
     for pair in range(n_pairs):
-        found += by[place + pair] * moved[pair, c]
-    return found
+        total += by[place + pair] * moved[pair, c]
+    return total
 
 
 @bare
@@ -146,8 +146,8 @@ def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
             share = abs(proposal[c] - theta[c]) / (1 - theta[c] if up else theta[c])
             if not 0 <= share <= 1:
                 raise ValueError("a probability is no number")
-            held = table[(steps.source if up else steps.sink)[first + pair], c]
-            flipped = rng.binomial(held, share)
+            number = table[(steps.source if up else steps.sink)[first + pair], c]
+            flipped = rng.binomial(number, share)
             moved[pair, c] = flipped if up else -flipped
 
 

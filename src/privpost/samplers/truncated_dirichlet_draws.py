@@ -62,18 +62,18 @@ def _gamma_beyond(shape, t, rng):
     """A Gamma(α, 1) variate beyond t ≥ 0, exact by rejection, and the number of variates it took."""
     if shape == 1:
         return t + rng.standard_exponential(), 1
-    taken = 0
+    variates = 0
     while t <= shape:
-        taken += 1
+        variates += 1
         draw = rng.standard_gamma(shape)
         if draw >= t:
-            return draw, taken
+            return draw, variates
     while True:
         # The exponential that is tangent to the density's logarithm at t.
-        taken += 2
+        variates += 2
         excess = rng.standard_exponential() / (t - shape + 1)
         if -rng.standard_exponential() <= (shape - 1) * (math.log1p(excess) - excess):
-            return t * (1 + excess), taken
+            return t * (1 + excess), variates
 
 
 @outer(seconds=3)
@@ -86,9 +86,9 @@ def draw_rows(alpha, low, rng, draws):
     n_rows, n_levels = alpha.shape
     variates = 0
     for row in range(n_rows):
-        own, out, least = alpha[row], draws[row], low[row]
-        largest = int(own.argmax())
-        if own[largest] == 1:
+        alphas, out, least = alpha[row], draws[row], low[row]
+        largest = int(alphas.argmax())
+        if alphas[largest] == 1:
             total = 0.0
             for i in range(n_levels):
                 out[i] = rng.standard_exponential()
@@ -97,23 +97,23 @@ def draw_rows(alpha, low, rng, draws):
                 out[i] = least + (1 - n_levels * least) * out[i] / total
             variates += n_levels
             continue
-        rate, power = _rate(own, least), own[largest] - 1
+        rate, power = _rate(alphas, least), alphas[largest] - 1
         # ln f at its maximum; power > 0, and so is the mode.
         mode = min(max(power / rate, least), 1 - (n_levels - 1) * least)
         peak, most = power * math.log(mode) - rate * mode, 1 - least
         while True:
-            taken = 0.0
+            total_drawn = 0.0
             for i in range(n_levels):
                 if i != largest:
-                    draw, number = _gamma_beyond(own[i], rate * least, rng)
+                    draw, number = _gamma_beyond(alphas[i], rate * least, rng)
                     variates += number
                     out[i] = draw / rate
-                    taken += out[i]
+                    total_drawn += out[i]
                     # What follows cannot mend it.
-                    if taken > most:
+                    if total_drawn > most:
                         break
             variates += 1
-            rest = 1 - taken
+            rest = 1 - total_drawn
             if rest >= least and -rng.standard_exponential() <= power * math.log(rest) - rate * rest - peak:
                 out[largest] = rest
                 break

@@ -11,12 +11,23 @@ import numpy as np
 NODES = 10
 # Of each the real and the imaginary part, and h.
 WIDTH = 2 * (NODES + 1) + 1
-# Numbers of a point, see `truncated_masses.fill_point`.
-POINT = 4 + WIDTH
-# Coefficients of a polynomial in √α on an interval, and how many intervals √α has from one whole number to the next.
-TERMS, PARTS = 6, 8
-# Rows of the table, 72 MB when all of them are filled, and places of the hash table, both powers of 2.
-ROWS, SLOTS = 2**16, 2**17
+# A point is one row of numbers, see `truncated_masses.fill_point`: its place on the grid, 0 for none yet, its stretch,
+GRID = 0
+STRETCH = 1
+# the least α that nothing is cut off of, the variance of the sum of gammas,
+LEAST = 2
+VARIANCE = 3
+# and sums of the levels' rows, the last of them of h.
+SUMS = 4
+POINT = SUMS + WIDTH
+LAST = POINT - 1
+# Coefficients of a polynomial in √α on an interval.
+TERMS = 6
+# Intervals of √α from one whole number to the next.
+PARTS = 8
+# Rows of the table, 72 MB when all of them are filled, and places of the hash table; powers of 2.
+ROWS = 2**16
+SLOTS = 2**17
 
 
 class Tails(NamedTuple):

@@ -19,14 +19,27 @@ import math
 import numpy as np
 
 from privpost.samplers.compiled import inner, outer
-from privpost.samplers.truncated_mass_table import NODES, PARTS, POINT, TERMS, WIDTH
+from privpost.samplers.truncated_mass_table import (
+    GRID,
+    LAST,
+    LEAST,
+    NODES,
+    PARTS,
+    POINT,
+    STRETCH,
+    SUMS,
+    TERMS,
+    VARIANCE,
+    WIDTH,
+)
 
 _PART = NODES + 1
 # Chebyshev's points in [−1, 1], and what turns values there into coefficients of powers.
 _POINTS = np.cos(np.pi * (np.arange(TERMS) + 0.5) / TERMS)
 _POWERS = np.linalg.inv(np.vander(_POINTS, increasing=True))
 # How far c may lie below the mean and above it, in standard deviations; nearer to 0 the integrand has a pole.
-BELOW, ABOVE = 0.25, 1.25
+BELOW = 0.25
+ABOVE = 1.25
 
 
 @inner
@@ -180,19 +193,19 @@ def add_level(alpha, change, kind, low, point, tails):
 
     Nothing is cut off of an α beyond a bound of the point.
     """
-    if alpha >= point[2]:
+    if alpha >= point[LEAST]:
         return 0.0
-    grid, stretch = int(point[0]), int(point[1])
+    grid, stretch = int(point[GRID]), int(point[STRETCH])
     if alpha < 1 + 1e-9:
         # An exponential law beyond t.
         c, step = place_of(grid, stretch)
         for j in range(_PART):
             theta = j * step
-            point[4 + j] -= change * c * low * (1 - theta * theta)
-            point[4 + _PART + j] -= change * c * low * 2 * theta
-        point[3 + WIDTH] += change * c * low
+            point[SUMS + j] -= change * c * low * (1 - theta * theta)
+            point[SUMS + _PART + j] -= change * c * low * 2 * theta
+        point[LAST] += change * c * low
         return c * low
-    rows = tails[3]
+    rows = tails.rows
     part = (math.sqrt(alpha) - 1) * PARTS
     place, x = row_of(kind, low, grid, stretch, int(part), tails), 2 * (part - int(part)) - 1
     value = 0.0
@@ -200,15 +213,15 @@ def add_level(alpha, change, kind, low, point, tails):
         value = rows[place, (TERMS - 1) * WIDTH + j]
         for k in range(TERMS - 2, -1, -1):
             value = value * x + rows[place, k * WIDTH + j]
-        point[4 + j] += change * value
+        point[SUMS + j] += change * value
     return value
 
 
 @inner
 def gap_of(shapes, point):
     """How far c lies above the mean of the sum of gammas, in their standard deviations."""
-    c = place_of(int(point[0]), int(point[1]))[0]
-    return (c - shapes - point[3 + WIDTH]) / math.sqrt(point[3])
+    c = place_of(int(point[GRID]), int(point[STRETCH]))[0]
+    return (c - shapes - point[LAST]) / math.sqrt(point[VARIANCE])
 
 
 @inner
@@ -227,22 +240,22 @@ def fill_point(alphas, shapes, kind, low, point, tails):
             of the sum of gammas at c, and the sums of rows.
     """
     mean, variance = shapes / (1 - 0.5 * len(alphas) * low), shapes
-    if point[0] > 0:
-        mean, variance = shapes + point[3 + WIDTH], point[3]
+    if point[GRID] > 0:
+        mean, variance = shapes + point[LAST], point[VARIANCE]
     for _ in range(100):
         stretch = max(0, int(2 * math.log2(mean / variance) + 0.5))
         middle = 0.5 * (ABOVE - BELOW)
         grid = max(1, int(math.sqrt(mean + middle * math.sqrt(variance)) / 0.36 * 2.0 ** (0.25 * stretch) + 0.5))
         t = place_of(grid, stretch)[0] * low
         # Bernstein's bound: P(α, t) < e^(−32) from here on.
-        point[0], point[1], point[2] = grid, stretch, t + 10.7 + math.sqrt(114 + 64 * t)
-        point[4:] = 0.0
+        point[GRID], point[STRETCH], point[LEAST] = grid, stretch, t + 10.7 + math.sqrt(114 + 64 * t)
+        point[SUMS:] = 0.0
         slope, variance = 0.0, 0.0
         for alpha in alphas:
             h = add_level(alpha, 1.0, kind, low, point, tails)
             slope += h * (alpha + h - t) / t
             variance += spread(alpha, h, t)
-        point[3] = variance
+        point[VARIANCE] = variance
         gap = gap_of(shapes, point)
         fits = abs(2 * math.log2(t / low / variance) - stretch) < 1
         if fits and -BELOW < gap < ABOVE:
@@ -253,17 +266,17 @@ def fill_point(alphas, shapes, kind, low, point, tails):
 @inner
 def mass_at(shapes, log_gamma, kind, low, point, tails):
     """ln P from what `fill_point` has summed; `log_gamma` is ln Γ(A)."""
-    grid, stretch = int(point[0]), int(point[1])
+    grid, stretch = int(point[GRID]), int(point[STRETCH])
     c, step = place_of(grid, stretch)
-    node = tails[3][row_of(kind, low, grid, stretch, -1, tails)]
+    node = tails.rows[row_of(kind, low, grid, stretch, -1, tails)]
     total = 0.5
     for j in range(1, _PART):
         theta = j * step
-        size = -c * theta * theta - shapes * node[j] + point[4 + j] - point[4]
+        size = -c * theta * theta - shapes * node[j] + point[SUMS + j] - point[SUMS]
         if size > -40:
-            angle = 2 * c * theta - shapes * node[_PART + j] + point[4 + _PART + j]
+            angle = 2 * c * theta - shapes * node[_PART + j] + point[SUMS + _PART + j]
             total += math.exp(size) * (math.cos(angle) - theta * math.sin(angle))
-    return c - shapes * math.log(c) + log_gamma + point[4] + math.log(2 * c * step / math.pi * total)
+    return c - shapes * math.log(c) + log_gamma + point[SUMS] + math.log(2 * c * step / math.pi * total)
 
 
 @inner
@@ -272,48 +285,48 @@ def log_masses(sums, entries, masses, points):
 
     `sums` are totals and ln Γ of them (entries, 2), of all levels and then of all fields, as in `collapsed_sweep`.
     """
-    bounds, lows = entries[2], entries[3]
+    bounds, lows, tails = entries.bounds, entries.lows, entries.tails
     for d in range(len(lows)):
         if lows[d] > 0:
             i = bounds[-1] + d
-            fill_point(sums[bounds[d] : bounds[d + 1], 0], sums[i, 0], entries[5][0][d], lows[d], points[d], entries[5])
-            masses[d] = mass_at(sums[i, 0], sums[i, 1], entries[5][0][d], lows[d], points[d], entries[5])
+            levels = sums[bounds[d] : bounds[d + 1], 0]
+            fill_point(levels, sums[i, 0], tails.kinds[d], lows[d], points[d], tails)
+            masses[d] = mass_at(sums[i, 0], sums[i, 1], tails.kinds[d], lows[d], points[d], tails)
 
 
 @outer()
 def truncation_masses(sums, entries):
     """Sum of `log_masses` over the states of each chain, shape (chains,); `sums` (chains, K, entries, 2)."""
-    lows, found = entries[3], np.zeros(len(sums))
+    lows, totals = entries.lows, np.zeros(len(sums))
     for c in range(len(sums)):
         for k in range(sums.shape[1]):
             masses = np.zeros(len(lows))
             log_masses(sums[c, k], entries, masses, np.zeros((len(lows), POINT)))
-            found[c] += masses.sum()
-    return found
+            totals[c] += masses.sum()
+    return totals
 
 
 @inner
-def change_masses(own, index, entries, before, sums, masses, points):
+def change_masses(span, index, entries, before, sums, masses, points):
     """`log_masses` of a state of whose levels only a cell's have changed, by those; `before` are its sums till then.
 
     Args:
-        own, index: where the cell's entries begin and end, and the levels of entries.
+        span, index: where the cell's entries begin and end, and the levels of entries.
     """
-    bounds, lows, d = entries[2], entries[3], 0
-    for j in range(own[0], own[1]):
+    bounds, lows, tails, d = entries.bounds, entries.lows, entries.tails, 0
+    for j in range(span[0], span[1]):
         i = index[j]
         if i >= bounds[-1]:
             break
         while i >= bounds[d + 1]:
             d += 1
         if lows[d] > 0:
-            add_level(before[i, 0], -1.0, entries[5][0][d], lows[d], points[d], entries[5])
-            add_level(sums[i, 0], 1.0, entries[5][0][d], lows[d], points[d], entries[5])
+            add_level(before[i, 0], -1.0, tails.kinds[d], lows[d], points[d], tails)
+            add_level(sums[i, 0], 1.0, tails.kinds[d], lows[d], points[d], tails)
     for d in range(len(lows)):
         if lows[d] > 0:
             i = bounds[-1] + d
             if not -BELOW < gap_of(sums[i, 0], points[d]) < ABOVE:
-                fill_point(
-                    sums[bounds[d] : bounds[d + 1], 0], sums[i, 0], entries[5][0][d], lows[d], points[d], entries[5]
-                )
-            masses[d] = mass_at(sums[i, 0], sums[i, 1], entries[5][0][d], lows[d], points[d], entries[5])
+                levels = sums[bounds[d] : bounds[d + 1], 0]
+                fill_point(levels, sums[i, 0], tails.kinds[d], lows[d], points[d], tails)
+            masses[d] = mass_at(sums[i, 0], sums[i, 1], tails.kinds[d], lows[d], points[d], tails)

@@ -14,17 +14,21 @@ from privpost.experiments.geumlek2017.theorem15 import claims as theorem15
 from privpost.experiments.geumlek2017.tradeoff import claims as tradeoff
 from privpost.lab.claims import declared, score
 
-SIZES = (10, 30, 100, 1000, 10_000)
+SIZES = (10, 20, 30, 100, 1000, 10_000)
 
 
 def errors(ops=2.08, laplace=1.04, ahead=-1.0) -> pd.DataFrame:
-    """Errors of 1/√n, of OPS at T = 7 so many times that, of Laplace so many times at the end; tiny standard errors."""
+    """Errors of 1/√n, of OPS at T = 7 so many times that, of Laplace so many times at the end.
+
+    Standard errors are tiny, and those of OPS less Laplace grow with n.
+    """
     over = {"ops": ops, "laplace": laplace, "non_private": 1.0}
-    more = {"ops": [0] * 5, "laplace": [1, 0.5, 0.3, 0.2, 0], "non_private": [0] * 5}
+    more = {"ops": [0] * 6, "laplace": [1, 0.7, 0.5, 0.3, 0.2, 0], "non_private": [0] * 6}
     return pd.DataFrame(
         {
             "method": method, "n": n, "temperature": 7.0, "l1_mean": (ratio + more[method][i]) / math.sqrt(n),
-            "over_true_sem": 1e-6, "over_laplace_sem": 1e-6, "over_laplace_mean": ahead if n == 10 else 0.5 + n / 1000,
+            "over_true_sem": 1e-6, "over_laplace_sem": 1e-9 * n,
+            "over_laplace_mean": ahead if n == 10 else 0.5 + n / 1000,
         }
         for method, ratio in over.items() for i, n in enumerate(SIZES)
     )  # fmt: skip
@@ -47,15 +51,25 @@ def test_claims_on_sampling_errors():
     assert claims(sampling_error, sampling_error=errors(laplace=1.06))["F2"].verdict != "holds"
     assert claims(sampling_error, sampling_error=errors(ahead=0.1))["F1"].verdict != "holds"
     evidence = found["F1"].evidence
-    assert (evidence["largest n with OPS ahead"], evidence["smallest n with OPS behind"]) == (10, 30)
+    assert (evidence["largest n with OPS ahead"], evidence["smallest n with OPS behind"]) == (10, 20)
+    assert evidence["largest standard error of these"] == pytest.approx(2e-8)
     shown = {name: value for name, value in evidence.items() if name.startswith("OPS minus Laplace")}
     small = [n for n in SIZES if n <= 2 * sampling_error.SMALL]
     assert shown == {f"OPS minus Laplace at n = {n}": -1.0 if n == 10 else 0.5 + n / 1000 for n in small}
     assert found["F2"].evidence["Laplace / true posterior at n = 1000"] == pytest.approx(1.24)
 
-    # Two decades from 1000 on, five sizes of OPS: one thousandth over so many two-sided tests.
-    for key, comparisons in (("F1", 5), ("F2", 2), ("F3", 5)):
+    # Two decades from 1000 on, six sizes of OPS: one thousandth over so many two-sided tests.
+    for key, comparisons in (("F1", 6), ("F2", 2), ("F3", 6)):
         assert f"{-NormalDist().inv_cdf(0.0005 / comparisons):.2f} standard errors" in found[key].test
+    # Without a decade there is nothing to share.
+    few = claims(sampling_error, sampling_error=errors().query("n < 1000"))["F2"].test
+    assert f"{-NormalDist().inv_cdf(0.0005):.2f} standard errors" in few
+
+
+def test_where_no_method_is_ahead_there_is_no_first_size():
+    for ahead, name in ((1.0, "largest n with OPS ahead"), (-1.0, "smallest n with OPS behind")):
+        table = errors().assign(over_laplace_mean=ahead)
+        assert claims(sampling_error, sampling_error=table)["F1"].evidence[name] is None
 
 
 def test_claims_on_theorem_15():

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from fnmatch import fnmatchcase
 
 import pytest
+from altered_tables import altered, shipped
 
-from privpost.lab import claims, grid, tables
-
-
-@functools.cache
-def shipped(study):
-    """Return the tables of a study, or those of all the paper's studies for `<paper>/claims`."""
-    paper, name = study.split("/")
-    names = [each for each in grid.study_names() if each.startswith(f"{paper}/")] if name == "claims" else [study]
-    return {table: frame for each in names for table, frame in tables.read_tables(grid.load_study(each)).items()}
+from privpost.lab import claims
 
 
 def scored(study, own):
     module = importlib.import_module(f"privpost.experiments.{study.replace('/', '.').removesuffix('.claims')}.claims")
     return {claim.id: claim for claim in claims.score(module, own)}
-
-
-def altered(own, table, rows, values):
-    """Return tables in which some columns of the rows that a query finds have other values, or those of expressions."""
-    frame = own[table].copy()
-    at = frame.query(rows, engine="python").index if rows else frame.index
-    assert len(at)
-    for column, value in values.items():
-        frame.loc[at, column] = frame.loc[at].eval(value) if isinstance(value, str) else value
-    return {**own, table: frame}
 
 
 BAYES = "naive_bayes_pairs"

@@ -371,8 +371,10 @@ FAULTS = {
         (chain_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
         *(
             (temperature_of_several_states_halved, HiddenMarkovSampler, on(model, 300, PURE, **options))
-            for model in (EventCounts((2,), (2,), 2), EventCounts((4,), (2, 3), 3))
-            for options in ({"iterations": 12}, {"iterations": 8, "annealing": Annealing(3.0)})
+            for model, options in (
+                (EventCounts((2,), (2,), 2), {"iterations": 12}),
+                (EventCounts((4,), (2, 3), 3), {"iterations": 8, "annealing": Annealing(3.0)}),
+            )
         ),
         (paid_temperature_halved, PrivateGibbs, on(FIELDS, 300, PURE, iterations=3)),
         (bits_temperature_halved, ExponentialMechanism, on(UNIFORM, 20, PURE, a0=0.2)),

@@ -24,7 +24,7 @@ def log_mass(alphas, truncation: float) -> float:
     alphas, levels = np.asarray(alphas, float), len(alphas)
     sums = np.append(alphas, alphas.sum())
     entries = Entries.of(Prior(1, (levels,)), lows=[1 / (truncation * levels)])
-    return float(truncation_masses(np.stack([sums, gammaln(sums)], axis=-1)[None, None], tuple(entries))[0])
+    return float(truncation_masses(np.stack([sums, gammaln(sums)], axis=-1)[None, None], entries)[0])
 
 
 def exact_sum(alphas, truncation: float) -> float:

@@ -47,7 +47,7 @@ def _normal(mechanism, data):
 
 
 def _weights(mechanism):
-    """The weight r of the likelihood, and what the prior is divided by, m."""
+    """The weight r of the likelihood, and the divisor m of the prior."""
     weights = {"diffused": (mechanism.coefficient, 1.0), "concentrated": (1.0, mechanism.coefficient)}
     return weights.get(mechanism.weighting, (1.0, 1.0))
 
@@ -146,7 +146,7 @@ def _langevin(mechanism, data) -> Steps | None:
         return None
     precision = n * model.prior_precision
     eta = mechanism.step / (precision + n * power * model.feature_bound**2 / 4)
-    # A whole number but for rounding adds no step.
+    # A whole number with a rounding error adds no step.
     count = max(1, math.ceil(mechanism.relaxations / (eta * precision) - 1e-9))
     records, numbers = _distinct(data)
     return law_after(records, numbers, eta=eta, count=count, precision=precision, power=power, order=mechanism.order)

@@ -30,9 +30,9 @@ from privpost.privacy.accounting import Cost
 DIGITS = 9
 # At most so many pairs of neighbours are enumerated.
 LARGEST_ENUMERATION = 3000
-# Number of records that stand for all possible ones where there are many.
+# How many possible records stand for all where there are many.
 EXTREMES = 4
-# Number of records with which a mechanism is audited whose settings do not depend on n.
+# How many records a mechanism is audited with, where its settings do not depend on n.
 FEWER = {
     AdditiveNoiseMechanism: 100,
     FourierMechanism: 100,
@@ -47,7 +47,7 @@ CANDIDATES = 256
 TWO_STATES = 6, 12
 # Levels of a field, so that convolutions are quick and exact.
 LEVELS = 5
-# Records of Langevin steps, which keep the prior precision and step size of all records.
+# Records of audited Langevin steps, with the prior precision and step size of all records.
 FEW_STEPPED = 4
 # Angles θ of the changed record in `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
@@ -62,7 +62,7 @@ class Instance:
     Attributes:
         targets: its budgets, each with the accounting.
         studies: the studies that use the mechanism or its class.
-        alike: largest cost / target of the settings that it stands for, which differ from its own in numbers only.
+        alike: largest cost / target of the settings that it stands for, which differ in numbers only.
     """
 
     name: str
@@ -100,7 +100,7 @@ def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
 def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> list[Instance]:
     """Return every discovered mechanism's examples, calibrated to ε in their own notion (and order).
 
-    Examples on bits are there with `large_n` records too; a mechanism without a calibrated setting is taken as it is.
+    Examples on bits also come with `large_n` records; a mechanism without a calibrated setting is taken as it is.
     """
     instances, used = [], users(records)
     for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
@@ -119,8 +119,8 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
     """Return the mechanisms that the studies' ledgers record, each once.
 
-    Of settings that differ in numbers only, three are audited (smallest, middle and largest cost), and the costs of all
-    are compared with their targets. Accounts with an infinite budget, which are not private, are left out.
+    Among settings that differ in numbers only, three are audited (smallest, middle and largest cost), and the costs of
+    all are compared with their targets. Accounts with an infinite budget, which are not private, are left out.
     """
     groups: dict[str, tuple[dict, dict, set, list]] = {}
     shares: dict[int, float] = {}
@@ -132,10 +132,10 @@ def recorded(records: dict[str, list[dict]]) -> list[Instance]:
                 _, targets, studies, alike = groups.setdefault(key, (row["mechanism"], {}, set(), []))
                 targets[budget, row["accounting"]] = None
                 studies.add(study)
-                every = row.get("alike", [])
-                if id(every) not in shares:
-                    shares[id(every)] = max(map(_share_recorded, every), default=0.0)
-                alike.append(shares[id(every)])
+                same_form = row.get("alike", [])
+                if id(same_form) not in shares:
+                    shares[id(same_form)] = max(map(_share_recorded, same_form), default=0.0)
+                alike.append(shares[id(same_form)])
     numbers: dict[str, int] = {}
     instances = []
     for described, targets, studies, alike in groups.values():
@@ -196,7 +196,7 @@ def reduced(mechanism: Mechanism) -> Mechanism:
 
 
 def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
-    """Return how many records there are, and a function from places among them to records; millions are not made."""
+    """Return how many records there are, and a function from places among them to records, so that none are listed."""
     if isinstance(model, EventCounts):
         return model.n_records, model.events
     return len(model.records), model.records.__getitem__
@@ -206,18 +206,18 @@ def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
 def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return ordered pairs of data sets (n, *record_shape) that differ in one record.
 
-    All pairs are returned, up to the order of records. Where they are many (or with `vertices`) only those whose common
-    records are equal are, over a few records that are far apart; logistic regression adds pairs in a plane.
+    All pairs, up to the order of records. Where they are many (or with `vertices`) only pairs whose common records are
+    equal, over a few records that are far apart; logistic regression adds pairs in a plane.
     """
     (size, records_at), n = _alphabet(mechanism.model), mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
-    # Records with labels have too many pairs for an integral over the plane each.
+    # Records with labels have too many pairs to integrate over the plane for each.
     labelled = in_plane and isinstance(mechanism.model, LinkRegression)
     in_plane &= not labelled
     total = math.comb(size + n - 2, n - 1) * size * (size - 1)
     many = in_plane or labelled or total > LARGEST_ENUMERATION
     places = np.arange(size) if not many or size <= EXTREMES else np.linspace(0, size - 1, EXTREMES).astype(int)
-    # Of records in a plane opposite ones; the other axis would give the same.
+    # In a plane two opposite records; the other axis would give the same.
     records = records_at(np.array([0, 2]) if in_plane else places)
     numbers = range(len(records))
     if vertices or many:
@@ -227,7 +227,7 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
     changes = list(itertools.permutations(numbers, 2))
     # Each data set is in many pairs.
     sets = [{changed: records[np.append(rest, changed).astype(int)] for changed in numbers} for rest in common]
-    pairs = [tuple(made[changed] for changed in change) for made in sets for change in changes]
+    pairs = [tuple(by_record[changed] for changed in change) for by_record in sets for change in changes]
     if in_plane:
         bound = mechanism.model.feature_bound
         lengths = {bound, min(bound, FARTHEST * math.sqrt(mechanism.precision / mechanism.power))}
@@ -258,8 +258,8 @@ def width_of(mechanism: Mechanism) -> int:
 def features(mechanism: Mechanism, release, pair) -> np.ndarray:
     """Return columns (size, columns); events are half-lines of them.
 
-    They are the log-likelihood ratio where the law is known up to a constant, for noisy statistics the orthant that the
-    change points to, and of up to 8 coordinates, those that differ first, the values, extremes, sums and differences.
+    They are the log-likelihood ratio where the law is known up to a constant; for noisy statistics the orthant that the
+    change points to; and values, extremes, sums and differences of up to 8 coordinates, first the ones that differ.
     """
     size, count = len(release), copies(mechanism, release)
     first, second = (mechanism.model.sufficient_statistics(side) for side in pair)

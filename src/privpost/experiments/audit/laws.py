@@ -1,4 +1,4 @@
-"""The laws that releases must have, from likelihood, prior and the meaning of settings; no mechanism's own density.
+"""The laws that releases must have, from likelihood, prior and the meaning of settings, not from a mechanism's density.
 
 A law gives its exact divergence from another law of its family, and distribution functions of some marginals, which
 judge draws.

@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-# Standard deviations of the noise of all steps that hold its mass.
+# How many standard deviations of the noise of all steps hold its mass.
 WIDTHS = 9
-# Distance of nodes in standard deviations of a step's noise: a sum in place of an integral is exact to 1e-8.
+# Distance of nodes in standard deviations of a step's noise: sums then equal integrals to 1e-8.
 NODES = 0.7
 # Nodes of distribution functions, by number of weights.
 FINE = {1: 4001, 2: 601}
@@ -44,8 +44,8 @@ class Steps:
         return float((np.logaddexp.reduce(order * p + (1 - order) * q) + cell) / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution functions of the weights, and how far that of the second given the first is from the first's,
-        modulo 1, which reveals shared noise."""
+        """Distribution functions of the weights, and modulo 1 how far the second's given the first is from the first's,
+        which reveals shared noise."""
         draws = np.reshape(draws, (len(draws), -1))
         axis = np.linspace(self.axis[0], self.axis[-1], max(FINE[self.dimension], len(self.axis)))
         density = self.density_at(axis)
@@ -71,7 +71,7 @@ def law_after(records, numbers, *, eta: float, count: int, precision: float, pow
         records: z, shape (k, d), d at most 2.
         numbers: how often each record occurs, shape (k,).
         eta, count, precision, power: η, the number of steps, the prior's precision and ρ.
-        order: of the divergences that the nodes have to hold.
+        order: order of the divergences that the nodes have to hold.
     """
     sd, left, dimension = math.sqrt(2 * eta), 1 - eta * precision, records.shape[1]
     # How far a push in all steps takes a weight, and the standard deviation that their noise adds up to.
@@ -90,7 +90,7 @@ def law_after(records, numbers, *, eta: float, count: int, precision: float, pow
 
     points, weights = np.zeros((1, dimension)), np.ones(1)
     if count > 1:
-        nodes = np.stack([each.ravel() for each in np.meshgrid(*[axis] * dimension, indexing="ij")], axis=-1)
+        nodes = np.stack([grid.ravel() for grid in np.meshgrid(*[axis] * dimension, indexing="ij")], axis=-1)
         cell, between = (axis[1] - axis[0]) ** dimension, kernels(nodes, axis)
         weights = stepped(weights, *kernels(points, axis)).ravel() * cell
         for _ in range(count - 2):

@@ -1,4 +1,4 @@
-"""What the studies of Bernstein and Sheldon (2018) ask of a model with its release."""
+"""What studies of Bernstein and Sheldon (2018) need from a model and its release."""
 
 from abc import ABC, abstractmethod
 from functools import partial

@@ -50,18 +50,18 @@ class ClampedNormal(Experiment):
 
     def _posteriors(self, release, n):
         given = n, scale_of(release)
-        return [noise_aware_normal_quadrature.posterior(self.clamped, each, *given) for each in release.values.T]
+        return [noise_aware_normal_quadrature.posterior(self.clamped, noisy, *given) for noisy in release.values.T]
 
     def exact_quantiles(self, data, releases, n):
-        each = [
+        quantiles = [
             [law.cdf(theta) for law, theta in zip(self._posteriors(release, n), data.theta.T, strict=True)]
             for release in releases
         ]
-        return np.moveaxis(np.array(each), -1, 0)
+        return np.moveaxis(np.array(quantiles), -1, 0)
 
     def exact_moments(self, data, release, n):
-        every = np.array([law.moments() for law in self._posteriors(release, n)])
-        return every[:, 0, 0], every[:, 1, 0]
+        moments = np.array([law.moments() for law in self._posteriors(release, n)])
+        return moments[:, 0, 0], moments[:, 1, 0]
 
     def exact_features(self, data, release, n):
         return self.features(None)

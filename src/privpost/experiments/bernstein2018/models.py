@@ -1,4 +1,4 @@
-"""What the figures of calibration share: words for models, and their panels of KS distances."""
+"""What figures of calibration share: words for models, and panels of KS distances."""
 
 from privpost.drawing import calibration, panels
 
@@ -11,7 +11,7 @@ MODELS = {
 
 
 def titled(table):
-    """Return a table with `panel`, a panel's title: the model, and of redacted sums where their bounds come from."""
+    """Return a table with `panel`, a panel's title: the model, and for redacted sums the source of their bounds."""
     known = {name: place for place, name in enumerate(MODELS)}
     table = table.sort_values("model", key=lambda models: models.map(known).fillna(len(known)), kind="stable")
     words = table.model.map(lambda model: MODELS.get(model, str(model).replace("_", " ").capitalize()))
@@ -22,7 +22,7 @@ def titled(table):
 
 
 def shown(table):
-    """Return the rows of the first parameter, and of OPS as the paper tempers it; `solid` says which are private."""
+    """Return the rows of the first parameter, with OPS as the paper tempers it; `solid` marks private rows."""
     table = table[table.parameter.isin(["theta", "theta_1"])]
     if "tempered" in table:
         table = table[table.tempered.isna() | (table.tempered == "joint")]
@@ -44,10 +44,10 @@ def legend(figure) -> None:
 
 def ks_panels(table, x: str = "n", **keywords):
     """Return panels of KS distances over their limit: one column per panel of `titled`, one row per ε."""
-    made = panels.panels(
+    plot = panels.panels(
         calibration.over_limit(table), x, "over", calibration.ends, "epsilon", "panel", look=RING, bars=True,
         solid="solid", share=(True, True), ylabel=calibration.LABEL, xscale="log", **keywords,
     )  # fmt: skip
-    for axes, _, _ in made:
+    for axes, _, _ in plot:
         calibration.calibrated(axes)
-    return made
+    return plot

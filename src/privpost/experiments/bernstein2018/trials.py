@@ -20,7 +20,7 @@ from privpost.privacy.accounting import Cost
 from privpost.samplers import noise_aware_exact, noise_aware_quadrature
 from privpost.samplers.noise_aware_gibbs import bounded_kernel
 
-# Models with bounded statistics, and which of these are released: all, or those that n does not determine.
+# Models with bounded statistics, and the statistics released: all, or the free ones, which n does not determine.
 COUNT_MODELS = {
     "binomial": ("beta_bernoulli", "free"),
     "multinomial": ("dirichlet_categorical", "all"),
@@ -57,7 +57,7 @@ def repeated(value, times: int):
 
 
 def many_chains(data: Data, release: Release, chains: int) -> tuple[Data, Release]:
-    """Return data and release with every trial repeated: several chains on one release are several trials with it."""
+    """Return data and release with every trial repeated, so that several chains run on one release."""
     return Data(*(repeated(entry, chains) for entry in data)), Release(*(repeated(entry, chains) for entry in release))
 
 
@@ -73,7 +73,7 @@ class Counts(Experiment):
         self.parameters = ("theta",) if self.binary else tuple(f"theta_{j + 1}" for j in range(len(model.prior)))
         released = coordinates == "all"
         last = len(self.parameters) - 1
-        # A category whose own count is not released is known by what the others leave.
+        # A category without a released count is known from what the others leave.
         self.alike = tuple((float(model.prior[j]), released or j < last) for j in range(last + 1))
         # Bits in a record.
         self.size = getattr(model, "size", 1)
@@ -98,11 +98,11 @@ class Counts(Experiment):
     def exact_quantiles(self, data, releases, n):
         if self.binary:
             values = self.size * np.stack([release.values[0] for release in releases])
-            scales, bits = [self.size * each.scale for each in releases], int(n * self.size)
+            scales, bits = [self.size * release.scale for release in releases], int(n * self.size)
             return noise_aware_exact.posterior_cdf(self.model.prior, values, data.theta[0], bits, scales)[None]
         quantiles = [
-            noise_aware_exact.categories_cdf(self.model.prior, each.values, data.theta, n, each.scale)
-            for each in releases
+            noise_aware_exact.categories_cdf(self.model.prior, release.values, data.theta, n, release.scale)
+            for release in releases
         ]
         return np.stack(quantiles, axis=1)
 
@@ -254,13 +254,13 @@ def experiment(name: str, prior, variant: str) -> Experiment:
             several = "multinomial" in name
             return Counts(kind(tuple(prior)) if several else kind(*prior), COUNT_MODELS[name][1])
         model = kind(*prior)
-        made = ClampedNormal(model) if kind is NormalUnknownVariance else RedactedSums(model, variant)
+        trial = ClampedNormal(model) if kind is NormalUnknownVariance else RedactedSums(model, variant)
     except ValueError as error:
         raise SettingError(f"prior is {prior}, which {name} cannot have: {error}") from error
-    low, high = made.public_bounds
+    low, high = trial.public_bounds
     if not -LARGEST < low < high < LARGEST:
         raise SettingError(f"prior is {prior}, under which 95 % of {name}'s records lie in [{low:g}, {high:g}]")
-    return made
+    return trial
 
 
 def _check_prior(name: str, kind, prior) -> None:

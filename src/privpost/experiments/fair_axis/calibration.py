@@ -11,7 +11,7 @@ from privpost.privacy.approximate import largest_renyi_budget, pure_from_approxi
 
 # Order at which Rényi mechanisms are calibrated; their whole curve is converted, so any finite order would do.
 ORDER = 2.0
-# A mechanism takes part that can meet one of these.
+# A mechanism takes part if it can meet one of these.
 BUDGETS = Cost("pure", 1.0), Cost("rdp", 1e6, order=ORDER)
 
 
@@ -22,7 +22,7 @@ def methods(model, **settings) -> set[str]:
 
 
 def left_out(model, **settings) -> dict[str, str]:
-    """Return why each of the other mechanisms cannot, by class."""
+    """Return by class why each other mechanism cannot serve a model."""
     return discovery.left_out(model, 10, BUDGETS, **settings)
 
 
@@ -32,7 +32,7 @@ def converted(model, n: int, epsilon: float, delta: float, **settings) -> dict[s
 
     Pure mechanisms get the ε0 of `pure_from_approximate`, Rényi mechanisms the largest budget at order 2 whose curve
     converts to at most ε (package dp-accounting). The direct posterior takes part only where it is private enough. A
-    mechanism whose curve cannot be computed is left out, with a word on standard error.
+    mechanism whose curve cannot be computed is left out, with a line on standard error.
 
     Args:
         model: the model that the releases serve.

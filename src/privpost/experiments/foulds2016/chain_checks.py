@@ -20,18 +20,18 @@ LIMIT = LARGEST_RHAT
 DEVIATIONS, NATS = 5.0, 1.0
 ARRAYS = ("rhat", "ess", "n_chains", "joint_lowest", "joint_range", "joint_deviation", "joint_best", "moved",
           "acceptance", "islands", "met")  # fmt: skip
-# Where counts are latent, partitions of the cells decide in place of the log joint, and this is further in `ARRAYS`.
+# With latent counts, partitions of the cells decide instead of the log joint, and this array is added to `ARRAYS`.
 PARTITION_DISTANCE = "partition_distance"
-# Chains whose partitions are further apart have not converged; as many draws of a chain tell its partition.
+# Chains with partitions further apart have not converged; so many draws of a chain give its partition.
 APART, DRAWS = 0.05, 1000
-# So many chains are run first; the others of a study's `diagnostic_chains` only where these agree.
+# So many chains run first; the rest of a study's `diagnostic_chains` run only where these agree.
 FIRST = 4
 
 
 class Monitor:
     """Watches some chains after burn-in: collapsed log joint, log-likelihood, entropy of occupancy, and moves.
 
-    All are of the chains' own law, with its temperatures and truncation.
+    All refer to the law that the chains sample from, with its temperatures and truncation.
 
     Args:
         law: what the group's chains run on.
@@ -70,46 +70,47 @@ class Monitor:
         self.traces.append(np.stack([joint, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
     def summary(self, *more, others: Sequence[Monitor] = ()) -> dict[str, float]:
-        """What `ARRAYS` names, of these traces, of those of other monitors, and of more (draws, chains) of all chains.
+        """The values that `ARRAYS` names, from the traces of all monitors and from `more` traces (draws, chains).
 
-        `joint_lowest` and `joint_range` are of the chains' mean log joints; `moved` is the share of observed cells that
-        ever changed state after burn-in, `acceptance` that of joint moves; `islands` is the most that a chain searched
-        before enough of them agreed, `met` the share of chains where they did.
+        `joint_lowest` and `joint_range` describe the chains' mean log joints; `moved` is the share of observed cells
+        that ever changed state after burn-in, `acceptance` the share of joint moves; `islands` is the most that a chain
+        searched before enough of them agreed, `met` the share of chains where they did.
         """
         monitors = [self, *others]
-        joint, likelihood, entropy = np.concatenate([np.stack(one.traces, axis=1) for one in monitors], axis=2)
+        joint, likelihood, entropy = np.concatenate([np.stack(monitor.traces, axis=1) for monitor in monitors], axis=2)
         worst, effective = diagnosed([joint, likelihood, entropy, *more])
-        means, searched = joint.mean(axis=0), np.concatenate([one._searched for one in monitors])
-        moved = np.concatenate([one._moved[one._law.observed] for one in monitors]).mean()
-        accepted = np.concatenate([one._accepted for one in monitors])
+        means, searched = joint.mean(axis=0), np.concatenate([monitor._searched for monitor in monitors])
+        moved = np.concatenate([monitor._moved[monitor._law.observed] for monitor in monitors]).mean()
+        accepted = np.concatenate([monitor._accepted for monitor in monitors])
         values = worst, effective, len(means), means.min(), np.ptp(means), joint.std(axis=0).mean(), joint.max(), moved
         values += accepted.mean() if len(accepted) else math.nan, searched[:, 0].max(), searched[:, 1].mean()
-        found = dict(zip(ARRAYS, map(float, values), strict=True))
+        checks = dict(zip(ARRAYS, map(float, values), strict=True))
         if self._partitions:
             seen, n_states = self._law.observed[0], self._given[1].n_states
-            drawn = [np.stack(one._draws)[..., seen].swapaxes(0, 1) for one in monitors]
-            found[PARTITION_DISTANCE] = partition_distance([together(own, n_states) for own in np.concatenate(drawn)])
-        return found
+            drawn = [np.stack(monitor._draws)[..., seen].swapaxes(0, 1) for monitor in monitors]
+            tables = [together(chain, n_states) for chain in np.concatenate(drawn)]
+            checks[PARTITION_DISTANCE] = partition_distance(tables)
+        return checks
 
 
 def together(states, n_states: int) -> np.ndarray:
     """Return the share of a chain's draws (draws, cells) in which two cells are in one state, (cells, cells)."""
-    chosen = states[:: -(-len(states) // DRAWS)]
-    member = (chosen[:, None] == np.arange(n_states)[:, None]).reshape(-1, chosen.shape[1]).astype(np.float32)
-    return member.T @ member / len(chosen)
+    sample = states[:: -(-len(states) // DRAWS)]
+    member = (sample[:, None] == np.arange(n_states)[:, None]).reshape(-1, sample.shape[1]).astype(np.float32)
+    return member.T @ member / len(sample)
 
 
 def partition_distance(chains) -> float:
     """Return how far the partitions of two chains are apart at most, by what `together` says of each chain.
 
-    Of the pairs of cells that one draw of each chain puts into one state, the share on which the two chains differ,
+    The share of the pairs of cells put into one state, in a draw of each chain, on which the two chains differ,
 
         Σ |P_ij − Q_ij| / Σ (P_ij + Q_ij)  over pairs of cells i < j,
 
-    0 for equal laws of partitions and 1 where no pair is together in both. No states need be matched, so that cells of
-    uncertain states count by how uncertain they are.
+    0 for equal laws of partitions and 1 where no pair is together in both. States need no matching, and cells of
+    uncertain state count less.
     """
-    pairs = np.stack([own[np.triu_indices(len(own), 1)] for own in chains])
+    pairs = np.stack([chain[np.triu_indices(len(chain), 1)] for chain in chains])
     apart = 0.0
     for first, second in itertools.combinations(pairs, 2):
         apart = max(apart, float(np.abs(first - second).sum() / max((first + second).sum(), 1e-300)))
@@ -151,20 +152,20 @@ def verdict(arrays, index: int, same) -> dict:
         index: the row.
         same: rows whose chains have the same law, by any sampler; `best_log_joint` is the best among them.
     """
-    own = {name: float(arrays[name][index]) for name in ARRAYS if name in arrays}
+    checks = {name: float(arrays[name][index]) for name in ARRAYS if name in arrays}
     best = float(np.max(arrays["joint_best"][list(same)]))
-    below = best - own["joint_lowest"]
-    near = below <= max(NATS, DEVIATIONS * own["joint_deviation"])
+    below = best - checks["joint_lowest"]
+    near = below <= max(NATS, DEVIATIONS * checks["joint_deviation"])
     apart = {name: float(arrays[name][index]) for name in (PARTITION_DISTANCE,) if name in arrays}
     agreed = near if math.isnan(apart.get(PARTITION_DISTANCE, math.nan)) else apart[PARTITION_DISTANCE] < APART
     return {
-        "rhat_max": "not assessed" if math.isnan(own["rhat"]) else own["rhat"],
-        "range_log_joint": own["joint_range"],
+        "rhat_max": "not assessed" if math.isnan(checks["rhat"]) else checks["rhat"],
+        "range_log_joint": checks["joint_range"],
         "best_log_joint": best,
-        "n_chains": int(own["n_chains"]),
+        "n_chains": int(checks["n_chains"]),
         "below_best": below,
         "near": near,
         **{name: None if math.isnan(value) else value for name, value in apart.items()},
-        "converged": bool(own["rhat"] < LIMIT and agreed),
-        **{name: None if math.isnan(own[name]) else own[name] for name in ("islands", "met")},
+        "converged": bool(checks["rhat"] < LIMIT and agreed),
+        **{name: None if math.isnan(checks[name]) else checks[name] for name in ("islands", "met")},
     }

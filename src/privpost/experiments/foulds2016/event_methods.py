@@ -1,4 +1,4 @@
-"""Methods on events counted in cells: their rows, accounts, releases and chains, for all studies on such counts."""
+"""Methods on events counted in cells: their rows, accounts, releases and chains, for all studies of such counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from privpost.samplers.hidden_markov_sets import Islands
 
 # Methods that release draws from a posterior given the exact events.
 SAMPLED = ("ops", "private_gibbs")
-# Whose collapsed chains remember weights by sets of cells (`hidden_markov_sets`), by the name of the choice.
+# Methods whose collapsed chains remember weights of sets of cells (`hidden_markov_sets`), by the setting's value.
 REMEMBERED = {"none": (), "laplace": ("laplace",), "all": ("laplace", "non_private")}
 
 
@@ -50,13 +50,13 @@ class Row(NamedTuple):
 
     def key(self) -> dict:
         """Return what names the row's random streams, beside the model and the method."""
-        chosen = {"sampler": self.sampler} if self.sampler == "collapsed" else {}
-        return {"variant": self.variant, "truncation": self.truncation, "epsilon": self.epsilon, **chosen}
+        named = {"sampler": self.sampler} if self.sampler == "collapsed" else {}
+        return {"variant": self.variant, "truncation": self.truncation, "epsilon": self.epsilon, **named}
 
 
 def rows(config, model: str, epsilons: Iterable[float | None]) -> list[Row]:
     """Return one model's methods at all their settings, from the within axes."""
-    listed = []
+    result = []
     for method in config.method:
         variants = config.variant if method == "laplace" else [None]
         truncations = config.truncation if method in SAMPLED else [None]
@@ -68,14 +68,14 @@ def rows(config, model: str, epsilons: Iterable[float | None]) -> list[Row]:
             samplers = [None]
         elif method in ("private_gibbs", "gibbs"):
             samplers = ["paper"]
-        listed += [
+        result += [
             Row(model, method, v, t, epsilon, sampler)
             for sampler in samplers
             for epsilon in of_method
             for v in variants
             for t in truncations
         ]
-    return listed
+    return result
 
 
 def post_process(noisy, sizes, variant: str) -> np.ndarray:
@@ -100,7 +100,7 @@ class Chains(NamedTuple):
     clipped: float = math.nan
 
     def of_first(self, number: int) -> Chains:
-        """As many further chains on what the first one runs on."""
+        """Return `number` further chains on the counts of the first one."""
         take = lambda values: np.repeat(values[:1], number, axis=0)  # noqa: E731
         counts = self.counts if self.counts.ndim == 2 else take(self.counts)
         latent = None if self.latent is None else self.latent.of_first(number)
@@ -122,9 +122,9 @@ class Setup:
         epsilon: ε of rows that name none.
         rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
         remembered, islands: methods whose collapsed chains remember sets of cells, and how they search.
-        ops_rounds: those of OPS where they are fewer; a quarter of them is kept.
+        ops_rounds: rounds of OPS where they are fewer; a quarter of them comes after burn-in.
         search_limit: temperature T of OPS above which its chains are cooled once and search no further.
-        exact_rounds: those of the exact counts where they are more; half of them is kept.
+        exact_rounds: rounds on the exact counts where they are more; half of them comes after burn-in.
         private_iterations: iterations of a chain that pays for every update.
     """
 
@@ -156,12 +156,12 @@ class Setup:
             given |= {"remembered": REMEMBERED[config.remembered], "islands": Islands(config.agree, config.islands)}
         return cls(model, n, tempered_prior=getattr(config, "prior", "tempered") == "tempered", **given)
 
-    def same_law(self, listed: Sequence[Row], row: Row) -> list[int]:
+    def same_law(self, all_rows: Sequence[Row], row: Row) -> list[int]:
         """Return the places of the rows whose chains have the law of this row's chains, by any sampler."""
-        return [index for index, other in enumerate(listed) if other._replace(sampler=row.sampler) == row]
+        return [index for index, other in enumerate(all_rows) if other._replace(sampler=row.sampler) == row]
 
     def length(self, row: Row) -> tuple[int, int]:
-        """Iterations of a row's chains, and how many of them are burn-in; of remembered rows one takes some rounds."""
+        """Iterations of a row's chains, and how many are burn-in; an iteration of remembered rows is several rounds."""
         if row.method == "private_gibbs":
             return self.private_iterations, 0
         if row.sampler != "collapsed":
@@ -179,19 +179,19 @@ class Setup:
         """How a row's chains search for a start; None of the paper's sampler.
 
         The variance over the mean of clipped Laplace noise grows like 1/ε, and so do differences of the joint: the
-        search starts hotter. OPS's law, if wide, has its mass away from the best partition: its chains only cool.
+        search starts hotter. A wide law of OPS has its mass away from the best partition: its chains only cool.
         """
         if row.sampler != "collapsed" or self.annealing is None:
             return None
         if row.method in self.remembered:
             return self.islands
-        epsilon, found = row.epsilon or self.epsilon, self.annealing
+        epsilon, annealing = row.epsilon or self.epsilon, self.annealing
         if row.method == "ops":
             wide = count_tables.temperature(self.model.sizes, row.truncation, epsilon) > self.search_limit
-            return replace(found, resplits=0, members=1) if wide else found
+            return replace(annealing, resplits=0, members=1) if wide else annealing
         if row.method == "laplace":
-            return replace(found, hottest=max(1.0, 1 / epsilon) * found.hottest)
-        return found
+            return replace(annealing, hottest=max(1.0, 1 / epsilon) * annealing.hottest)
+        return annealing
 
     @cached_property
     def prior(self) -> gibbs.Prior:
@@ -217,9 +217,9 @@ class Setup:
         annealing = self.search(row)
         return HiddenMarkovSampler(self.model, self.n, epsilon, **settings, burn_in=burn_in, annealing=annealing)
 
-    def open(self, ledger: Ledger, listed: Iterable[Row]) -> None:
+    def open(self, ledger: Ledger, all_rows: Iterable[Row]) -> None:
         """Open the rows' accounts at their ε."""
-        for row in listed:
+        for row in all_rows:
             if row.method != "non_private":
                 ledger.open(row.account, Cost("pure", row.epsilon or self.epsilon), partial(self.mechanism, row))
 
@@ -233,8 +233,8 @@ class Setup:
         size = repeats.stop - repeats.start if np.ndim(counts) == 2 else None
         statistics = counts.reshape(-1) if size else counts.reshape(len(counts), -1)
         mechanism = self.mechanism(row)
-        found = ledger.release(row.account, mechanism, statistics, noise, size=size, repeats=repeats)
-        return self.model.tables(found.values)
+        release = ledger.release(row.account, mechanism, statistics, noise, size=size, repeats=repeats)
+        return self.model.tables(release.values)
 
     def chains(self, ledger, row, counts, noise, repeats, rng, observed, split, n_held=None) -> Chains:
         """Return what the chains of a row run on, and make the release if it reads noisy counts.
@@ -262,7 +262,7 @@ class Setup:
         return self.mechanism(chains.row).law(*given) if chains.row.method in SAMPLED else gibbs.Group(*given)
 
     def sampler(self, chains: Chains):
-        """What runs a row's chains, all but those that pay for their updates."""
+        """What runs a row's chains, except chains that pay for their updates."""
         burn_in, search = self.length(chains.row)[1], self.search(chains.row)
         if chains.latent is not None:
             return noise_aware_events.Chains([chains.latent], self.layout, self.prior, burn_in)
@@ -278,13 +278,13 @@ class Setup:
             raise SettingError(f"epsilon is {chains.row.epsilon or self.epsilon!r}, but {error}") from error
 
     def follow(self, chains: Chains, watch: Callable | None) -> gibbs.End:
-        """Run chains that release nothing to their end: of post-processing, without privacy, or for diagnosis."""
+        """Run to their end chains that release nothing: post-processing, without privacy, or for diagnosis."""
         return gibbs.follow(self.sampler(chains), [chains.rng], self.length(chains.row)[0], [watch])[0]
 
     def run(
         self, ledger: Ledger, listed: Sequence[Chains], watches: Sequence[Callable | None], repeats: slice
     ) -> list[Release]:
-        """Run all chains, those on exact events through the ledger.
+        """Run all chains, and chains on exact events through the ledger.
 
         OPS releases one final sample per repeat; what a watch sees before that, and further chains, are for diagnosis.
         The other chains are the non-private reference, or post-process noisy counts.
@@ -296,16 +296,16 @@ class Setup:
             The emission probabilities (repeats or chains, K, levels) of each row, with the chains' `End` as info.
         """
         size = repeats.stop - repeats.start
-        found = []
+        releases = []
         for chains, watch in zip(listed, watches, strict=True):
             row = chains.row
             if row.method in SAMPLED:
                 settings = {"observed": chains.observed, "watch": watch}
-                # Counts of one data set for all repeats, or of each by itself.
-                shape, own = ((-1,), size) if chains.counts.ndim == 2 else ((size, -1), None)
+                # One data set for all repeats, or one for each.
+                shape, size_each = ((-1,), size) if chains.counts.ndim == 2 else ((size, -1), None)
                 given = self.mechanism(row), chains.counts.reshape(shape), chains.rng
-                found.append(ledger.release(row.account, *given, size=own, repeats=repeats, **settings))
+                releases.append(ledger.release(row.account, *given, size=size_each, repeats=repeats, **settings))
             else:
                 end = self.follow(chains, watch)
-                found.append(Release(end.state.probabilities, end))
-        return found
+                releases.append(Release(end.state.probabilities, end))
+        return releases

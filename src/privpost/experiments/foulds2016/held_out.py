@@ -79,7 +79,7 @@ def setups(config, logs) -> dict[str, Setup]:
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     hidden = EventCounts.of(logs.region, sizes, config.n_states, **concentrations)
     return {
-        # Of the chains' settings it needs one: draws are exact.
+        # Draws are exact: it needs only one of the chains' settings.
         "naive_bayes": Setup(
             EventCounts((1,), sizes, 1, **concentrations),
             n,
@@ -94,33 +94,33 @@ def simulate(config, streams, ledger) -> dict:
 
     `log_likelihood` is the log of the held-out cells' likelihood without multinomial coefficients, averaged over the
     samples after burn-in or, for OPS, of the released sample. `predictive` sums the logs of the averaged probability of
-    each field of each event, for which few samples are enough even under a wide posterior. `ARRAYS` are of the first
-    split's chains, nan where draws are exact or too few; where counts are latent, the distance of the chains'
-    partitions is one of them.
+    each field of each event, for which few samples are enough even under a wide posterior. `ARRAYS` describe the
+    first split's chains, nan where draws are exact or too few; with latent counts they include the distance of the
+    chains' partitions.
     """
     logs = war_logs.load(config.dataset)
-    listed, models = rows(config), setups(config, logs)
-    scores = np.full((2, len(listed), config.trials), np.nan)
+    all_rows, models = rows(config), setups(config, logs)
+    scores = np.full((2, len(all_rows), config.trials), np.nan)
     names = (*ARRAYS, PARTITION_DISTANCE) if "gibbs" in config.method else ARRAYS
-    clipped, checks = np.full(len(listed), np.nan), {name: np.full(len(listed), np.nan) for name in names}
+    clipped, checks = np.full(len(all_rows), np.nan), {name: np.full(len(all_rows), np.nan) for name in names}
     events = np.empty(config.trials)
-    for row in listed:
+    for row in all_rows:
         models[row.model].open(ledger, [row])
     for block in streams.blocks():
         data = split_cells(config, logs, streams, block)
         events[block.trials] = data.test_events
         for model, evaluate in (("naive_bayes", _naive_bayes), ("hmm", _hidden_markov)):
-            chosen = [index for index, row in enumerate(listed) if row.model == model]
-            if not chosen:
+            places = [index for index, row in enumerate(all_rows) if row.model == model]
+            if not places:
                 continue
             values, shares, diagnostics = evaluate(
-                config, data, models[model], [listed[index] for index in chosen], streams, block, ledger
+                config, data, models[model], [all_rows[index] for index in places], streams, block, ledger
             )
-            scores[:, chosen, block.trials] = values
+            scores[:, places, block.trials] = values
             if block.index == 0:
-                clipped[chosen] = shares
-                for index, found in zip(chosen, diagnostics, strict=True):
-                    for name, value in found.items():
+                clipped[places] = shares
+                for index, diagnosis in zip(places, diagnostics, strict=True):
+                    for name, value in diagnosis.items():
                         checks[name][index] = value
     return {
         "log_likelihood": scores[0],
@@ -131,34 +131,34 @@ def simulate(config, streams, ledger) -> dict:
     }
 
 
-def _naive_bayes(config, data, setup, listed, streams, block, ledger):
+def _naive_bayes(config, data, setup, all_rows, streams, block, ledger):
     """Return both scores (2, rows, splits), clipped shares, and checks for K = 1, empty where draws are exact."""
     totals = (data.observed @ data.counts)[:, None]
     test = data.test_counts.sum(axis=1)
     noise = Common(streams("mechanism", block.index, model="naive_bayes"))
-    kept = config.iterations - config.burn_in
-    values, shares = np.empty((2, len(listed), block.size)), np.full(len(listed), np.nan)
-    diagnostics: list[dict] = [{} for _ in listed]
+    n_draws = config.iterations - config.burn_in
+    values, shares = np.empty((2, len(all_rows), block.size)), np.full(len(all_rows), np.nan)
+    diagnostics: list[dict] = [{} for _ in all_rows]
     split = _chains(block, config.diagnostic_chains)
-    for index, row in enumerate(listed):
+    for index, row in enumerate(all_rows):
         rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
         if row.method == "ops":
             draws = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=block.trials).values
         else:
-            own = split if row.method == "gibbs" else np.arange(block.size)
-            observed = np.ones((len(own), 1), bool)
+            of_chain = split if row.method == "gibbs" else np.arange(block.size)
+            observed = np.ones((len(of_chain), 1), bool)
             # The held-out cells together may hold any number of events.
-            chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, own, n_held=1)
+            chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, of_chain, n_held=1)
             shares[index] = chains.clipped
             if row.method == "gibbs":
                 trace, mean = _noise_aware_bayes(config, setup, chains, test[split], ledger, block)
                 values[0, index] = logsumexp(trace[:, : block.size], axis=0) - math.log(len(trace))
                 values[1, index] = xlogy(test, mean[: block.size]).sum(axis=-1)
                 if block.index == 0:
-                    found = diagnosed([trace[:, [0, *range(block.size, trace.shape[1])]]])
-                    diagnostics[index] = dict(zip(ARRAYS, (*found, config.diagnostic_chains), strict=False))
+                    diagnosis = diagnosed([trace[:, [0, *range(block.size, trace.shape[1])]]])
+                    diagnostics[index] = dict(zip(ARRAYS, (*diagnosis, config.diagnostic_chains), strict=False))
                 continue
-            given = np.broadcast_to(chains.counts, (block.size, kept, totals.shape[-1]))
+            given = np.broadcast_to(chains.counts, (block.size, n_draws, totals.shape[-1]))
             draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0]
         scores, predictive = np.zeros(draws.shape[:2]), np.zeros(block.size)
         for field in setup.prior.fields:
@@ -170,45 +170,45 @@ def _naive_bayes(config, data, setup, listed, streams, block, ledger):
 
 def _noise_aware_bayes(config, setup, chains, test, ledger, block) -> tuple[np.ndarray, np.ndarray]:
     """Return held-out log-likelihoods (draws, chains) and mean probabilities (chains, levels) for K = 1."""
-    kept = config.iterations - config.burn_in
-    trace, mean = np.empty((kept, len(test))), np.zeros(test.shape)
+    n_draws = config.iterations - config.burn_in
+    trace, mean = np.empty((n_draws, len(test))), np.zeros(test.shape)
 
     def watch(iteration, state):
         if iteration >= config.burn_in:
             trace[iteration - config.burn_in] = (state.log_probabilities[:, 0] * test).sum(axis=1)
-            mean[:] += state.probabilities[:, 0] / kept
+            mean[:] += state.probabilities[:, 0] / n_draws
 
     replace(setup, iterations=config.iterations, burn_in=config.burn_in).run(ledger, [chains], [watch], block.trials)
     return trace, mean
 
 
 def _chains(block, number: int) -> np.ndarray:
-    """The split of each chain: one chain a split, and more of the first split, so many in all, for the diagnostics."""
+    """The split of each chain: one chain per split, and for the diagnostics `number` in all on the first split."""
     extra = number - 1 if block.index == 0 else 0
     return np.concatenate([np.arange(block.size), np.zeros(extra, int)])
 
 
-def _hidden_markov(config, data, setup, listed, streams, block, ledger):
+def _hidden_markov(config, data, setup, all_rows, streams, block, ledger):
     """Return both scores (2, rows, splits), clipped shares and checks (maps of `ARRAYS`) of the hidden Markov model.
 
-    The first split runs `diagnostic_chains` chains on the same release, the last of them only where the first `FIRST`
-    agree; only its first one is evaluated.
+    The first split runs `diagnostic_chains` chains on the same release, but only `FIRST` where these disagree; only the
+    first chain is evaluated.
     """
     split = _chains(block, min(FIRST, config.diagnostic_chains))
     observed, sites, test = data.observed[split], data.sites[split], data.test_counts[split]
     noise = Common(streams("mechanism", block.index, model="hmm"))
     monitored = [0, *range(block.size, len(split))]
-    values, clipped, diagnostics = np.empty((2, len(listed), block.size)), [], []
-    for index, row in enumerate(listed):
+    values, clipped, diagnostics = np.empty((2, len(all_rows), block.size)), [], []
+    for index, row in enumerate(all_rows):
         rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
         chains = setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split)
         trace = _Trace(setup, row, chains, sites, test, monitored if block.index == 0 else [])
         (release,) = setup.run(ledger, [chains], [trace], block.trials)
         if row.method in SAMPLED:
             # The released sample is scored, emissions and states; the trace of its chain is for diagnosis.
-            own, last = slice(block.size), release.info.state
-            released = np.log(release.values), last.states[:, own], last.transitions[..., own]
-            values[0, index], weights = _score(*released, sites[own], test[own], setup)
+            evaluated, final_state = slice(block.size), release.info.state
+            released = np.log(release.values), final_state.states[:, evaluated], final_state.transitions[..., evaluated]
+            values[0, index], weights = _score(*released, sites[evaluated], test[evaluated], setup)
             law = _law(weights, released[0])
         else:
             values[0, index] = (logsumexp(trace.held_out, axis=0) - math.log(len(trace.held_out)))[: block.size]
@@ -255,8 +255,8 @@ class _Trace:
 
     def __init__(self, setup, row, chains, sites, test, monitored):
         iterations, self._burn_in = setup.length(row)
-        self._kept, self._given = iterations - self._burn_in, (sites, test, setup)
-        self.held_out = np.empty((self._kept, len(sites)))
+        self._n_draws, self._given = iterations - self._burn_in, (sites, test, setup)
+        self.held_out = np.empty((self._n_draws, len(sites)))
         self.predictive = None if row.method in SAMPLED else np.zeros(test.shape)
         self._monitored, self._monitor = monitored, None
         # A chain that pays for its updates need not converge.
@@ -265,12 +265,12 @@ class _Trace:
             self._monitor = Monitor(*law, self._burn_in, monitored, partitions=chains.latent is not None)
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
-        kept = iteration - self._burn_in
-        if kept < 0:
+        draw = iteration - self._burn_in
+        if draw < 0:
             return
-        self.held_out[kept], weights = _score(state.log_probabilities, state.states, state.transitions, *self._given)
+        self.held_out[draw], weights = _score(state.log_probabilities, state.states, state.transitions, *self._given)
         if self.predictive is not None:
-            self.predictive += _law(weights, state.log_probabilities) * (1 / self._kept)
+            self.predictive += _law(weights, state.log_probabilities) * (1 / self._n_draws)
         if self._monitor is not None:
             self._monitor(iteration, state)
 
@@ -278,5 +278,5 @@ class _Trace:
         """`ARRAYS` of the chains monitored here and by others, the held-out likelihood among their traces."""
         if self._monitor is None:
             return {}
-        held_out = np.concatenate([one.held_out[:, one._monitored] for one in (self, *others)], axis=1)
-        return self._monitor.summary(held_out, others=[one._monitor for one in others])
+        held_out = np.concatenate([trace.held_out[:, trace._monitored] for trace in (self, *others)], axis=1)
+        return self._monitor.summary(held_out, others=[trace._monitor for trace in others])

@@ -13,7 +13,7 @@ from privpost.privacy.glm import independence_chain_guarantee
 CHAINS = ("independence", "random walk")
 # The mode depends on the data, so that an early state may reveal more than an exact draw.
 STARTS = ("uniform", "mode")
-# As of `Compared`; and the bound on the cost for an independence chain (`independence_chain_guarantee`).
+# Fields of `Compared`, and the bound on an independence chain's cost (`independence_chain_guarantee`).
 COLUMNS = ("exact_cost", "distance", "delta", "cost", "cost_bound")
 
 
@@ -51,7 +51,7 @@ def compared(states: np.ndarray, laws: np.ndarray, pairs: np.ndarray) -> Compare
     """Compare the laws of chains' states with exact draws' laws, (data sets, outcomes) each; pairs (2, pairs)."""
     # States that neither of two neighbours reaches lose nothing.
     with np.errstate(divide="ignore", invalid="ignore"):
-        exact, lost = (np.nanmax(np.abs(np.diff(np.log(each)[pairs], axis=0)[0]), axis=1) for each in (laws, states))
+        exact, lost = (np.nanmax(np.abs(np.diff(np.log(p)[pairs], axis=0)[0]), axis=1) for p in (laws, states))
     distances, ratio = np.abs(states - laws).sum(axis=1) / 2, np.exp(exact.max())
     first, second = states[pairs]
     delta = max(np.maximum(p - ratio * q, 0).sum(axis=1).max() for p, q in ((first, second), (second, first)))

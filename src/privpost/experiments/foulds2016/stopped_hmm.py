@@ -13,7 +13,7 @@ from privpost.privacy.glm import independence_chain_guarantee
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
 
-# The ε that the sampler states; as of `Compared`; and bounds by composition and by minorisation.
+# The ε that the sampler states, fields of `Compared`, and bounds by composition and by minorisation.
 COLUMNS = ("nominal_cost", *Compared._fields, "composed_bound", "minorised_bound")
 LEVELS, N_STATES = 2, 2
 
@@ -31,10 +31,10 @@ def neighbours(counts) -> np.ndarray:
     flat = counts.reshape(len(counts), -1)
     place = {tuple(row): at for at, row in enumerate(flat.tolist())}
     pairs = []
-    for one, other in itertools.combinations(range(flat.shape[1]), 2):
+    for source, target in itertools.combinations(range(flat.shape[1]), 2):
         step = np.zeros(flat.shape[1], int)
-        step[[one, other]] = -1, 1
-        pairs += [(place[tuple(row)], place[tuple(row + step)]) for row in flat if row[one]]
+        step[[source, target]] = -1, 1
+        pairs += [(place[tuple(row)], place[tuple(row + step)]) for row in flat if row[source]]
     return np.array(pairs).T
 
 
@@ -96,25 +96,25 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
     """
     counts = data_sets(mechanism.model.cells[0], mechanism.n)
     pairs, chain = neighbours(counts), Chain(mechanism, grid)
-    laws = np.array([chain.law(each) for each in counts])
+    laws = np.array([chain.law(data) for data in counts])
     kernels = [chain.kernel(law) for law in laws]
     moves = [kernel.sum(axis=0) for kernel in kernels]
     begin = np.array([starts(law) for law in laws])
     least = min(float((kernel / law[:, None]).min()) for kernel, law in zip(kernels, laws, strict=True))
     height = (begin / laws.sum(axis=1)[:, None]).max(axis=(0, 2))
-    nominal, flat, found = mechanism.cost().epsilon, laws.reshape(len(laws), -1), []
+    nominal, flat, rows = mechanism.cost().epsilon, laws.reshape(len(laws), -1), []
     for start, steps in itertools.product(range(len(STARTS)), sweeps):
         ends = [
-            own[start] @ np.linalg.matrix_power(move, steps - 1) @ kernel
-            for own, move, kernel in zip(begin, moves, kernels, strict=True)
+            first[start] @ np.linalg.matrix_power(move, steps - 1) @ kernel
+            for first, move, kernel in zip(begin, moves, kernels, strict=True)
         ]
         # Composition pays for updates, not for a start that the data tell.
         composed = replace(mechanism, iterations=steps).unconverged_cost() if STARTS[start] == "uniform" else np.nan
         rejected = np.exp(steps * np.log1p(-least))
         minorised = independence_chain_guarantee(nominal, rejected, height[start]) if rejected < 1 else np.inf
-        own = compared(np.array(ends).reshape(flat.shape), flat, pairs)
-        found.append([nominal, *own, composed, float(minorised)])
-    return np.array(found).reshape(len(STARTS), len(sweeps), -1)
+        measured = compared(np.array(ends).reshape(flat.shape), flat, pairs)
+        rows.append([nominal, *measured, composed, float(minorised)])
+    return np.array(rows).reshape(len(STARTS), len(sweeps), -1)
 
 
 def simulate(config) -> np.ndarray:

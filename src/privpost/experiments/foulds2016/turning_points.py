@@ -5,10 +5,10 @@ import numpy as np
 
 def without_level(logs, level: str):
     """Return the logs without one level of a field, and without the cells that held nothing else."""
-    columns = np.array([one != level for levels in logs.levels.values() for one in levels])
+    columns = np.array([word != level for levels in logs.levels.values() for word in levels])
     counts = logs.counts[:, columns]
     full = counts.sum(axis=1) > 0
-    levels = {field: [one for one in levels if one != level] for field, levels in logs.levels.items()}
+    levels = {field: [word for word in levels if word != level] for field, levels in logs.levels.items()}
     return logs._replace(counts=counts[full], region=logs.region[full], month=logs.month[full], levels=levels)
 
 
@@ -17,9 +17,9 @@ def turning_months(logs, states) -> np.ndarray:
     turns = np.full(len(logs.regions), np.nan)
     for region in range(len(logs.regions)):
         cells = np.flatnonzero(logs.region == region)
-        other = np.flatnonzero(states[cells] != states[cells[-1]]) if len(cells) else []
-        if len(other):
-            turns[region] = logs.month[cells[other[-1] + 1]]
+        elsewhere = np.flatnonzero(states[cells] != states[cells[-1]]) if len(cells) else []
+        if len(elsewhere):
+            turns[region] = logs.month[cells[elsewhere[-1] + 1]]
     return turns
 
 

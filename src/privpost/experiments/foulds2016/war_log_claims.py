@@ -1,4 +1,4 @@
-"""What the claims on war logs share: how they speak of a data set, and which chains have converged."""
+"""What claims on war logs share: words for data sets, and which chains have converged."""
 
 from collections.abc import Iterator
 
@@ -7,9 +7,9 @@ from privpost.experiments.claim_helpers import convergence
 from privpost.experiments.foulds2016.war_logs import title
 from privpost.lab.claims import Part, about, number, word
 
-# Drawn from a model that has the published facts: what it has, these data have.
+# Drawn from a model with the published facts: these data have what the model has.
 MADE_UP = ("iraq_simulated",)
-# A part of the paper's data that we have chosen: the paper says nothing of it by itself.
+# Our selection from the paper's data: the paper says nothing about it alone.
 OWN_SELECTION = ("afghanistan_dense",)
 # Standard errors of a paired difference over splits. The splits overlap in training and their standard error has few
 # degrees of freedom; 5 leaves a joint rate of false alarms below 2 % for 14 comparisons even at 9 degrees (t law).
@@ -18,10 +18,10 @@ THRESHOLD = 5.0
 
 def described(dataset: str) -> Iterator[Part]:
     """Yield the words `title`, `data` (marked where it is our selection) and `ours`, and whether it is a stand-in."""
-    own = dataset in OWN_SELECTION
+    selected = dataset in OWN_SELECTION
     yield word("title", title(dataset))
-    yield word("data", title(dataset) + " (our selection)" * own)
-    yield word("ours", "ours, after " * own)
+    yield word("data", title(dataset) + " (our selection)" * selected)
+    yield word("ours", "ours, after " * selected)
     yield from about(stand_in=catalogue.load(dataset).stand_in)
 
 

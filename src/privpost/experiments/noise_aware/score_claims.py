@@ -1,4 +1,4 @@
-"""What the claims on noise-aware inference share: calibration, and gains over the noise-naive methods."""
+"""What claims on noise-aware inference share: calibration, and gains over the noise-naive methods."""
 
 from typing import NamedTuple
 
@@ -13,12 +13,12 @@ from privpost.experiments.claim_helpers import at_joint_level
 from privpost.experiments.noise_aware.scores import AWARE
 from privpost.lab.claims import check, number, numbers, untestable, word
 
-# What claims call these counts.
+# Names of the counts in claims.
 NAIVE_NAMES = {"paper": "truncated", "consistent": "least-squares"}
 
 
 class Comparison(NamedTuple):
-    """What a claim says of one score of the noise-aware method against the noise-naive ones.
+    """A claim's statement about one score of the noise-aware method against the noise-naive ones.
 
     `sign` is −1 for a score of which less is better; without `ahead` it need only not be behind.
     """
@@ -46,7 +46,7 @@ def gained(pairs, comparisons, places):
             yield check(names[index], errors[index] > limits[index])
             yield from number(f"gain in {names[index]}", -sign * row.difference_mean)
         if ahead:
-            # The row that the verdict hangs on.
+            # The row that decides the verdict.
             nearest, name = (errors - limits).idxmin(), f"nearest its limit, {metric}"
             yield from number(name, names[nearest])
             yield from number(f"{name}, standard errors", errors[nearest])
@@ -70,7 +70,7 @@ def uniform(rows, method, places, valid=None):
     """Yield whether a noise-aware posterior is calibrated by KS and z², one check per place and ε, and words of tests.
 
     The true posterior is the control: where it is rejected itself, the draws of the parameters are in doubt, and rows
-    of the same parameter and place do not count; nor do those that are not `valid`. Without a row that counts the claim
+    of the same parameter and place do not count; nor do rows that are not `valid`. Without a row that counts the claim
     cannot be tested.
 
     Args:

@@ -1,4 +1,4 @@
-"""What the figures on Bayesian networks share: calibration and losses of their posteriors, side by side."""
+"""What figures on Bayesian networks share: calibration and losses of their posteriors, side by side."""
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,8 @@ FLOOR = {"ks": 1e-2, "accuracy": 1e-3, "log_likelihood": 2e-3, "mmd2": 1e-3}
 def losses(scores, distances, keys: list[str]):
     """Return a table of metrics (`METRICS`) with `value` and the ends `low` and `high` of 95 % intervals.
 
-    Accuracy and log-likelihood are what is lost against the non-private posterior at the same `keys`; MMD is the root
-    of its square; of KS distances over their limit, one row per method and ε, the median over parameters.
+    Accuracy and log-likelihood are losses against the non-private posterior at the same `keys`; MMD is the root of its
+    square; KS distances over their limit have one row per method and ε, the median over parameters.
     """
     lost = panels.excess(scores[scores.metric.isin(["accuracy", "log_likelihood"])], "mean", [*keys, "metric"])
     lost = lost.assign(mean=-lost["mean"])
@@ -29,8 +29,8 @@ def losses(scores, distances, keys: list[str]):
     parts = []
     for part, root in ((lost, False), (squared, True)):
         ends = [part["mean"], *panels.interval(part["mean"], part["sem"])]
-        made = [np.sqrt(np.maximum(end, 0)) if root else end for end in ends]
-        parts.append(part.assign(value=made[0], low=made[1], high=made[2]))
+        values = [np.sqrt(np.maximum(end, 0)) if root else end for end in ends]
+        parts.append(part.assign(value=values[0], low=values[1], high=values[2]))
     over = calibration.over_limit(distances)
     over = over.groupby([*keys, *LINES, "epsilon"], dropna=False, sort=False).over.median().reset_index()
     low, high = calibration.ends(over)

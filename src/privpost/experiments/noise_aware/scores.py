@@ -1,4 +1,4 @@
-"""What the studies of noise-aware inference on networks share: methods, releases and tables of scores."""
+"""What studies of noise-aware inference on networks share: methods, releases and tables of scores."""
 
 import itertools
 from functools import partial
@@ -13,7 +13,7 @@ from privpost.models.bayesian_network import BayesianNetwork
 from privpost.models.consistency import consistent_counts
 from privpost.privacy.accounting import Cost
 
-# Naive: what is done with a release before it is taken for the data. Exact: whether the posterior takes all counts
+# Naive: how a release is processed before it is taken for the data. Exact: whether the posterior takes all counts
 # together, or one family at a time.
 NAIVE_VARIANTS = ("paper", "consistent")
 VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
@@ -36,8 +36,8 @@ def opened(epsilons, model: BayesianNetwork, n: int, ledger) -> list[NetworkLapl
     """Return the mechanism at each ε, and open an account for each; all methods read the same release."""
     budgets = [Cost("pure", epsilon) for epsilon in epsilons]
     return [
-        ledger.open(f"counts/epsilon={each.epsilon:g}", each, partial(NetworkLaplace.calibrate, model, n, each))
-        for each in budgets
+        ledger.open(f"counts/epsilon={budget.epsilon:g}", budget, partial(NetworkLaplace.calibrate, model, n, budget))
+        for budget in budgets
     ]
 
 
@@ -60,8 +60,8 @@ def released(mechanisms, statistics, streams, block, ledger) -> np.ndarray:
 def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts that a noise-naive analyst takes for the data, and the share of them that was truncated.
 
-    `paper` truncates to [0, n]. `consistent` first fits counts that agree with each other and with n, by least squares;
-    after the truncation they need not agree any more.
+    `paper` truncates to [0, n]. `consistent` first fits counts that agree with each other and with n, by least
+    squares; after truncation they may disagree again.
 
     Args:
         mechanisms: one per ε.
@@ -88,13 +88,13 @@ def moments(a, b) -> np.ndarray:
 
 
 def of_prior(alpha: float, beta: float, variance) -> np.ndarray:
-    """Return standard deviations over that of Beta(α, β), from variances."""
+    """Return standard deviations, from variances, over the standard deviation of Beta(α, β)."""
     mean, square = moments(alpha, beta)
     return np.sqrt(variance / (square - mean**2))
 
 
 def alike(model: BayesianNetwork) -> list[tuple]:
-    """Return a label for each parameter: those with one label play the same part in the network and in its release.
+    """Return a label for each parameter: equal labels mean the same role in the network and in its release.
 
     Nodes with the same parents and children are exchangeable. So are the parameters of a node given its parents' values
     where the prior treats both values of a bit alike: swapping them swaps the parameters.
@@ -146,7 +146,7 @@ def _scores(cell, place):
     arrays = cell.arrays
     for at, named in _named(cell):
         for metric in (metric for metric in METRICS if metric in arrays):
-            # The true posterior has no distance from itself; without it the others have none.
+            # The true posterior has no distance from itself; without it no method has one.
             if (named["method"], metric) != ("non_private", "mmd2") and not np.isnan(arrays[metric][at]).any():
                 share = float(arrays["truncated"][at].mean()) if named["method"] == "naive" else None
                 score = {"metric": metric, **mean_columns("", arrays[metric][at]), "n_repeats": cell.config.trials}
@@ -155,16 +155,16 @@ def _scores(cell, place):
 
 def _calibration(cell, place, names, labels):
     for at, named in _named(cell):
-        own = cell.arrays["quantile"][at]
-        every = np.concatenate([own, cell.arrays["others"][at]]) if "others" in cell.arrays else own
-        known = ~np.isnan(every).any(axis=1)
+        quantiles = cell.arrays["quantile"][at]
+        all_quantiles = np.concatenate([quantiles, cell.arrays["others"][at]]) if "others" in cell.arrays else quantiles
+        known = ~np.isnan(all_quantiles).any(axis=1)
         tests: dict = {}
-        for j, values in enumerate(own):
+        for j, values in enumerate(quantiles):
             ks = float(ks_statistic(values))
             test = {"ks": ks, "p_value": float(ks_p_value(ks, len(values))), "n_trials": len(values)}
             if labels[j] not in tests:
                 members = [k for k, label in enumerate(labels) if label == labels[j] and known[k]]
-                tests[labels[j]] = spread_columns(every[members], among([names[k] for k in members]))
+                tests[labels[j]] = spread_columns(all_quantiles[members], among([names[k] for k in members]))
             share = cell.arrays["sd_of_prior"][at[1], j] if named["method"] in AWARE else None
             yield {**place, **named, "parameter": names[j], **test, **tests[labels[j]], "sd_of_prior": share}
 

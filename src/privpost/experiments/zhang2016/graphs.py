@@ -1,4 +1,4 @@
-"""Names of graphs as a reader knows them."""
+"""The usual names of graphs."""
 
 import re
 

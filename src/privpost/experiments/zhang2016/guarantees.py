@@ -26,9 +26,9 @@ from privpost.models.bayesian_network import LARGEST_ALPHABET, BayesianNetwork
 from privpost.models.fourier_basis import closure, largest_flips
 from privpost.privacy.renyi import dirichlet_divergence
 
-# Rounding of the exact losses.
+# Relative rounding error of the exact losses.
 ROUNDING = 1e-9
-# Thresholds L0 of lemma 3, and the multiples L of them at which its conclusion is checked.
+# Thresholds L0 of lemma 3, and the multiples of L0 at which its conclusion is checked.
 THRESHOLDS, MULTIPLES = (4.0, 8.0), (1.0, 1.5, 2.0, 4.0)
 # Expectations of the 0/1 functions that are estimated.
 CHANCES = (0.5, 0.1, 0.01)
@@ -62,7 +62,7 @@ def map_loss(n: int, epsilon: float, delta_utility: float, alpha: float = 1.0, b
 def trimmed_means(alpha: float, beta: float, most: int, omega: float) -> list[np.ndarray]:
     """Return, for each total up to `most`, the means of Beta(α + ones, β + zeros) restricted to [ω, 1−ω].
 
-    Gauss-Legendre quadrature is exact for uniform priors, whose densities are polynomials; others have nodes to spare.
+    Gauss-Legendre quadrature is exact for uniform priors, whose densities are polynomials; others get spare nodes.
     """
     spare = 0 if alpha == beta == 1 else 16 + math.ceil(alpha + beta)
     nodes, weights = np.polynomial.legendre.leggauss(most // 2 + 2 + spare)
@@ -80,8 +80,8 @@ def sampler_loss(mechanism: RecordSampler) -> float:
     """Return the largest privacy loss of a trimmed draw, summed over nodes; without edges exact, else an upper bound.
 
     Adding a one to a parameter's counts multiplies its density by θ/E θ; turning a zero into a one multiplies it by
-    θ/(1−θ) · E(1−θ)/E θ, with E given the common counts. Both are monotone, so the worst θ is ω or 1−ω. No move of a
-    zero loses more than a turn does, as E is farthest from ½ where most records are common.
+    θ/(1−θ) · E(1−θ)/E θ, with E given the common counts. Both are monotone, so the worst θ is ω or 1−ω. Moving a
+    zero loses no more than turning it, as E is farthest from ½ where most records are common.
     """
     model, n, omega = mechanism.model, mechanism.n, mechanism.omega
     means = trimmed_means(model.alpha, model.beta, n - 1, omega)
@@ -112,12 +112,12 @@ def rows(config) -> list[dict]:
     for network in config.exact_graphs:
         name, graph = parse(network)
         models[name] = BayesianNetwork(graph, config.alpha, config.beta)
-    every = [*_difference_rows(config), *_map_rows(config), *_lemma_3_rows(config), *_utility_rows(config)]
+    table = [*_difference_rows(config), *_map_rows(config), *_lemma_3_rows(config), *_utility_rows(config)]
     for name, model in models.items():
-        every += _loss_rows(config, name, model)
+        table += _loss_rows(config, name, model)
         if len(model.nodes) <= LARGEST_ALPHABET:
-            every.append(_lemma_2_row(name, model))
-    return every
+            table.append(_lemma_2_row(name, model))
+    return table
 
 
 def _row(statement, graph, parameter, empirical, bound, **more) -> dict:
@@ -191,7 +191,7 @@ def _lemma_3_rows(config) -> list[dict]:
 
 def _utility_rows(config) -> list[dict]:
     """Return the exact chances that the mean of N draws of a 0/1 function is off by more than the bound."""
-    # Imported here, as it is slow and the study's settings do without.
+    # Imported here: it is slow, and the study's settings do not need it.
     from scipy.stats import binom
 
     rows = []

@@ -13,7 +13,7 @@ class Entry(NamedTuple):
         networks_only: the column "DBN only".
         privacy: the guarantee as printed, and `privacy_statement` the rows that check it.
         utility: type of utility.
-        bound: the bound as printed; `restored`: as it can be derived; `*_statement`: the rows that check either.
+        bound: the bound as printed; `restored`: as it can be derived; `*_statement`: the rows that check it.
     """
 
     method: str

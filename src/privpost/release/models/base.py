@@ -16,7 +16,7 @@ from privpost.release.specification import Specification
 # Posteriors of counts have tables of n + 1 entries for every level.
 LARGEST_SUM = 10_000_000
 EXACT = "independent draws from the exact posterior, summed over all true counts"
-# What the draws of analysts who ignore the noise take for granted.
+# The assumption behind draws that ignore the noise.
 NAIVE = ("noisy counts are taken for the true ones",)
 
 
@@ -30,7 +30,7 @@ class Posterior(NamedTuple):
         approximations: what about them is not exact.
         rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan where they cannot be
             assessed; None for independent draws.
-        chains: how many chains there are, of which the last draws are one each in turn; 1 for independent draws.
+        chains: how many chains there are, whose draws come in turn; 1 for independent draws.
     """
 
     draws: dict[str, np.ndarray]
@@ -46,17 +46,17 @@ class Kind(ABC):
     """One model that can be released, by its name in `model:`."""
 
     name: ClassVar[str]
-    # Settings of a column, and those that it needs.
+    # Settings of a column, and the required ones.
     column: ClassVar[Schema] = Schema(levels=Levels())
     required: ClassVar[tuple[str, ...]] = ("levels",)
-    # Settings of the prior, and those that need not be given.
+    # Settings of the prior, and the defaults of optional ones.
     prior: ClassVar[Schema]
     prior_defaults: ClassVar[dict[str, Any]] = {}
     mechanisms: ClassVar[tuple[str, ...]] = ("laplace",)
-    # How many columns it has, None for any number, and whether levels come in twos.
+    # How many columns it has, None for any number, and whether each has two levels.
     columns: ClassVar[int | None] = 1
     binary: ClassVar[bool] = False
-    # Whether a posterior draw is one of a lattice, whose step follows from what is public.
+    # Whether a posterior draw lies on a lattice, whose step follows from what is public.
     on_lattice: ClassVar[bool] = False
 
     def check(self, spec: Specification) -> None:
@@ -91,10 +91,10 @@ class Kind(ABC):
 
     def check_role(self, spec: Specification, role: str, others: str, most: float = math.inf) -> None:
         """Raises a SettingError unless one column has a role, and there are 1 to `most` others."""
-        found = [name for name, settings in spec.columns.items() if settings.get("role") == role]
-        if len(found) != 1 or not 1 < len(spec.columns) <= most + 1:
+        names = [name for name, settings in spec.columns.items() if settings.get("role") == role]
+        if len(names) != 1 or not 1 < len(spec.columns) <= most + 1:
             raise SettingError(
-                f"columns: {self.name} needs one column with role: {role} and {others}; {len(found)} of "
+                f"columns: {self.name} needs one column with role: {role} and {others}; {len(names)} of "
                 f"{len(spec.columns)} columns have role: {role}."
             )
 
@@ -155,7 +155,7 @@ class Inferred(Kind):
 
 
 class Sampled(Kind):
-    """A model of which one posterior draw, of the family `law`, can be the release.
+    """A model whose release can be one posterior draw, of the family `law`.
 
     The draw is rounded to public bits, or `on_lattice`.
     """

@@ -10,11 +10,11 @@ from privpost.models.bayesian_network import BayesianNetwork
 from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, whole
 from privpost.samplers import noise_aware_draws
 
-# Parents of a column.
+# The most parents of a column.
 LARGEST_FAMILY = 12
 # Networks of more nodes or records take too long.
 LARGEST_NETWORK, MOST_RECORDS = 5, 100_000
-# Seconds of a step of all chains.
+# Seconds that one step of all chains takes.
 _SECONDS = 3e-6
 
 
@@ -68,9 +68,9 @@ class Network(Inferred):
 
     def statistics(self, spec, release):
         counts: dict[str, Any] = {}
-        for (node, given), (one, zero) in zip(self._cells(spec), release.reshape(-1, 2), strict=True):
+        for (node, parents_at), (ones, zeros) in zip(self._cells(spec), release.reshape(-1, 2), strict=True):
             low, high = spec.columns[node]["levels"]
-            counts.setdefault(node, {})[given or "all"] = {low: whole(zero), high: whole(one)}
+            counts.setdefault(node, {})[parents_at or "all"] = {low: whole(zeros), high: whole(ones)}
         return {"counts": counts}
 
     def _chained(self, spec) -> bool:
@@ -84,8 +84,8 @@ class Network(Inferred):
     def posterior(self, spec, mechanism, release, rng):
         model = mechanism.model
         names = [
-            f"P({node} = {spec.columns[node]['levels'][1]}{' | ' * bool(given)}{given})"
-            for node, given in self._cells(spec)
+            f"P({node} = {spec.columns[node]['levels'][1]}{' | ' * bool(parents_at)}{parents_at})"
+            for node, parents_at in self._cells(spec)
         ]
         if not self._chained(spec):
             draws = model.sample(mechanism.naive_posterior(release), rng, spec.draws)

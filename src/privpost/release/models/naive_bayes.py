@@ -54,7 +54,7 @@ class NaiveBayes(Inferred):
         return sum(len(spec.columns[name]["levels"]) for name in self.order(spec)[1:])
 
     def seconds(self, spec):
-        # Those of a number that is drawn, and of each entry of the counts' tables.
+        # Seconds for each number drawn, and for each entry of the counts' tables.
         classes = len(spec.columns[self.order(spec)[0]]["levels"])
         return classes * self.tables(spec) * (1e-6 * spec.draws + 3.5e-7 * spec.n)
 
@@ -66,5 +66,5 @@ class NaiveBayes(Inferred):
         shares, levels = noise_aware_events.class_posterior(*given, spec.draws, rng)
         names = [f"P({label} = {level})" for level in classes]
         names += [f"P({name} = {level} | {label} = {given})" for given, name, level in self._cells(spec)]
-        found = np.concatenate([shares, levels.reshape(len(levels), -1)], axis=1)
-        return Posterior(by_name(names, found), True, EXACT, ())
+        draws = np.concatenate([shares, levels.reshape(len(levels), -1)], axis=1)
+        return Posterior(by_name(names, draws), True, EXACT, ())

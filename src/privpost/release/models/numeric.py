@@ -12,7 +12,7 @@ from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.release.models.base import Inferred, Kind, Posterior
 from privpost.samplers.noise_aware_quadrature import resolved_posterior
 
-# Sums stay whole numbers that floats hold exactly.
+# Sums up to here are whole numbers that floats hold exactly.
 LARGEST_TOTAL = 2**50
 _METHOD = "independent draws from the posterior by quadrature over its parameter"
 _APPROXIMATIONS = "normal law of the latent sum (Bernstein and Sheldon 2018)", "continuous Laplace law of the noise"
@@ -69,7 +69,7 @@ class Sum(Kind):
         return tuple(Decimal(repr(spec.only[1][key])) for key in self.required)
 
     def _origin(self, spec) -> Decimal:
-        """What steps are counted from: within public bounds a record moves the sum by at most high − low."""
+        """The value from which steps are counted: from low, a record moves the sum by at most high − low."""
         return Decimal(0) if self.redacts(spec) else self._bounds(spec)[0]
 
     def mechanism(self, spec, setting):
@@ -83,7 +83,7 @@ class Sum(Kind):
         if value is None:
             return None
         if not low <= value <= high:
-            # One step beyond the upper bound stands for all that is left out.
+            # One step beyond the upper bound stands for every value that is left out.
             return int(high / resolution) + 1 if self.redacts(spec) else None
         return int(((value - self._origin(spec)) / resolution).to_integral_value())
 

@@ -1,6 +1,6 @@
 """README.md and docs/<name>.md from docs/templates/<name>.md.in: prose, numbers and tables of the results.
 
-A template calls what `names` gives it. A module of the document's name in this folder may add more: its
+Templates use what `names` returns. A module of this folder with a document's name may add more: its
 `values(published)` returns a map from names to texts or functions.
 """
 
@@ -22,7 +22,7 @@ from privpost.report.quotes import Quotes
 
 TEMPLATES = Path("docs/templates")
 ENDING = ".md.in"
-# Rendered when the others are: it links to the headings at which they speak of claims.
+# Rendered last: it links to the headings under which the others discuss claims.
 LAST = "scorecard"
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
@@ -63,26 +63,26 @@ def render(published: Published) -> dict[str, str]:
     """Return the texts of all documents by name.
 
     Raises ValueError, naming the template, for a quotation that fits no table, and, naming the claims, for failed
-    checks without a reason and reasons of no failed check (`claims.problems`).
+    checks without a reason and for reasons without a failed check (`claims.problems`).
     """
-    if found := claims.problems(scorecard.read(published.results / "scorecard.csv")):
-        raise ValueError("reasons of failed checks: " + "; ".join(found))
+    if problems := claims.problems(scorecard.read(published.results / "scorecard.csv")):
+        raise ValueError("reasons of failed checks: " + "; ".join(problems))
     quotes = Quotes(published.results)
     texts = {name: text(published, name, quotes) for name in sources() if name != LAST}
     places = _places(texts)
     card = scorecard.read(published.results / "scorecard.csv")
-    if unspoken := [row.id for row in claims.failed(card).itertuples() if row.id not in places]:
-        raise ValueError(f"no document says why these claims fail (`failing`): {', '.join(unspoken)}")
+    if undiscussed := [row.id for row in claims.failed(card).itertuples() if row.id not in places]:
+        raise ValueError(f"no document says why these claims fail (`failing`): {', '.join(undiscussed)}")
     return {**texts, LAST: text(published, LAST, quotes, place=lambda id: places.get(id, ""))}
 
 
 def text(published: Published, name: str, quotes: Quotes, **more: Any) -> str:
-    """Return one document's text; raises ValueError naming the template and what it asks for in vain."""
+    """Return one document's text; raises ValueError naming the template and what it lacks."""
     environment = templates.environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True)
     environment.filters["anchor"] = anchor
-    given = {**names(published, quotes, "" if name == "README" else "../"), **_own(published, name), **more}
+    context = {**names(published, quotes, "" if name == "README" else "../"), **_extra_names(published, name), **more}
     try:
-        return environment.get_template(f"{name}{ENDING}").render(given)
+        return environment.get_template(f"{name}{ENDING}").render(context)
     except (jinja2.TemplateError, ValueError, TypeError) as error:
         raise ValueError(f"{TEMPLATES}/{name}{ENDING}: {error}") from error
 
@@ -111,11 +111,11 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
 
 def modules() -> list[str]:
     """Return the modules that documents are made by."""
-    own = (f"{__name__}.{name.lower()}" for name in sources())
-    return [__name__, *(module for module in own if util.find_spec(module))]
+    candidates = (f"{__name__}.{name.lower()}" for name in sources())
+    return [__name__, *(module for module in candidates if util.find_spec(module))]
 
 
-def _own(published: Published, name: str) -> dict[str, Any]:
+def _extra_names(published: Published, name: str) -> dict[str, Any]:
     module = f"{__name__}.{name.lower()}"
     values = importlib.import_module(module).values(published) if module in modules() else {}
     return {key.rpartition("/")[2]: value for key, value in values.items()}
@@ -130,7 +130,7 @@ def _figure(name: str, shown: Mapping[str, captions.Caption], figures: Path, up:
 
 
 def _places(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the link to the heading under which a document speaks of a claim, by its id."""
+    """Return by a claim's id the link to the heading under which a document discusses it."""
     return {
         heading.split(":")[0]: f"{name}.md#{anchor(heading)}"
         for name, document in texts.items()

@@ -15,7 +15,7 @@ from privpost.report.templates import number
 
 # Shares from here on count as the whole claim.
 WHOLE = 0.999
-# What a test error may be above the best one's.
+# By how much a test error may exceed the best one.
 WITHIN = 0.01
 BALL = "OPS, smallest ball"
 BITS, LOGISTIC = "fair_axis/beta_bernoulli", "fair_axis/logistic"
@@ -60,7 +60,7 @@ def shares(audit) -> str:
 
 
 def near_best(pairs, margin: float) -> list[str]:
-    """Return the best method, and those whose error is above its by no more than a margin, at `LEVEL` together.
+    """Return the best method, and the methods whose error exceeds its by at most a margin, at `LEVEL` together.
 
     Args:
         pairs: rows of one setting and metric, with `first`, `second`, `difference_mean` (first less second; smaller is
@@ -69,7 +69,7 @@ def near_best(pairs, margin: float) -> list[str]:
     """
     swapped = pairs.rename(columns={"first": "second", "second": "first"})
     both = pd.concat([pairs, swapped.assign(difference_mean=-pairs.difference_mean)])
-    # The method that is least behind any other; of equal ones the first by name.
+    # The method that is least behind any other, and among equals the first by name.
     best = both.groupby("first").difference_mean.max().round(12).idxmin()
     others = both[both["second"] == best]
     limit = student_limit(int(pairs.n_repeats.min()), LEVEL / len(others))
@@ -88,8 +88,8 @@ def logistic_table(logistic: Mapping) -> str:
     rows = []
     for (dataset, epsilon), part in pairs.groupby(["dataset", "epsilon"]):
         best = near_best(part, WITHIN)
-        own = errors[errors.dataset == dataset]
-        at = own[(own.epsilon == epsilon) & (own.delta == delta)]
+        of_dataset = errors[errors.dataset == dataset]
+        at = of_dataset[(of_dataset.epsilon == epsilon) & (of_dataset.delta == delta)]
         names = at.method.where(at.variant.isna(), "ops_smallest_ball")
         smallest = at[names.isin(best)].nsmallest(1, "mean")
         ops = at[at.method == "ops"]
@@ -97,7 +97,7 @@ def logistic_table(logistic: Mapping) -> str:
             smallest,
             ops[ops.variant.isna()],
             ops[ops.variant == "smallest_ball"],
-            own[own.method == "non_private"],
+            of_dataset[of_dataset.method == "non_private"],
         ]
         rows.append((dataset, f"{epsilon:g}", _named(best), *map(_with_error, shown)))
     return markdown((*head, "true posterior"), rows)

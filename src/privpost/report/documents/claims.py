@@ -1,4 +1,4 @@
-"""What documents say of claims: verdicts, why failed checks fail, and the tests of calibration behind them."""
+"""What documents say about claims: verdicts, why failed checks fail, and the tests of calibration behind them."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def names(card) -> dict[str, Callable]:
 
 
 def mark(row) -> str:
-    """Return a claim's verdict with its sign, and what its data that stand in for the paper's say beside it."""
+    """Return a claim's verdict with its sign, and beside it the outcome on data that stand in for the paper's."""
     beside = f", {row.seen} †" if row.seen and row.seen != row.verdict else ""
     return f"{MARKS[row.verdict]} {row.verdict}{beside}"
 
@@ -48,7 +48,7 @@ def statement(row) -> str:
 
 
 def tally(card) -> str:
-    """Return how many claims hold, of those that can be tested, and how many are seen, of those on stand-ins."""
+    """Return how many testable claims hold, and how many claims tested on stand-ins are seen."""
     testable = card[card.verdict.isin(("holds", "holds in part", "does not hold"))]
     said = f"{(testable.verdict == 'holds').sum()} of {len(testable)} testable claims hold"
     seen = card[card.seen != ""].seen
@@ -62,9 +62,9 @@ def failed(card):
 
 
 def failing(card) -> str:
-    """Return the claims that do not hold as stated, each with what fails of it and why, under a heading of its own.
+    """Return the claims that do not hold as stated, each with what fails and why, under a heading of its own.
 
-    What a claim says of several data sets, "data: statement", is printed once.
+    A claim about several data sets, "data: statement", is printed once.
     """
     parts: list[str] = []
     first: dict[str, str] = {}
@@ -83,25 +83,25 @@ def failing(card) -> str:
 
 def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINED) -> list[str]:
     """Return, in words, failed checks without a reason that `unexplained` does not list, and idle reasons."""
-    listed = _listed(unexplained)
+    allowed = _listed(unexplained)
     used: set[tuple[str, str]] = set()
-    found = []
+    lines = []
     for row in card[card.id != ""].itertuples():
         for check in json.loads(row.unexplained or "[]"):
-            fits = {(id, pattern) for id, pattern in listed if fnmatchcase(row.id, id) and fnmatchcase(check, pattern)}
+            fits = {(id, pattern) for id, pattern in allowed if fnmatchcase(row.id, id) and fnmatchcase(check, pattern)}
             used |= fits
             if not fits:
-                found.append(f"{row.id}: no reason says why {check!r} fails")
-    found += [
-        f"{id}: {unexplained} lists {pattern!r}, but no such check lacks a reason" for id, pattern in listed - used
+                lines.append(f"{row.id}: no reason says why {check!r} fails")
+    lines += [
+        f"{id}: {unexplained} lists {pattern!r}, but no such check lacks a reason" for id, pattern in allowed - used
     ]
     rows = [(row.id, _claim(row)) for row in card[card.id != ""].itertuples()]
     for paper in sorted(set(card.paper)):
-        for heading, given in reasons.read(paper, folder).items():
-            idle = [set(reasons.explain(claim, given)[2]) for id, claim in rows if fnmatchcase(id, heading)]
-            idle = set(given).intersection(*idle)
-            found += [f"{heading}: the reason for {', '.join(one.checks)} explains no failed check" for one in idle]
-    return sorted(found)
+        for heading, explanations in reasons.read(paper, folder).items():
+            idle = [set(reasons.explain(claim, explanations)[2]) for id, claim in rows if fnmatchcase(id, heading)]
+            idle = set(explanations).intersection(*idle)
+            lines += [f"{heading}: the reason for {', '.join(r.checks)} explains no failed check" for r in idle]
+    return sorted(lines)
 
 
 def _claim(row) -> Any:
@@ -132,7 +132,7 @@ def ks_tests(card) -> str:
     Where the sum of z² is tested too, its smallest p-value, and the errors of the standard deviation that it sees.
     """
     lines = []
-    # Those of ours are in the scorecard's evidence: the documents stay short.
+    # Tests of our own claims stand in the scorecard's evidence only: the documents stay short.
     for row in card[~card.place.str.startswith("ours")].itertuples():
         evidence: Mapping[str, Any] = json.loads(row.evidence)
         for name, total in evidence.items():

@@ -25,7 +25,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def _posterior(mechanism: Mechanism) -> str:
-    """Whether a mechanism hands out the posterior of its releases; a draw needs none."""
+    """Return whether a mechanism has the posterior given its releases; a draw needs none."""
     if mechanism.releases == "sample":
         return "the draw itself"
     known = {Mechanism.posterior: False, AdditiveNoiseMechanism.posterior: type(mechanism.model) in COUNTED}

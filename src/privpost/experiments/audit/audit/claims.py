@@ -89,10 +89,10 @@ def spends_half(audit):
 )
 def follows_its_law(audit):
     both = audit.melt("instance", ["drawn_p", "rounded_p"], value_name="p").dropna()
-    numbers_of = both.variable.value_counts()
-    found = {"rows": numbers_of.get("drawn_p", 0), "rows with rounded draws": numbers_of.get("rounded_p", 0)}
-    yield from numbers({**found, "smallest p": both.p.min()})
-    words = f"{found['rows']} rows draw from their laws, and so do {found['rows with rounded draws']} by rounded draws"
+    counts = both.variable.value_counts()
+    rows = {"rows": counts.get("drawn_p", 0), "rows with rounded draws": counts.get("rounded_p", 0)}
+    yield from numbers({**rows, "smallest p": both.p.min()})
+    words = f"{rows['rows']} rows draw from their laws, and so do {rows['rows with rounded draws']} by rounded draws"
     yield from none(both[both.p < FALSE_ALARM / len(both)], words, both)
 
 

@@ -25,8 +25,8 @@ def tightness(audit):
     nothing wrong. The claims and what was found stand in the table. Bounds hold with the confidence in the table.
     """
     table = audit[audit.claimed_epsilon.gt(0) & (audit.exact.notna() | audit.lower_bound.notna())]
-    found = table[["exact", "lower_bound"]].max(axis=1) / table.claimed_epsilon
-    table = table.assign(found=found)
+    share = table[["exact", "lower_bound"]].max(axis=1) / table.claimed_epsilon
+    table = table.assign(share=share)
     places, headings, y = {}, [], 0.0
     for model in panels.ordered(table.model):
         headings.append((y, re.sub(r"(?<=[a-z])(?=[A-Z])", " ", model)))
@@ -34,7 +34,7 @@ def tightness(audit):
             y += 1
             places[model, method] = y
         y += 1.1
-    made, ((axes,),) = panels.grid(1, 1, 0.7 + 0.135 * y, width=4.6)
+    canvas, ((axes,),) = panels.grid(1, 1, 0.7 + 0.135 * y, width=4.6)
     axes.axvline(1.0, color=style.GREY, linewidth=0.8)
     axes.axvspan(1.0, 1.2, color=BROKEN, alpha=0.08, linewidth=0)
     for (column, color, marker, label), shift in zip(KINDS, (-0.18, 0.18), strict=True):
@@ -52,6 +52,6 @@ def tightness(audit):
     axes.tick_params(axis="y", length=0)
     axes.set(xlim=(0, 1.1), ylim=(y, -0.7), xlabel="Share of the claimed ε", xticks=[0, 0.25, 0.5, 0.75, 1])
     axes.grid(axis="y", visible=False)
-    panels.message(made, "Nothing exceeds its claim", bool((table.found <= 1 + 1e-9).all()))
-    panels.legend(made)
-    return made
+    panels.message(canvas, "Nothing exceeds its claim", bool((table.share <= 1 + 1e-9).all()))
+    panels.legend(canvas)
+    return canvas

@@ -60,9 +60,9 @@ TABLES = {
 CHUNK = 10_000
 # Tolerance of a claim, since exact divergences have 9 digits or more, and of a claim against its target.
 ROUNDING, TARGET_ROUNDING = 1e-7, RELATIVE_TOLERANCE
-# All releases about one data set take at most so many numbers; fewer releases than the second number tell nothing.
+# The most numbers in all releases about one data set, and the fewest releases that tell anything.
 LARGEST_WORK, FEWEST = 3_000_000, 100
-# Bits of draws that are rounded exactly: so many that no cell has an end of the support in it.
+# Bits of draws that are rounded exactly: enough that no cell contains an end of the support.
 BITS = 40
 # Options that choose a variant of a mechanism.
 VARIANTS = ("variant", "supremum", "charge")
@@ -70,12 +70,12 @@ VERDICTS = ("within claim", "violated", "over target", "other law", "not examine
 
 
 class Finding(NamedTuple):
-    """What the audit of one mechanism found.
+    """The result of auditing one mechanism.
 
     Attributes:
         exact: exact divergence of the pair; nan where the law is not known.
         drawn: Kolmogorov-Smirnov p-value of the draws; nan where the law is not known.
-        rounded: the same of draws that are rounded exactly; nan of a mechanism that has none.
+        rounded: the same for draws that are rounded exactly; nan for a mechanism without them.
         counts: releases about either data set that fell into the event.
         pair: the two data sets.
     """
@@ -123,7 +123,7 @@ def examine(
     if law_of(mechanism, pairs[0][0]) is None:
         pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level, gate), math.nan
     else:
-        # Each data set is in many pairs. Some pairs differ by rounding only: the first of them is taken.
+        # Each data set is in many pairs. Among pairs that differ by rounding only, the first is taken.
         sides = {data.tobytes(): data for pair in pairs for data in pair}
         known = {key: law_of(mechanism, data) for key, data in sides.items()}
         divergences = [known[p.tobytes()].divergence(known[q.tobytes()], order) for p, q in pairs]
@@ -149,7 +149,7 @@ class Gate:
     def releases(self, data, size: int, rng) -> np.ndarray:
         """Return independent releases (size, ...) about records, drawn in parts to save memory.
 
-        Every other part asks for one release per row of statistics, as studies do; the others ask by number.
+        Half of the parts ask for one release per row of statistics, as studies do; the others ask for a number.
         """
         statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
         parts = []
@@ -157,7 +157,7 @@ class Gate:
             number = min(CHUNK, size - start)
             for rows in filter(None, (number // 2, number - number // 2)):
                 by_row = len(parts) % 2 == 0
-                # In the studies a trial may have its own settings; so has a row here.
+                # A trial of a study may have settings of its own, and so may a row here.
                 mechanism = self.mechanism.each(rows) if by_row else self.mechanism
                 asked = np.broadcast_to(statistics, (rows, *statistics.shape)) if by_row else statistics
                 settings = {"size": None if by_row else rows, "repeats": slice(self.drawn, self.drawn + rows)}
@@ -174,20 +174,20 @@ def _drawn(mechanism, pair, samples, rng) -> float:
 
 
 def _rounded(mechanism, pair, size, rng) -> float:
-    """Return `_drawn` of draws that are rounded exactly: each is placed at random in its cell."""
+    """Return the p-value of `_drawn` for draws that are rounded exactly, each placed at random in its cell."""
     if not size or not hasattr(mechanism, "rounded"):
         return math.nan
-    both = []
+    samples = []
     for side in pair:
         statistics = [Fraction(value) for value in np.ravel(mechanism.model.sufficient_statistics(side)).tolist()]
         draw = partial(mechanism.rounded, statistics, BITS, lambda bits: int(rng.integers(2**bits)), public_time=False)
         cells = [draw() for _ in range(size)]
-        both.append((np.array(cells) + rng.random((size, len(cells[0])))) / 2**BITS)
-    return _of_both(mechanism, pair, both, rng)
+        samples.append((np.array(cells) + rng.random((size, len(cells[0])))) / 2**BITS)
+    return _of_both(mechanism, pair, samples, rng)
 
 
-def _of_both(mechanism, pair, both, rng) -> float:
-    values = [laws.p_value(law_of(mechanism, p).quantiles(draws, rng)) for p, draws in zip(pair, both, strict=True)]
+def _of_both(mechanism, pair, samples, rng) -> float:
+    values = [laws.p_value(law_of(mechanism, p).quantiles(draws, rng)) for p, draws in zip(pair, samples, strict=True)]
     return min(1.0, 2 * min(values))
 
 
@@ -232,12 +232,12 @@ def simulate(config, streams, ledger) -> dict:
     failed = Failed()
     releases = config.releases
     if config.source == "examples":
-        listed = audited.examples(config.epsilon, config.large_n, records)
+        audited_mechanisms = audited.examples(config.epsilon, config.large_n, records)
     else:
-        listed, releases = audited.recorded(records), config.recorded_releases
-    # Mechanisms that are equal once reduced are examined once.
+        audited_mechanisms, releases = audited.recorded(records), config.recorded_releases
+    # Mechanisms that are equal after reduction are examined once.
     known: dict[object, Finding] = {}
-    for instance in listed:
+    for instance in audited_mechanisms:
         cost = instance.mechanism.cost()
         if instance.mechanism.name not in config.mechanisms:
             continue

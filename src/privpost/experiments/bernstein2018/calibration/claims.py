@@ -15,13 +15,13 @@ TEST = (
     f"parameters in their prior: {width_claims.BOTH}; "
     "{seen}; one check per model and test"
 )
-# What tells the points of the non-private posterior apart.
+# The columns that tell points of the non-private posterior apart.
 POINTS = ["variant", "model", "parameter", "n"]
 NO_CHAIN = "the posterior without a chain"
 
 
 def calibrated_by_model(table, method: str, what: str):
-    """Yield two checks per model, that KS and z² reject a method nowhere that the non-private one passes, and more."""
+    """Yield evidence and two checks per model: KS and z² reject a method nowhere that the non-private one passes."""
     rows = width_claims.sound(table, method, POINTS)
     left = select(table, method=method)
     left = left[~left.index.isin(rows.index)].drop_duplicates(["model", "n"])

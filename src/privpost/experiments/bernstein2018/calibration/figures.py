@@ -18,13 +18,13 @@ def distances(calibration):
     θ.
     """
     table = models.shown(models.titled(calibration))
-    made = models.ks_panels(table, size=(5.5, 1.5))
+    plot = models.ks_panels(table, size=(5.5, 1.5))
     # The posterior without a chain repeats what Gibbs's says.
     private = table[table.solid | (table.method == "naive")]
     words = "At small ε naive posteriors fail; with public bounds Gibbs passes"
-    uniform.message(made.figure, uniform.over_limit(private[private.method != "exact"]), words)
-    models.legend(made.figure)
-    return made.figure
+    uniform.message(plot.figure, uniform.over_limit(private[private.method != "exact"]), words)
+    models.legend(plot.figure)
+    return plot.figure
 
 
 @figure("fig1b_ecdf")
@@ -42,7 +42,7 @@ def functions(ecdf, calibration):
     from matplotlib.patches import Patch
 
     titles = list(dict.fromkeys(table.panel))
-    made, axes = panels.grid(2, len(titles), 2.9, sharex=True, sharey="row", height_ratios=(2, 3))
+    canvas, axes = panels.grid(2, len(titles), 2.9, sharex=True, sharey="row", height_ratios=(2, 3))
     looks = {key: {**look, "marker": "", "linewidth": 1} for key, look in panels.looks(table).items()}
     outside = []
     for place, (above, below, title) in enumerate(zip(*axes, titles, strict=True)):
@@ -57,9 +57,9 @@ def functions(ecdf, calibration):
         below.set_xticks([0, 0.5, 1], labels=["0", "½", "1"])
         below.set_xlabel("")
     private = table[table.epsilon.notna()].iloc[0]
-    made.supxlabel(f"u, at n = {private.n:,} and ε = {private.epsilon:g} (pure DP)", fontsize=8)
+    canvas.supxlabel(f"u, at n = {private.n:,} and ε = {private.epsilon:g} (pure DP)", fontsize=8)
     exact, naive = ([share for name, share in outside if name == method] for method in ("exact", "naive"))
     holds = max(exact, default=1) == 0 and min(naive, default=0) > 0.5
-    panels.message(made, "Exact noise-aware posteriors stay in the band, naive ones do not", holds)
-    panels.legend(made, [Patch(color="#dddddd", label="Calibrated (95 %, simultaneous)")])
-    return made
+    panels.message(canvas, "Exact noise-aware posteriors stay in the band, naive ones do not", holds)
+    panels.legend(canvas, [Patch(color="#dddddd", label="Calibrated (95 %, simultaneous)")])
+    return canvas

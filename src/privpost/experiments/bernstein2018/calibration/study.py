@@ -1,17 +1,17 @@
 """Calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b).
 
 Every trial draws θ from the prior, data from the model and a release from the mechanism; U is the quantile of the true
-θ in the posterior. U is the posterior's distribution function at θ where that is known, the share of Gibbs draws at
-most θ, or, for OPS with its few draws, the randomised rank of θ among them. `exact` runs no chain: for counts it is the
+θ in the posterior. U is the posterior's distribution function at θ where that is known, the share of Gibbs draws up
+to θ, or, for OPS with its few draws, the randomised rank of θ among them. `exact` runs no chain: for counts it is the
 exact posterior, for redacted sums the posterior of the sampler's own normal model, by quadrature.
 
 Randomised ranks among independent draws are exactly uniform under calibration. Successive Gibbs draws are dependent,
 which moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
-statistic. The test is therefore of the sampler as it is run, not of its stationary law alone.
+statistic. So the test is about the sampler as it is run, not about its stationary law alone.
 
 The posterior's width is tested by the sum of z² beside it (`evaluation.spread`), over all parameters that the model and
-the release treat alike. Where a release tells nothing, any sampler of the prior is calibrated: `sd_of_prior` says so.
-There the test is of the draws of θ, which may be wide or narrow by chance: `prior_p` tests them alone.
+the release treat alike. Where a release tells nothing, any sampler of the prior is calibrated: `sd_of_prior` shows it.
+The test is then about the draws of θ, which may be wide or narrow by chance: `prior_p` tests them alone.
 
 OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone; the column `tempered` says which.
 """
@@ -66,10 +66,10 @@ LINES = (Line("non_private"), Line("gibbs"), Line("naive"), *OPS, Line("exact"))
 
 
 class Chains(NamedTuple):
-    """What chains on some trials give.
+    """The result of chains on some trials.
 
     Attributes:
-        quantiles: share of the draws at most θ (parameters, trials).
+        quantiles: share of the draws up to θ (parameters, trials).
         rejected: share of rejected proposals.
         variance: variance of the draws (parameters, trials).
     """
@@ -86,7 +86,7 @@ def gibbs_quantiles(
     below, first, second = np.zeros((3, *data.theta.shape))
 
     def consume(theta):
-        # From the true θ, near which draws are: no digits are lost to their mean.
+        # Relative to the true θ, which is near the draws: no digits are lost to their mean.
         off = theta.reshape(len(theta), *data.theta.shape) - data.theta
         below.__iadd__((off <= 0).sum(axis=0))
         first.__iadd__(off.sum(axis=0))
@@ -168,8 +168,8 @@ def simulate(config, streams, ledger) -> dict:
             here[naive, :, j] = trial.quantiles(data, statistics)
             rejected[[gibbs, naive], i, j] += np.array([chains.rejected, projected]) / len(parts)
             for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
-                place, named = (tempered, n, epsilon), {"method": f"ops_{tempered}", **point}
-                rngs = [streams(role, block.index, **named) for role in ("mechanism", "ranks")]
+                place, labels = (tempered, n, epsilon), {"method": f"ops_{tempered}", **point}
+                rngs = [streams(role, block.index, **labels) for role in ("mechanism", "ranks")]
                 here[row["ops", tempered], :, j] = ops_quantiles(config, data, place, rngs, ledger, block.trials)
         here[exact] = trial.exact_quantiles(data, releases, n)
     return {"quantiles": quantiles, "rejected": rejected, "sd_of_prior": np.sqrt(within / between), "prior": prior}
@@ -190,7 +190,7 @@ def _account(config, trial: Experiment, ledger) -> None:
 
 
 def _is_private(method: str, trial: Experiment) -> bool:
-    """Return whether a finite ε covers a method's posterior, apart from redaction bounds that are read off θ."""
+    """Return whether a finite ε covers a method's posterior, apart from redaction bounds derived from θ."""
     if method == "non_private":
         return False
     return method != "naive" or bool(np.isfinite(trial.naive_cost(1.0).epsilon))

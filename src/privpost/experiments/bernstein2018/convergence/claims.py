@@ -18,11 +18,11 @@ ENOUGH, MIXED = 100, 1.01
 def run_length(convergence):
     gibbs = convergence[convergence.sampler == "gibbs"]
     for (model, variant, epsilon), rows in gibbs.groupby(["model", "variant", "epsilon"]):
-        # The models whose variant is the paper's alone, and redacted sums with the paper's bounds and with public ones.
+        # Count models have the paper's variant only; redacted sums have the paper's bounds and public ones.
         bounds = "" if variant == "corrected" else ", bounds of the paper"
         name = f"{model}{bounds}, epsilon={epsilon:g}"
         worst, fewest = rows.loc[rows.rhat.idxmax()], rows.loc[rows.ess_bulk.idxmin()]
-        # Per release: the median over trials is for all chains, the paper runs one.
+        # Per chain: the median over trials is for all chains of a release, the paper runs one.
         per_chain = float(fewest.ess_bulk / fewest.n_chains)
         stuck = rows.loc[rows.stuck_share.idxmax()]
         yield from number(f"largest R-hat, {name} (n={worst.n:g})", worst.rhat)

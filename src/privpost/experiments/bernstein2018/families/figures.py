@@ -29,9 +29,9 @@ def families(families):
             low, high = calibration.ends(part)
             panel.hlines(y, low, high, color=look.color, linewidth=0.8)
             for solid, face in ((True, look.color), (False, "white")):
-                chosen = part.solid == solid
+                shown = part.solid == solid
                 mark = {"color": look.color, "markerfacecolor": face, "label": look.label if solid else None}
-                panel.plot(part.over[chosen], y[chosen], look.marker, **mark)
+                panel.plot(part.over[shown], y[shown], look.marker, **mark)
         panel.set(
             xscale="log", xlim=(0.15, None), xlabel=calibration.LABEL.replace("\n", " "), title=f"ε = {epsilon:g}"
         )

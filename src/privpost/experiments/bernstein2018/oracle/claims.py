@@ -21,16 +21,16 @@ def approximation(oracle):
         name = f"{prior if model == 'binomial' else model}, epsilon={epsilon:g}"
         small = (rows[rows.n >= 100].total_variation <= SMALL).all()
         yield check(f"total variation at most {SMALL:g} from n = 100 on ({name})", small)
-        last, worst = rows.iloc[-1], rows.loc[rows.total_variation.idxmax()]
-        # Of a redacted sum it first grows with n, as the noise hides less, and stays small (the first check).
+        at_largest, worst = rows.iloc[-1], rows.loc[rows.total_variation.idxmax()]
+        # For redacted sums it first grows with n, as the noise hides less, and stays small (the first check).
         if model == "binomial":
-            smaller = last.total_variation + limit * last.total_variation_sem < worst.total_variation
+            smaller = at_largest.total_variation + limit * at_largest.total_variation_sem < worst.total_variation
             yield check(f"smaller at the largest n than at its worst ({name})", smaller)
-        # Bins only lose distance, and the floor is about what independent draws would show.
+        # Bins can only lose distance, and the floor is about what independent draws would show.
         excess = rows.total_variation_sampled - rows.total_variation - 2 * rows.sampling_floor
         yield check(f"the sampler's draws are no further than its stationary law ({name})", (excess <= 0).all())
         largest, at_last = f"largest total variation, {name}", f"total variation at the largest n, {name}"
-        for words, row, where in ((largest, worst, f" (n={worst.n:g})"), (at_last, last, "")):
+        for words, row, where in ((largest, worst, f" (n={worst.n:g})"), (at_last, at_largest, "")):
             yield from number(words + where, row.total_variation, row.total_variation_sem, of=words)
     large = oracle[(oracle.n >= 100) & (oracle.model == "binomial")]
     yield from number("largest total variation of bits from n = 100 on", large.total_variation.max())

@@ -19,15 +19,15 @@ def oracle(oracle):
     table = oracle.sort_values("model", key=lambda model: model != "binomial", kind="stable")
     priors = table.prior.astype(str).replace(FLAT, "Beta(½, ½)")
     table = table.assign(panel=table.model.str.capitalize() + ",\nprior " + priors)
-    made = panels.panels(
+    plot = panels.panels(
         table, "n", "total_variation", _ends, None, "panel", ("epsilon",), bars=True, share=(True, True),
         size=(style.WIDTH, 1.9), xscale="log", yscale="log", ylabel="Total variation\nto the exact posterior",
     )  # fmt: skip
     flat = table.prior == FLAT
     holds = table.total_variation[flat].max() > 0.1 and table.total_variation[~flat].max() < 0.02
-    panels.message(made.figure, "Only the prior Beta(½, ½) makes the normal approximation poor", holds)
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "Only the prior Beta(½, ½) makes the normal approximation poor", holds)
+    panels.legend(plot.figure)
+    return plot.figure
 
 
 def _ends(rows):

@@ -4,8 +4,8 @@ Bits: the sampler draws θ from its exact conditional given the count, but the c
 conditionals belong to no joint distribution, so the stationary law is computed as a fixed point, by quadrature over the
 count. Its distance from the exact posterior is the error of the approximation, without Monte Carlo noise.
 
-Redacted sums with public bounds: the posterior of the normal model, by quadrature, is compared with that of the sum's
-own law, by Fourier inversion.
+Redacted sums with public bounds: the posterior of the normal model, by quadrature, is compared with the posterior
+under the sum's own law, by Fourier inversion.
 """
 
 import functools
@@ -52,7 +52,7 @@ TABLES = {
 _TAIL = 1e-10
 
 
-# Finding the nodes takes as long as all the rest.
+# Cached: to find the nodes takes as long as all the rest.
 _gauss_legendre = functools.cache(np.polynomial.legendre.leggauss)
 
 
@@ -121,7 +121,7 @@ def simulate(config, streams, ledger) -> dict:
 
     `stationary`: between the law that the normal approximation leads to and the exact posterior. `sampled`: between the
     pooled draws of many chains and a reference, over bins that are equally likely under it; the reference is the exact
-    posterior of bits, and the normal model's posterior of redacted sums, so that it is the error of the chains alone.
+    posterior for bits, and the normal model's posterior for redacted sums, so that only the chains' error counts.
     `floor`: half of the distance between two halves of the chains, about what independent draws would give.
     """
     trial = experiment(config.model, config.prior, "corrected")
@@ -158,7 +158,7 @@ def _bits(config, trial: Counts, data, release, n: int) -> tuple[np.ndarray, np.
 
 
 def _redacted(config, trial, data, release, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances (trials,) of the normal model's posterior from the exact one, and ends of the former's bins."""
+    """Return distances (trials,) of the normal model's posterior from the exact one, and ends of its bins."""
     model, y, scale = trial.model, release.values[0], float(release.scale[0])
     edges = parameter_edges(model, 2 * config.nodes)
     theta, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)

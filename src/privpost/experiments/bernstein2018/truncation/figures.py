@@ -29,16 +29,16 @@ def truncation(truncation):
     # Without a chain, or noise, there are no segments.
     table = truncation.assign(segments=truncation.segments.where(truncation.method == "gibbs"))
     table = table.drop_duplicates(["bounds", "segments", "method", "epsilon", "n"])
-    made = panels.panels(
+    plot = panels.panels(
         table, "n", "z2", ends, "bounds", "epsilon", ("method", "segments"), names=NAMES, bars=True,
         share=(True, True), size=(5.5, 1.5), ylabel="Mean z² of θ", xscale="log", yscale="log",
         yticks=(1, 1.5, 2), yticklabels=("1", "1.5", "2"),
     )  # fmt: skip
-    for axes, _, _ in made:
+    for axes, _, _ in plot:
         axes.axhspan(*(1 + side * 1.96 * np.sqrt(2 / table.z2_values.min()) for side in (-1, 1)), color=style.BAND)
         axes.minorticks_off()
     last = table[table.n == table.n.max()].groupby("method").z2
     holds = last.min().get("gibbs", 0) > 1.08 and last.max().get("exact", 9) < 1.08
-    panels.message(made.figure, "Gibbs is too narrow at large n, the exact posterior is not", holds)
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "Gibbs is too narrow at large n, the exact posterior is not", holds)
+    panels.legend(plot.figure)
+    return plot.figure

@@ -1,8 +1,8 @@
 """Calibration of Algorithm 2 by bounds and by the covariance between segments (ours).
 
 The paper sets the redaction bounds from the true θ, and adds the segments' variances as if their sums were independent,
-though the counts in the segments are multinomial. This study varies both. `exact`
-is the posterior of the same normal model of the redacted sum by quadrature, without segments and chains.
+though the counts in the segments are multinomial. This study varies both. `exact` is the posterior of the same normal
+model of the redacted sum by quadrature, without segments and chains.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ TABLES = {
         "segments": "covariance between the segments of a redacted sum: `multinomial`, or `independent`, none",
     },
 }
-# Variants with a posterior by quadrature, which depends on the bounds alone: one for each choice of these.
+# Variants with a posterior by quadrature, which depends on the bounds alone: one for each choice of bounds.
 EXACT = ("paper", "corrected")
 METHODS = ("non_private", "gibbs", "exact")
 

@@ -8,7 +8,7 @@ from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import joint_limit
 from privpost.lab.claims import check, claim, number, untestable, word
 
-# Of the naive method's MMD², what Gibbs saves: more than half where noise dominates, a fifth where it is negligible.
+# The share of the naive method's MMD² that Gibbs saves: above the first where noise dominates, below the second later.
 MUCH, LITTLE = 0.5, 0.2
 
 

@@ -17,7 +17,7 @@ def distances(utility):
     a chain, which coincides with Gibbs's, stands in the table only.
     """
     table = utility[utility.method != "exact"]
-    made = panels.panels(
+    plot = panels.panels(
         table, "n", "mmd", _ends, None, "model", ("method", "epsilon"), names=models.MODELS, bars=True,
         share=(True, True), size=(style.WIDTH, 1.9), xscale="log", yscale="log",
         ylabel="MMD to the non-private posterior",
@@ -25,9 +25,9 @@ def distances(utility):
     ratio = table[table.method == "naive"].merge(table[table.method == "gibbs"], on=["model", "epsilon", "n"])
     ratio = ratio.assign(ratio=ratio.mmd_x / ratio.mmd_y).groupby("n").ratio
     holds = len(ratio) > 1 and ratio.min().iloc[0] > 1 and ratio.max().iloc[-1] < 1.1
-    panels.message(made.figure, "Noise-aware is nearer at small n, and no nearer at large n", holds)
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "Noise-aware is nearer at small n, and no nearer at large n", holds)
+    panels.legend(plot.figure)
+    return plot.figure
 
 
 def _ends(rows):

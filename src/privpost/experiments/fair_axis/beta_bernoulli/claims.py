@@ -17,19 +17,19 @@ PAIRED = f"paired differences beyond {{z:.2f}} standard errors ({100 * LEVEL:g} 
 
 
 def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
-    """Return, by setting, each method with the others that it is ahead of by more than `z`, or the same as.
+    """Return, by setting, each method with the methods that it leads by more than `z`, or equals.
 
-    Differences of exactly 0 are those of one law: the true posterior, where the budget affords it.
+    A difference of exactly 0 means one law: the true posterior, where the budget affords it.
     """
-    found: dict[tuple, dict[str, set[str]]] = {}
+    by_setting: dict[tuple, dict[str, set[str]]] = {}
     for key, part in pairs.groupby(by):
-        found[key] = ahead = {method: set() for method in sorted({*part["first"], *part["second"]})}
+        by_setting[key] = ahead = {method: set() for method in sorted({*part["first"], *part["second"]})}
         for first, second, lag in zip(part["first"], part["second"], in_standard_errors(part), strict=True):
             if lag < -z or lag == 0:
                 ahead[first].add(second)
             if lag > z or lag == 0:
                 ahead[second].add(first)
-    return found
+    return by_setting
 
 
 def multiplicity(pairs):
@@ -92,11 +92,11 @@ def weighted_closest(beta_bernoulli, beta_bernoulli_pairs):
         rows, others = select(table, epsilon=epsilon, delta=delta), {*ahead} - {*WEIGHTED}
         closest, name = any(ahead[method] >= others for method in WEIGHTED if method in ahead), budget(rows.iloc[0])
         yield check(name, closest)
-        for kind, chosen in (("weighted", rows.method.isin(WEIGHTED)), ("other", ~rows.method.isin(WEIGHTED))):
-            if chosen.any():
-                best = rows.loc[rows["mean"][chosen].idxmin()]
-                found = {"method": best.method, "KL": best["mean"], "standard error": best["sem"]}
-                yield from number(f"smallest KL, {kind}, {name}", found)
+        for kind, of_kind in (("weighted", rows.method.isin(WEIGHTED)), ("other", ~rows.method.isin(WEIGHTED))):
+            if of_kind.any():
+                best = rows.loc[rows["mean"][of_kind].idxmin()]
+                evidence = {"method": best.method, "KL": best["mean"], "standard error": best["sem"]}
+                yield from number(f"smallest KL, {kind}, {name}", evidence)
         lead = select(pairs, first="diffused", second="laplace", epsilon=epsilon, delta=delta)
         for row in lead.itertuples() if not closest else ():
             yield from number(f"share of the data that diffused keeps, {name}", one(rows, method="diffused").setting)
@@ -120,8 +120,8 @@ def laplace_or_gaussian(beta_bernoulli, beta_bernoulli_pairs):
         for row in rows.itertuples():
             name = f"n = {row.n}, {budget(row)}"
             yield check(f"{winner} ahead: {name}", ahead(row, "difference", z))
-            found = {"difference": row.difference_mean, "standard error": row.difference_sem}
-            yield from number(f"KL, Gaussian minus Laplace, {name}", found)
+            evidence = {"difference": row.difference_mean, "standard error": row.difference_sem}
+            yield from number(f"KL, Gaussian minus Laplace, {name}", evidence)
     settings = select(beta_bernoulli, accounting="exact", **corner).groupby("method").setting.first()
     deviation, scale = settings["gaussian"], 1 / settings["laplace"]
     yield from number("standard deviation and median error, gaussian, records", [deviation, 0.6745 * deviation])

@@ -13,7 +13,7 @@ METRICS = {
 }
 # Where panels end. Smaller divergences, 0 but for rounding, lie on the edge.
 FLOORS = {"kl": 1e-7, "ks": 3e-3}
-# What is near another line: discrete noise near its continuous kin; the direct draw is the diffused one's at large ε.
+# Near another line: discrete noise at its continuous kin, the direct draw at the diffused one for large ε.
 ALIKE = ("geometric", "discrete_gaussian", "direct")
 
 
@@ -30,9 +30,9 @@ def winners(beta_bernoulli):
     table = table[table.method != "non_private"]
     deltas, metrics = panels.ordered(table.delta), [m for m in METRICS if m in set(table.metric)]
     sizes, epsilons = panels.ordered(table.n), panels.ordered(table.epsilon)
-    made, axes = panels.grid(len(metrics), len(deltas), 4.1, sharex=True, sharey=True)
+    canvas, axes = panels.grid(len(metrics), len(deltas), 4.1, sharex=True, sharey=True)
     leaders = set()
-    for panel, metric, delta in panels.Panels(made, axes, metrics, deltas):
+    for panel, metric, delta in panels.Panels(canvas, axes, metrics, deltas):
         rows = table[(table.metric == metric) & (table.delta == delta)]
         for (n, epsilon), tile in rows.groupby(["n", "epsilon"]):
             best, *others = tile.sort_values("mean", kind="stable").itertuples()
@@ -52,11 +52,11 @@ def winners(beta_bernoulli):
             panel.set_title(f"δ = {style.power(delta)}")
         if delta == deltas[0]:
             panel.set_ylabel(NAMES[metric])
-    panels.label_x(panels.Panels(made, axes, metrics, deltas), style.AXES["epsilon_delta"], 8)
-    panels.message(made, "No mechanism is best everywhere", len(leaders) > 2)
+    panels.label_x(panels.Panels(canvas, axes, metrics, deltas), style.AXES["epsilon_delta"], 8)
+    panels.message(canvas, "No mechanism is best everywhere", len(leaders) > 2)
     looks = [style.look(method).line() for method in panels.ordered(leaders, "method")]
-    panels.legend(made, [panels.entry(**{**look, "linestyle": "", "markersize": 5}) for look in looks])
-    return made
+    panels.legend(canvas, [panels.entry(**{**look, "linestyle": "", "markersize": 5}) for look in looks])
+    return canvas
 
 
 @figure("bits_curves")
@@ -78,7 +78,7 @@ def curves(beta_bernoulli):
     unit = (table.metric == "l1_error").map({True: truth, False: 1.0})
     table = table.assign(mean=table["mean"] / unit, sem=table["sem"] / unit)
     metrics = [m for m in METRICS if m in set(table.metric)]
-    made, axes = panels.grid(1, len(metrics), 2.4, sharex=True)
+    canvas, axes = panels.grid(1, len(metrics), 2.4, sharex=True)
     looks = panels.looks(table)
     for panel, metric in zip(axes[0], metrics, strict=True):
         rows = table[table.metric == metric]
@@ -88,14 +88,14 @@ def curves(beta_bernoulli):
         panel.set(xscale="log", yscale="log", title=METRICS[metric])
         if metric in FLOORS:
             panel.set_ylim(bottom=FLOORS[metric])
-    made.supxlabel(f"{style.AXES['epsilon_delta']}, at n = {n:g} and δ = {style.power(delta)}", fontsize=8)
+    canvas.supxlabel(f"{style.AXES['epsilon_delta']}, at n = {n:g} and δ = {style.power(delta)}", fontsize=8)
     least = table[(table.epsilon == table.epsilon.min()) & (table.method != "non_private")]
     by_method = least.pivot_table(index="method", columns="metric", values="mean")
     holds = len(metrics) == len(METRICS) and by_method.l1_error.idxmin() == "concentrated"
     holds = holds and by_method.kl.idxmax() == by_method.ks.idxmax() == "concentrated"
-    panels.message(made, "At small ε concentrated draws err least and are calibrated worst", holds)
-    panels.legend(made)
-    return made
+    panels.message(canvas, "At small ε concentrated draws err least and are calibrated worst", holds)
+    panels.legend(canvas)
+    return canvas
 
 
 def _shown(table):

@@ -123,8 +123,8 @@ class Divergence:
 def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, successes, n, divergence, rng) -> Scores:
     """Return the scores of one mechanism's releases, or of the true posterior without one, on all trials.
 
-    The quantile of θ is that in the analyst's posterior: of noisy statistics the conjugate posterior of the release; of
-    a released draw, which has no posterior, the law that it was drawn from.
+    The quantile of θ is taken in the analyst's posterior: for noisy statistics the conjugate posterior of the release,
+    for a released draw the law that it was drawn from.
     """
     statistics = np.stack([successes, n - successes], axis=-1)
     mean = quantile = np.full(len(theta), np.nan)
@@ -178,8 +178,8 @@ def simulate(config, streams, ledger) -> dict:
                     release = ledger.release(row.account, row.mechanism, statistics, rng, repeats=block.trials).values
                 scored = score(row.mechanism, release, model, theta, successes, n, divergence, rng)
                 scores[i, :, block.trials] = np.stack(scored)
-    there = [i for i, row in enumerate(rows) if row.method not in failed]
-    scores, rows = scores[there], [rows[i] for i in there]
+    complete = [i for i, row in enumerate(rows) if row.method not in failed]
+    scores, rows = scores[complete], [rows[i] for i in complete]
     return {
         "scores": scores,
         **{name: np.array([getattr(row, name) for row in rows]) for name in ("method", "accounting")},
@@ -206,7 +206,7 @@ def tabulate(cells):
         keys = list(zip(arrays["accounting"], arrays["epsilon"], arrays["delta"], strict=True))
         for i, method in enumerate(arrays["method"]):
             budget = [None if math.isnan(value) else value for value in keys[i][1:]]
-            named = dict(zip(("accounting", "n", "epsilon", "delta"), (keys[i][0], n, *budget), strict=True))
+            point = dict(zip(("accounting", "n", "epsilon", "delta"), (keys[i][0], n, *budget), strict=True))
             scores = Scores(*arrays["scores"][i])
             posterior = "posterior" if arrays["releases"][i] == "statistics" else "sample"
             metrics = [
@@ -216,9 +216,9 @@ def tabulate(cells):
             ]
             if not np.isnan(scores.quantile).any():
                 metrics.append((posterior, "ks", *ks_with_error(scores.quantile)))
-            last = {"n_repeats": cell.config.trials, "setting": arrays["setting"][i]}
+            more = {"n_repeats": cell.config.trials, "setting": arrays["setting"][i]}
             rows += [
-                {"method": method, "statistic": statistic, **named, "metric": metric, "mean": mean, "sem": sem, **last}
+                {"method": method, "statistic": statistic, **point, "metric": metric, "mean": mean, "sem": sem, **more}
                 for statistic, metric, mean, sem in metrics
                 if not math.isnan(mean)
             ]

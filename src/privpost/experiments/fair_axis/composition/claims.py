@@ -37,5 +37,5 @@ def exact_composition(composition):
             yield check(f"Rényi more than {OPS:g} times as large {name}", last.renyi > OPS * last.exact)
         else:
             yield check(f"Rényi within {RENYI:.0%} {name}", last.renyi <= (1 + RENYI) * last.exact)
-        found = {accounting: last[accounting] for accounting in ("exact", "renyi", "naive")}
-        yield from number(f"epsilon of {most} draws {name}", found)
+        evidence = {accounting: last[accounting] for accounting in ("exact", "renyi", "naive")}
+        yield from number(f"epsilon of {most} draws {name}", evidence)

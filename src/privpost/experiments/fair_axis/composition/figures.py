@@ -16,10 +16,10 @@ def draws(composition):
     """
     table = composition.assign(over=composition.spent / composition.epsilon / composition.draws**0.5)
     epsilons, sizes = panels.ordered(table.epsilon), panels.ordered(table.n)
-    made, axes = panels.grid(len(epsilons), len(sizes), 3.6, sharex=True, sharey=True)
+    canvas, axes = panels.grid(len(epsilons), len(sizes), 3.6, sharex=True, sharey=True)
     looks, lines = panels.looks(table), {"exact": "-", "renyi": "--", "naive": ":"}
-    every = panels.Panels(made, axes, epsilons, sizes)
-    for panel, epsilon, n in every:
+    all_panels = panels.Panels(canvas, axes, epsilons, sizes)
+    for panel, epsilon, n in all_panels:
         for accounting, line in lines.items():
             rows = table[(table.epsilon == epsilon) & (table.n == n) & (table.accounting == accounting)]
             plain = {"linestyle": line} | ({} if accounting == "exact" else {"marker": "", "label": None})
@@ -32,10 +32,10 @@ def draws(composition):
             panel.set_title(panels.named("n", n))
         if n == sizes[0]:
             panel.set_ylabel(f"ε = {epsilon:g} each:\ntotal ε ÷ (√k ε)")
-    panels.label_x(every, "Draws k")
+    panels.label_x(all_panels, "Draws k")
     exact = table[table.accounting == "exact"].over
-    panels.message(made, "Composed exactly, k draws cost about √k times as much as one", exact.between(0.8, 2).all())
+    panels.message(canvas, "Composed exactly, k draws cost about √k times as much as one", exact.between(0.8, 2).all())
     panels.legend(
-        made, [panels.entry(linestyle=line, label=NAMES[name]) for name, line in lines.items() if line != "-"]
+        canvas, [panels.entry(linestyle=line, label=NAMES[name]) for name, line in lines.items() if line != "-"]
     )
-    return made
+    return canvas

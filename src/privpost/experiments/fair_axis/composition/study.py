@@ -34,11 +34,11 @@ ACCOUNTINGS = ("exact", "renyi", "naive")
 def samplers(config, epsilon: float) -> dict:
     """Return the mechanisms that draw from beta laws, each calibrated by its exact curve at (ε, δ)."""
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("approximate", epsilon, delta=config.delta)
-    # Their curves are followed from any setting on.
-    made = serving(model, config.n, Cost("rdp", 1.0, order=2.0), a0=config.a0)
+    # The search along their curves may start at any setting.
+    candidates = serving(model, config.n, Cost("rdp", 1.0, order=2.0), a0=config.a0)
     return {
         method: mechanism.recalibrated(budget)
-        for method, mechanism in sorted(made.items())
+        for method, mechanism in sorted(candidates.items())
         if mechanism.releases == "sample" and mechanism.calibrated and mechanism.release_law(model.prior) is not None
     }
 
@@ -56,11 +56,11 @@ def simulate(config, streams, ledger) -> dict:
 
     Everything is computed from public numbers; nothing is released.
     """
-    made = [samplers(config, epsilon) for epsilon in config.epsilon]
-    methods = list(made[0])
+    calibrated = [samplers(config, epsilon) for epsilon in config.epsilon]
+    methods = list(calibrated[0])
     return {
-        "spent": np.array([[spent(each[method], config) for method in methods] for each in made]),
-        "setting": np.array([[getattr(own[name], own[name].calibrated) for name in methods] for own in made]),
+        "spent": np.array([[spent(at[name], config) for name in methods] for at in calibrated]),
+        "setting": np.array([[getattr(at[name], at[name].calibrated) for name in methods] for at in calibrated]),
         "method": np.array(methods),
     }
 

@@ -36,7 +36,7 @@ DIFFUSED = "Diffused is ahead of concentrated sampling in test log-likelihood wh
 def contest(logistic_pairs, id, says, one, other, metric):
     of_metric = logistic_pairs[logistic_pairs.metric == metric.replace(" ", "_")]
     rows = of_metric[[{*pair} == {one, other} for pair in zip(of_metric["first"], of_metric["second"], strict=True)]]
-    # Where the budget affords the direct posterior both are it, draw by draw.
+    # Where the budget affords the direct posterior, both methods give the same draws of it.
     differ = rows[rows.difference_mean != 0]
     if differ.empty:
         return
@@ -50,7 +50,7 @@ def contest(logistic_pairs, id, says, one, other, metric):
         behind, undecided = part[part.lead < -limit], part[part.lead.abs() <= limit]
         least, settings = part.loc[part.lead.idxmin()], (rows.dataset == dataset).sum()
         yield check(f"{one} ahead of {other} on {dataset}", (part.lead > limit).all())
-        found = {
+        evidence = {
             "settings": settings,
             "same posterior": settings - len(part),
             "ahead": (part.lead > limit).sum(),
@@ -61,4 +61,4 @@ def contest(logistic_pairs, id, says, one, other, metric):
             "behind at (epsilon, delta)": behind[["epsilon", "delta"]].values.tolist(),
             "undecided at (epsilon, delta)": undecided[["epsilon", "delta"]].values.tolist(),
         }
-        yield from number(f"{one} against {other} on {dataset}", found)
+        yield from number(f"{one} against {other} on {dataset}", evidence)

@@ -25,17 +25,17 @@ def logistic(logistic):
         "direct": {"markerfacecolor": "none", "markersize": 9, "linestyle": ""},
         ("ops", "smallest ball"): {"color": style.SMALLEST_BALL, "linestyle": "-"},
     }
-    made = panels.panels(
+    plot = panels.panels(
         table, "epsilon", "mean", "sem", "metric", "dataset", ("method", "ball"), look=look, names=METRICS,
         bars=True, share=(True, "row"), size=(style.WIDTH, 1.6), xscale="log", xlabel=style.AXES["epsilon_delta"],
         ylabel=" ",
     )  # fmt: skip
-    for axes, metric, _ in made:
+    for axes, metric, _ in plot:
         panels.decades(axes, 0.01, table[table.metric == metric]["mean"])
     keys = ["dataset", "metric", "epsilon"]
     of = {name: rows.set_index(keys)["mean"] for name, rows in table[table.ball == ""].groupby("method")}
     holds = {"ops", "ops_renyi", "diffused"} <= set(of)
     holds = holds and (of["ops_renyi"] - of["diffused"]).abs().max() < 0.01 < (of["ops"] - of["diffused"]).min()
-    panels.message(made.figure, "Only its accounting sets OPS behind diffused sampling", holds)
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "Only its accounting sets OPS behind diffused sampling", holds)
+    panels.legend(plot.figure)
+    return plot.figure

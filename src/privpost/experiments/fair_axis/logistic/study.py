@@ -66,20 +66,20 @@ def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
     # Releases need not take a public time in a simulation.
     options = {"public_time": False}
     direct = LogisticDraw(model, n, calibration.ORDER, weighting="direct", **options)
-    listed = [Row("non_private", math.nan, math.nan, direct)]
+    entries = [Row("non_private", math.nan, math.nan, direct)]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         for method, mechanism in calibration.converted(model, n, epsilon, delta, **options).items():
             if method in config.methods and method not in failed:
                 with failed.alone(method):
                     exact = mechanism.recalibrated(Cost("approximate", epsilon, delta=delta))
-                    listed.append(Row(method, epsilon, delta, exact, mechanism.coefficient))
+                    entries.append(Row(method, epsilon, delta, exact, mechanism.coefficient))
         if "ops" in config.methods and "ops_smallest_ball" not in failed:
             with failed.alone("ops_smallest_ball"):
                 pure = Cost("pure", pure_from_approximate(epsilon, delta))
                 ops = LogisticOps.calibrate(model, n, pure, charge="smallest_ball", **options)
                 exact = ops.recalibrated(Cost("approximate", epsilon, delta=delta))
-                listed.append(Row("ops", epsilon, delta, exact, ops.coefficient, "smallest_ball"))
-    return listed
+                entries.append(Row("ops", epsilon, delta, exact, ops.coefficient, "smallest_ball"))
+    return entries
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -93,18 +93,18 @@ def simulate(config, streams, ledger) -> dict:
     model = BinaryRegression(dimension, config.beta0)
     statistics = model.statistics_of(design.train_features, design.train_labels)
     failed = Failed()
-    listed = rows(config, model, n, failed)
-    ledger.open(listed[0].account, Cost("rdp", math.inf, order=calibration.ORDER), listed[0].mechanism)
-    for row in listed[1:]:
+    entries = rows(config, model, n, failed)
+    ledger.open(entries[0].account, Cost("rdp", math.inf, order=calibration.ORDER), entries[0].mechanism)
+    for row in entries[1:]:
         with failed.alone(row.name):
             budget = Cost("approximate", row.epsilon, delta=row.delta)
             ledger.open(row.account, budget, row.mechanism, accounting="exact")
-    metrics = np.empty((len(listed), len(METRICS), config.trials))
-    proposals, expected = np.zeros(len(listed)), np.empty(len(listed))
+    metrics = np.empty((len(entries), len(METRICS), config.trials))
+    proposals, expected = np.zeros(len(entries)), np.empty(len(entries))
     starts: dict[str, object] = {}
     # From the weakest privacy on: a method's mode is the start of its next one.
-    for i in sorted(range(len(listed)), key=lambda i: -np.nan_to_num(listed[i].epsilon, nan=np.inf)):
-        row = listed[i]
+    for i in sorted(range(len(entries)), key=lambda i: -np.nan_to_num(entries[i].epsilon, nan=np.inf)):
+        row = entries[i]
         for block in () if row.name in failed else streams.blocks():
             how = {"size": block.size, "repeats": block.trials, "start": starts.get(row.name)}
             rng = streams("sampler", block.index)
@@ -115,13 +115,13 @@ def simulate(config, streams, ledger) -> dict:
                 metrics[i, :, block.trials] = np.stack(scored)
                 proposals[i] += drawn.proposals * block.size / config.trials
                 expected[i] = drawn.expected
-    there = [i for i, row in enumerate(listed) if row.method not in failed]
-    listed, metrics, proposals, expected = [listed[i] for i in there], metrics[there], proposals[there], expected[there]
+    at = [i for i, row in enumerate(entries) if row.method not in failed]
+    entries, metrics, proposals, expected = [entries[i] for i in at], metrics[at], proposals[at], expected[at]
     return {
         "metrics": metrics,
-        **{key: np.array([getattr(row, key) for row in listed]) for key in ("method", "variant", "epsilon", "delta")},
-        "coefficient": np.array([math.nan, *(row.mechanism.coefficient for row in listed[1:])]),
-        "converted_coefficient": np.array([row.converted for row in listed]),
+        **{key: np.array([getattr(row, key) for row in entries]) for key in ("method", "variant", "epsilon", "delta")},
+        "coefficient": np.array([math.nan, *(row.mechanism.coefficient for row in entries[1:])]),
+        "converted_coefficient": np.array([row.converted for row in entries]),
         "proposals": proposals,
         "expected_proposals": expected,
         "n": np.array(n),

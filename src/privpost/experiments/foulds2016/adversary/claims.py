@@ -9,11 +9,11 @@ from privpost.lab.claims import check, claim, number
 
 # How near to its first-order value 1/(n a0) the gap below 2Δ has to be at the largest n.
 TOLERANCE = 0.1
-# Sums of a few hundred probabilities, and powers of kernels, are off by less; far below what the claims compare.
+# Rounding errors of sums of a few hundred probabilities and of powers of kernels are smaller, and do not decide.
 ROUNDING = 1e-9
 # How near the realised epsilon of a stopped chain has to come to an exact draw's, and after how many sweeps.
 NEAR, SWEEPS = 0.01, 2
-# How much farther than on the neighbours that lose most the chain's law may then be from the exact draw's.
+# How many times as far from the exact draw's law the chain's may then be as on the neighbours that lose most.
 FARTHER = 10
 STARTS = {"uniform": "from a uniform start", "mode": "from the mode"}
 
@@ -37,9 +37,9 @@ def worst_case(adversary):
         yield check(f"each term at most Δ {name}", (terms <= sensitivity + ROUNDING).all())
         yield check(f"never falls {name}", (np.diff(gap) <= ROUNDING).all())
         yield check(f"the gap vanishes like 1/(n a0) {name}", abs(ratio - 1) < TOLERANCE)
-        found = {"n": last, "local epsilon": path.local_epsilon.iloc[-1], "limit": 2 * sensitivity}
+        evidence = {"n": last, "local epsilon": path.local_epsilon.iloc[-1], "limit": 2 * sensitivity}
         successes = int((path.added == "success").sum())
-        yield from number(f"a0 = {a0:g}", {**found, "gap times n a0": ratio, "successes": successes})
+        yield from number(f"a0 = {a0:g}", {**evidence, "gap times n a0": ratio, "successes": successes})
 
 
 @claim(
@@ -112,9 +112,9 @@ def hidden_markov_chain(stopped_hmm):
         yield check(f"near an exact draw's cost after {SWEEPS} sweeps {name}", second.cost <= near)
         yield check(f"every bound further off after {SWEEPS} sweeps {name}", second.bound > near)
         yield check(f"one sweep from the mode costs more {name}", mode.cost > first.cost + ROUNDING)
-        found = {"an exact draw": second.exact_cost, "one sweep": first.cost, "one sweep from the mode": mode.cost}
-        found |= {f"{SWEEPS} sweeps": second.cost, f"least bound after {SWEEPS} sweeps": second.bound}
-        yield from number(f"pure epsilon {name}", found)
+        evidence = {"an exact draw": second.exact_cost, "one sweep": first.cost, "one sweep from the mode": mode.cost}
+        evidence |= {f"{SWEEPS} sweeps": second.cost, f"least bound after {SWEEPS} sweeps": second.bound}
+        yield from number(f"pure epsilon {name}", evidence)
         distances = {"largest": second.distance, "of the neighbours that lose most": second.distance_there}
         yield from number(f"distance after {SWEEPS} sweeps {name}", distances)
         if epsilon == table.epsilon.max():

@@ -21,7 +21,7 @@ def adversary(adversary):
     value to first order. Computed exactly, so there are no bands.
     """
     truncations = sorted(adversary.a0.unique(), reverse=True)
-    made, ((left, right),) = panels.grid(1, 2, 2.6)
+    canvas, ((left, right),) = panels.grid(1, 2, 2.6)
     path, sensitivity = adversary[adversary.a0 == truncations[0]].sort_values("n"), np.log(1 / truncations[0] - 1)
     for factor, name in ((1, "Δ"), (2, "2Δ")):
         left.axhline(factor * sensitivity, color=style.GREY, linestyle=":", linewidth=0.9)
@@ -43,9 +43,9 @@ def adversary(adversary):
     right.set_title("Distance from the worst case")
     last = adversary[adversary.n == adversary.n.max()]
     near = (last.local_epsilon > 0.99 * 2 * np.log(1 / last.a0 - 1)).all()
-    panels.message(made, "An adversary's data push the loss to its bound 2Δ", near)
-    panels.legend(made)
-    return made
+    panels.message(canvas, "An adversary's data push the loss to its bound 2Δ", near)
+    panels.legend(canvas)
+    return canvas
 
 
 @figure("stopped_chains")
@@ -61,9 +61,9 @@ def stopped(stopped_chains):
     table = stopped_chains.assign(delta=stopped_chains.delta.clip(lower=least), over=over)
     table = table.assign(bound=table.cost_bound / table.exact_cost)
     epsilons, lines = panels.ordered(table.epsilon), ("chain", "start")
-    made, axes = panels.grid(2, len(epsilons), 3.4, sharex=True, sharey="row")
+    canvas, axes = panels.grid(2, len(epsilons), 3.4, sharex=True, sharey="row")
     looks = panels.looks(table, lines, names={"mode": "from the mode", "uniform": "from a uniform start"})
-    for panel, row, epsilon in panels.Panels(made, axes, ["delta", "over"], epsilons):
+    for panel, row, epsilon in panels.Panels(canvas, axes, ["delta", "over"], epsilons):
         rows = table[table.epsilon == epsilon]
         panels.curves(panel, rows, "steps", row, None, lines, looks)
         panel.set(xscale="log", yscale="log")
@@ -78,9 +78,9 @@ def stopped(stopped_chains):
     axes[1, 0].set_ylabel("Pure ε ÷ that of\nan exact draw")
     most = table.groupby("start").over.max()
     holds = most.get("uniform", 9) < 1.01 and most.get("mode", 0) > 2
-    panels.message(made, "A start at the mode gives it away, a uniform one does not", holds)
-    panels.legend(made, [panels.entry(linestyle=":", label="bound, independence chain")])
-    return made
+    panels.message(canvas, "A start at the mode gives it away, a uniform one does not", holds)
+    panels.legend(canvas, [panels.entry(linestyle=":", label="bound, independence chain")])
+    return canvas
 
 
 @figure("stopped_hmm")
@@ -98,7 +98,7 @@ def hidden_markov(stopped_hmm):
     table[scaled] = table[scaled].div(table.exact_cost, axis=0)
     table["distance"] = table.distance.clip(lower=least)
     epsilons = panels.ordered(table.epsilon)
-    made, axes = panels.grid(2, len(epsilons), 3.6, sharex=True, sharey="row")
+    canvas, axes = panels.grid(2, len(epsilons), 3.6, sharex=True, sharey="row")
     looks = panels.looks(table, ("start",), names={"mode": "from the mode", "uniform": "from a uniform start"})
     lines = {"cost": (0, "-"), "composed_bound": (0, "--"), "minorised_bound": (0, ":"), "distance": (1, "-")}
     for place, epsilon in enumerate(epsilons):
@@ -117,6 +117,6 @@ def hidden_markov(stopped_hmm):
     axes[1, 0].set_ylabel("Total variation from\nan exact draw")
     words = {"--": "bound: every update pays", ":": "bound: share of an exact draw"}
     uniform = table[(table.start == "uniform") & (table.sweeps > 1)]
-    panels.message(made, "Two sweeps from a uniform start cost what an exact draw costs", (uniform.cost < 1.01).all())
-    panels.legend(made, [panels.entry(linestyle=line, label=label) for line, label in words.items()])
-    return made
+    panels.message(canvas, "Two sweeps from a uniform start cost what an exact draw costs", (uniform.cost < 1.01).all())
+    panels.legend(canvas, [panels.entry(linestyle=line, label=label) for line, label in words.items()])
+    return canvas

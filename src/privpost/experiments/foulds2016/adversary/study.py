@@ -13,7 +13,7 @@ from privpost.lab.schema import Integer, Real, Schema, Vector
 from privpost.models.beta_bernoulli import BetaBernoulli
 
 SETTINGS = Schema(
-    # With larger ones the densities at the ends of the interval underflow.
+    # Larger parameters make the densities at the ends of the interval underflow.
     alpha=Real(at_least=0.01, at_most=100, says=ALPHA.says, unit=ALPHA.unit),
     beta=Real(at_least=0.01, at_most=100, says=BETA.says, unit=BETA.unit),
     grid=Integer(at_least=2, says="values of θ at which the loss is computed"),
@@ -78,9 +78,9 @@ def _log_partition(model: BetaBernoulli, statistics, a0) -> np.ndarray:
 def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsilon:
     """Return the local ε of data sets: the maximum over a grid of θ in [a0, 1−a0] and over substituted records.
 
-    If X' has one success fewer or more, ln p(θ|X) − ln p(θ|X') = ±logit θ + ln Z(X') − ln Z(X). The term of the
-    likelihoods is at most Δ = ln((1−a0)/a0), attained at an end of the interval. That of the partition functions is at
-    most Δ too, since Z(X)/Z(X') is an average of e^(±logit θ).
+    If X' has one success fewer or more, ln p(θ|X) − ln p(θ|X') = ±logit θ + ln Z(X') − ln Z(X). The likelihood's
+    term is at most Δ = ln((1−a0)/a0), attained at an end of the interval. The partition functions' term is at most
+    Δ too, since Z(X)/Z(X') is an average of e^(±logit θ).
 
     Args:
         model: the prior before truncation.

@@ -40,5 +40,5 @@ def limits(efficiency):
         near = abs(row.are - row.are_limit) < TOLERANCE * row.are_limit + z * row.sem
         yield check(f"near its limit ({name})", near)
         reached = onset(select(known, method=row.method, statistic=row.statistic, p=row.p, epsilon=epsilon))
-        found = {"are": row.are, "sem": row.sem, "limit": row.are_limit}
-        yield from number(name, {**found, "within 10 % from n": None if math.isnan(reached) else int(reached)})
+        evidence = {"are": row.are, "sem": row.sem, "limit": row.are_limit}
+        yield from number(name, {**evidence, "within 10 % from n": None if math.isnan(reached) else int(reached)})

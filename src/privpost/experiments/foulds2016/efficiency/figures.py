@@ -19,11 +19,11 @@ def curves(efficiency):
     table = table[(table.p == table.p.min()) & (table.method != "geometric")]
     table = table.assign(near=(table["are"] - table.are_limit).abs() <= WITHIN * table.are_limit)
     lines, limits = ("method", "statistic"), {"ylim": (0.6 * table["are"].min(), 2 * table["are"].max())}
-    made = panels.panels(
+    plot = panels.panels(
         table, "n", "are", "sem", None, "epsilon", lines, size=(style.WIDTH, 1.9), share=(True, True), bars=True,
         solid="near", xscale="log", yscale="log", ylabel=f"n E[(θ̂ − p)²] I(p), p = {table.p.min():g}", **limits,
     )  # fmt: skip
-    for axes, _, epsilon in made:
+    for axes, _, epsilon in plot:
         here = panels.rows_of(table, "epsilon", epsilon)
         for limit in here.are_limit.dropna().drop_duplicates():
             axes.axhline(limit, color="#aaaaaa", linewidth=0.8, zorder=0)
@@ -37,6 +37,6 @@ def curves(efficiency):
     limit = panels.entry(color="#aaaaaa", linewidth=0.8, label="Limit (filled: within 10 %)")
     last = table[(table.n == table.n.max()) & (table.statistic == "sample")].groupby("method")["are"]
     holds = last.min().get("ops", 0) > 5 and last.max().get("laplace", 9) < 2.2
-    panels.message(made.figure, "A sample of OPS stays inefficient, one of Laplace does not", holds)
-    panels.legend(made.figure, [theory, limit])
-    return made.figure
+    panels.message(plot.figure, "A sample of OPS stays inefficient, one of Laplace does not", holds)
+    panels.legend(plot.figure, [theory, limit])
+    return plot.figure

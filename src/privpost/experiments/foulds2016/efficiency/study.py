@@ -152,13 +152,13 @@ def simulate(config, streams, ledger) -> dict:
                 limits[i, s, j, k] = limit(by_method.get(method), statistic)
                 firsts[i, s, j, k] = first_order(by_method.get(method), statistic, model, p, config.n[k])
     are[[i for i, method in enumerate(config.methods) if method in failed]] = np.nan
-    last = [served[len(config.epsilon) - 1, len(config.n) - 1].get(method) for method in config.methods]
+    largest = [served[len(config.epsilon) - 1, len(config.n) - 1].get(method) for method in config.methods]
     return {
         "are": are,
         "limit": limits,
         "first_order": firsts,
-        "released": np.array([mechanism is not None and mechanism.releases == "statistics" for mechanism in last]),
-        "truncated": np.array([mechanism is not None and "a0" in mechanism.options for mechanism in last]),
+        "released": np.array([mechanism is not None and mechanism.releases == "statistics" for mechanism in largest]),
+        "truncated": np.array([mechanism is not None and "a0" in mechanism.options for mechanism in largest]),
     }
 
 
@@ -176,8 +176,8 @@ def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) 
         rng = streams("mechanism", block.index, method=method, epsilon=epsilon, n=n)
         requests.append(Request(_account(method, epsilon, n), mechanism, statistics, rng, repeats=block.trials))
     releases = [Release(None)] * len(requests) if mechanism is None else ledger.release_all(requests)
-    for asked, made in zip(requests, releases, strict=True):
-        estimated = estimates(mechanism, made.values, model, asked.statistics, asked.rng)
+    for asked, release in zip(requests, releases, strict=True):
+        estimated = estimates(mechanism, release.values, model, asked.statistics, asked.rng)
         for s, statistic in enumerate(STATISTICS):
             errors[s, asked.repeats] = (estimated.get(statistic, np.nan) - config.p) ** 2
     return errors

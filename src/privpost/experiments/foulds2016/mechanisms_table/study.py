@@ -116,7 +116,7 @@ def simulate(config, streams, ledger) -> dict:
     points = [point for _, point in places(config, "method", "epsilon")]
     numbers = [_numbers(calibrated(point.method, config, config.n, point.epsilon), config) for point in points]
     shape = len(config.method), len(config.epsilon)
-    return {name: np.array([each[name] for each in numbers]).reshape(shape) for name in numbers[0]}
+    return {name: np.array([of_point[name] for of_point in numbers]).reshape(shape) for name in numbers[0]}
 
 
 def _numbers(mechanism: Mechanism, config) -> dict[str, float]:

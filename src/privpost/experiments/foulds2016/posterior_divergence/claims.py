@@ -25,8 +25,8 @@ def vanishing_divergence(posterior_divergence):
     for (method, p, epsilon), rows in curves:
         name, last = f"p = {p:g}, epsilon = {epsilon:g}", rows.iloc[-1]
         if method == "ops":
-            found = {"kl": last.kl_mean, "sem": last.kl_sem, "limit": last.kl_theory}
-            yield from number(f"ops, {name}", found)
+            evidence = {"kl": last.kl_mean, "sem": last.kl_sem, "limit": last.kl_theory}
+            yield from number(f"ops, {name}", evidence)
         if method != "laplace":
             continue
         before = rows.iloc[-2]
@@ -34,5 +34,5 @@ def vanishing_divergence(posterior_divergence):
         error = math.hypot(last.kl_sem / last.kl_mean, before.kl_sem / before.kl_mean) / math.log(last.n / before.n)
         yield check(f"below {SMALL} at n = {last.n:.0f} ({name})", last.kl_mean + z * last.kl_sem < SMALL)
         yield check(f"falls like 1/n ({name})", abs(slope + 1) < RATE + z * error)
-        found = {"kl": last.kl_mean, "sem": last.kl_sem, "theory": last.kl_theory}
-        yield from number(f"laplace, {name}", {**found, "slope": slope, "standard error of the slope": error})
+        evidence = {"kl": last.kl_mean, "sem": last.kl_sem, "theory": last.kl_theory}
+        yield from number(f"laplace, {name}", {**evidence, "slope": slope, "standard error of the slope": error})

@@ -13,16 +13,16 @@ def divergence(posterior_divergence):
     ½(ln T + 1/T − 1) for OPS, whose non-private posterior is truncated to [a₀, 1 − a₀] as it is itself.
     """
     table = posterior_divergence
-    made = panels.panels(
+    plot = panels.panels(
         table, "n", "kl_mean", "kl_sem", columns="p", lines=("method", "epsilon"), size=(style.WIDTH, 2.0),
         xscale="log", yscale="log", ylabel="E KL(non-private ‖ private) [nats]",
     )  # fmt: skip
-    for axes, _, p in made:
+    for axes, _, p in plot:
         theory = table[(table.p == p) & (table.kl_theory < 10)].sort_values("n")
         for _, rows in theory.groupby(["method", "epsilon"]):
             axes.plot(rows.n, rows.kl_theory, color="#bbbbbb", linewidth=2.5, zorder=0, label="Theory for large n")
     last = table[table.n == table.n.max()].groupby("method").kl_mean
     holds = {"laplace", "ops"} <= set(last.groups) and last.get_group("laplace").max() < last.get_group("ops").min() / 5
-    panels.message(made.figure, "The divergence of Laplace vanishes, that of OPS does not", holds)
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "The divergence of Laplace vanishes, that of OPS does not", holds)
+    panels.legend(plot.figure)
+    return plot.figure

@@ -92,7 +92,7 @@ def simulate(config, streams, ledger) -> dict:
     """
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.method), len(config.epsilon), len(config.n))
-    kl, theory, named = np.empty((*shape, 2)), np.empty(shape), {}
+    kl, theory, opened = np.empty((*shape, 2)), np.empty(shape), {}
     for place, point in places(config, "method", "epsilon", "n"):
         account = f"{point.method}/epsilon={point.epsilon:g}/n={point.n}"
         make = partial(calibrated, point.method, config, point.n, point.epsilon)
@@ -101,8 +101,8 @@ def simulate(config, streams, ledger) -> dict:
             theory[place] = laplace_first_order(mechanism.scale, p, point.n)
         else:
             theory[place] = ops_limit(mechanism.temperature)
-        named[place] = account, mechanism
-    for place, (account, mechanism) in named.items():
+        opened[place] = account, mechanism
+    for place, (account, mechanism) in opened.items():
         epsilon, n, values = config.epsilon[place[1]], mechanism.n, np.empty(config.trials)
         for block in streams.blocks():
             successes = streams("data", block.index, n=n).binomial(n, p, block.size).astype(float)

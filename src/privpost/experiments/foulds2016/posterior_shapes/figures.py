@@ -12,7 +12,7 @@ def shapes(posterior_shapes):
     Curves of releases that were clipped to (0, 0) are flat. The OPS density is truncated to [a₀, 1 − a₀].
     """
     table, row = posterior_shapes, posterior_shapes[posterior_shapes.method == "ops"].iloc[0]
-    made, ((axes,),) = panels.grid(1, 1, 2.7, width=style.NARROW)
+    canvas, ((axes,),) = panels.grid(1, 1, 2.7, width=style.NARROW)
     for method in sorted(panels.ordered(table.method, "method"), key=lambda name: -(table.method == name).sum()):
         rows = table[table.method == method]
         look, releases = style.look(method), rows.groupby("draw", dropna=False)
@@ -30,6 +30,6 @@ def shapes(posterior_shapes):
     peak = table.groupby("method").density.max()
     modes = table[table.method == "laplace"].sort_values("density").groupby("draw").theta.last()
     holds = {"ops", "non_private"} <= set(peak.index) and peak["ops"] < 0.9 * peak["non_private"]
-    panels.message(made, "Laplace shifts, OPS flattens", holds and modes.std() > 0.05)
-    panels.legend(made)
-    return made
+    panels.message(canvas, "Laplace shifts, OPS flattens", holds and modes.std() > 0.05)
+    panels.legend(canvas)
+    return canvas

@@ -18,7 +18,7 @@ def errors(sampling_error):
     truth = table[table.method == "non_private"].set_index("n").l1_mean
     true = table.n.map(truth)
     ratio = table.assign(ratio=table.l1_mean / true, sem=table.over_true_sem / true)
-    made, ((top,), (bottom,)) = panels.grid(2, 1, 4.0, width=style.NARROW, sharex=True, height_ratios=(3, 2))
+    canvas, ((top,), (bottom,)) = panels.grid(2, 1, 4.0, width=style.NARROW, sharex=True, height_ratios=(3, 2))
     panels.curves(top, table, "n", "l1_mean", "l1_sem")
     panels.curves(bottom, ratio[ratio.method != "non_private"], "n", "ratio", "sem")
     row = table[table.method == "ops"].iloc[0]
@@ -33,7 +33,7 @@ def errors(sampling_error):
     bottom.set(yscale="log", xlabel=style.AXES["n"], ylabel="÷ non-private")
     last = ratio[ratio.n == ratio.n.max()].groupby("method").ratio.max()
     panels.message(
-        made, "OPS stays behind, Laplace catches up", last.get("ops", 0) > 2 and last.get("laplace", 9) < 1.2
+        canvas, "OPS stays behind, Laplace catches up", last.get("ops", 0) > 2 and last.get("laplace", 9) < 1.2
     )
-    panels.legend(made)
-    return made
+    panels.legend(canvas)
+    return canvas

@@ -58,8 +58,8 @@ def simulate(config, streams, ledger) -> dict:
         for (method, n), mechanism in mechanisms.items():
             rng = streams("mechanism", block.index, method=method, n=n)
             requests.append(Request(f"{method}/n={n}", mechanism, data[n], rng, repeats=block.trials))
-        for (method, n), asked, made in zip(mechanisms, requests, ledger.release_all(requests), strict=True):
-            draws = asked.mechanism.posterior_draw(made.values, asked.rng)
+        for (method, n), asked, release in zip(mechanisms, requests, ledger.release_all(requests), strict=True):
+            draws = asked.mechanism.posterior_draw(release.values, asked.rng)
             errors[methods.index(method), config.n.index(n), block.trials] = np.abs(draws - config.p)
     temperature = [getattr(mechanisms.get((method, config.n[-1])), "temperature", np.nan) for method in methods]
     return {

@@ -48,26 +48,26 @@ class Row(NamedTuple):
 
 def rows(config) -> list[Row]:
     """Return the methods at all their settings; the non-private reference is naive Bayes."""
-    listed = [Row("non_private", None, None)]
+    result = [Row("non_private", None, None)]
     for epsilon in config.epsilon:
-        listed += [Row("laplace", None, epsilon), Row("ops", None, epsilon)]
-        listed += [Row("candidates", number, epsilon) for number in config.candidates]
-    return listed
+        result += [Row("laplace", None, epsilon), Row("ops", None, epsilon)]
+        result += [Row("candidates", number, epsilon) for number in config.candidates]
+    return result
 
 
 def simulate(config, streams, ledger) -> dict:
     """Return `log_likelihood` (rows, splits) of the held-out events given the release, and `events` (splits,)."""
     logs = war_logs.load(config.dataset)
-    listed, found = rows(config), []
+    all_rows, scored = rows(config), []
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     for block in streams.blocks():
         data = split_cells(config, logs, streams, block)
         n = int(data.counts[:, : data.sizes[0]].sum())
         bayes = EventCounts((1,), data.sizes, 1, **concentrations)
         hidden = EventCounts.of(logs.region, data.sizes, config.n_states, **concentrations)
-        scores = np.empty((len(listed), block.size))
-        chosen = []
-        for index, row in enumerate(listed):
+        scores = np.empty((len(all_rows), block.size))
+        deferred = []
+        for index, row in enumerate(all_rows):
             if row.method == "candidates":
                 mechanism = PublicCandidates(
                     hidden, n, row.epsilon, candidates=row.candidates, truncation=config.truncation
@@ -77,15 +77,16 @@ def simulate(config, streams, ledger) -> dict:
                 rng = streams("sampler", block.index, method=row.method, candidates=row.candidates, epsilon=row.epsilon)
                 statistics = np.broadcast_to(data.counts.ravel(), (block.size, data.counts.size))
                 observed = {"observed": data.observed}
-                chosen.append((index, Request(row.account, mechanism, statistics, rng, None, block.trials, observed)))
+                deferred.append((index, Request(row.account, mechanism, statistics, rng, None, block.trials, observed)))
             else:
                 scores[index] = _naive_bayes(config, row, bayes, n, data, streams, block, ledger)
-        for (index, request), release in zip(chosen, ledger.release_all([one for _, one in chosen]), strict=True):
+        releases = ledger.release_all([request for _, request in deferred])
+        for (index, request), release in zip(deferred, releases, strict=True):
             scores[index] = _predicted(request.mechanism, release, data)
-        found.append((scores, data.test_events))
+        scored.append((scores, data.test_events))
     return {
-        "log_likelihood": np.concatenate([scores for scores, _ in found], axis=1),
-        "events": np.concatenate([events for _, events in found]),
+        "log_likelihood": np.concatenate([scores for scores, _ in scored], axis=1),
+        "events": np.concatenate([events for _, events in scored]),
     }
 
 

@@ -10,7 +10,7 @@ from privpost.lab.claims import among, check, claim, number, numbers, untestable
 # The difference that decides, in the columns of the table.
 LEAD = "laplace_minus_ops"
 SPARSE = ("afghanistan",)
-# The powers of epsilon that variances go by, and how near to them a measured one has to be.
+# The powers of epsilon that variances follow, and how near to them a measured power has to be.
 ORDERS, RATE = {"laplace": -2, "ops": -1}, 0.25
 PLACE = "{ours}section 5, figure 6"
 PAIRED = "held-out log-likelihood per event, paired over splits: "
@@ -42,9 +42,9 @@ def others(likelihoods, rows):
     if len(behind):
         yield from number("OPS's lead, smallest and largest", ends(-behind.laplace_minus_ops_mean))
     keys = ["dataset", "model", "sampler", "epsilon"]
-    own = likelihoods[likelihoods.variant != "corrected"].fillna({"sampler": ""})
-    own = own.merge(opened.fillna({"sampler": ""})[keys].drop_duplicates(), on=keys)
-    lost = own[(own.method == "laplace") | own.truncation.isin(opened.truncation)].per_event_loss_mean
+    losses = likelihoods[likelihoods.variant != "corrected"].fillna({"sampler": ""})
+    losses = losses.merge(opened.fillna({"sampler": ""})[keys].drop_duplicates(), on=keys)
+    lost = losses[(losses.method == "laplace") | losses.truncation.isin(opened.truncation)].per_event_loss_mean
     if len(lost):
         yield from number("most that a release loses where undecided", lost.max())
 
@@ -223,7 +223,7 @@ def orders(war_logs_likelihood, dataset):
 )
 def paid_updates(war_logs_likelihood):
     table, keys = war_logs_likelihood, ["dataset", "truncation", "epsilon"]
-    # A chain that pays for its updates has no sampler but the paper's.
+    # A chain that pays for its updates has the paper's sampler only.
     known = table[(table.method == "private_gibbs") | (table["sampler"] == "collapsed")]
     known = known[(known.model == "hmm") & known.converged.astype(bool)]
     paid = select(known, method="private_gibbs")

@@ -37,7 +37,7 @@ def likelihood(war_logs_likelihood):
     looks = panels.looks(table, LINES)
     pale = {line: {**look, "color": panels.pale(look["color"]), "label": None} for line, look in looks.items()}
     columns, rows = min(3, len(shown) + 1), -(-(len(shown) + 1) // 3)
-    made, axes = panels.grid(rows, columns, 0.5 + 1.65 * rows, sharex=True)
+    canvas, axes = panels.grid(rows, columns, 0.5 + 1.65 * rows, sharex=True)
     keywords = {"bars": True, "solid": "converged"}
     for panel, (dataset, model) in zip(axes.flat, shown, strict=False):
         here = table[table.dataset == dataset]
@@ -55,12 +55,12 @@ def likelihood(war_logs_likelihood):
     if {"ops", "laplace"} <= set(best):
         ahead = (best.laplace > best.ops).groupby(level=1).mean()
         holds = ahead.get(True, 0) == 1 and 0 < ahead.get(False, 0) < 0.5
-        panels.message(made, "At small ε Laplace leads in naive Bayes, OPS in most HMMs", holds)
-    made.supylabel("Log-likelihood per held-out event [nats]", fontsize=8)
-    made.supxlabel(style.AXES["epsilon"], fontsize=8)
+        panels.message(canvas, "At small ε Laplace leads in naive Bayes, OPS in most HMMs", holds)
+    canvas.supylabel("Log-likelihood per held-out event [nats]", fontsize=8)
+    canvas.supxlabel(style.AXES["epsilon"], fontsize=8)
     ours = panels.entry(linewidth=3, color=panels.pale(style.look("laplace").color), label="Pale: our chains")
-    panels.legend(made, [ours, hollow()])
-    return made
+    panels.legend(canvas, [ours, hollow()])
+    return canvas
 
 
 @figure("war_logs_loss")
@@ -74,17 +74,17 @@ def loss(war_logs_likelihood):
     table = war_logs_likelihood
     table = table[(table["sampler"] == "collapsed") | (table.method == "private_gibbs")]
     table = table[table.variant.notna() | table.truncation.notna()]
-    made = panels.panels(
+    plot = panels.panels(
         table, "epsilon", "per_event_loss_mean", "per_event_loss_sem", None, "dataset",
         ("method", "variant", "truncation"), names=NAMES, bars=True, solid="converged", share=(True, True),
         size=(style.WIDTH, 1.9), ylabel="Loss per event [nats]", xscale="log",
     )  # fmt: skip
-    for axes, _, _ in made:
+    for axes, _, _ in plot:
         panels.decades(axes, 0.01, table.per_event_loss_mean)
         axes.axhline(0, color="black", linewidth=0.8)
     large = table[table.epsilon >= 1].assign(paid=table.method == "private_gibbs")
     ends = large.groupby(["dataset", "epsilon", "paid"]).per_event_loss_mean.agg(["min", "max"]).unstack()
     holds = {True, False} <= set(large.paid) and (ends["min", True] > ends["max", False]).all()
-    panels.message(made.figure, "From ε = 1 on, Gibbs that pays for every update loses most", bool(holds))
-    panels.legend(made.figure, [hollow()])
-    return made.figure
+    panels.message(plot.figure, "From ε = 1 on, Gibbs that pays for every update loses most", bool(holds))
+    panels.legend(plot.figure, [hollow()])
+    return plot.figure

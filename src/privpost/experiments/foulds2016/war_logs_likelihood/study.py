@@ -56,20 +56,20 @@ def summarise(config, arrays):
 
     logs = war_logs.load(config.dataset)
     setup = setups(config, logs)
-    listed, events = rows(config), arrays["events"]
+    all_rows, events = rows(config), arrays["events"]
     n_splits = len(events)
-    plain = {(row.model, row.sampler): index for index, row in enumerate(listed) if row.method == "non_private"}
+    plain = {(row.model, row.sampler): index for index, row in enumerate(all_rows) if row.method == "non_private"}
     per_event = arrays["log_likelihood"] / events
     fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
     private = {"uses_private_metadata": uses_private_metadata(config.dataset)}
     table = []
-    for index, row in enumerate(listed):
+    for index, row in enumerate(all_rows):
         # The choice of held-out cells affects all methods alike; the loss, paired over splits, does not depend on it.
         # A chain that pays for its updates is compared with the better reference.
         sampler = "collapsed" if row.method == "private_gibbs" else row.sampler
         reference = plain.get((row.model, sampler))
         loss = np.full(n_splits, np.nan) if reference is None else per_event[reference] - per_event[index]
-        checked = _convergence(row, arrays, index, setup[row.model].same_law(listed, row))
+        checked = _convergence(row, arrays, index, setup[row.model].same_law(all_rows, row))
         table.append(
             {
                 **fixed,
@@ -78,7 +78,7 @@ def summarise(config, arrays):
                 **mean_columns("log_likelihood", arrays["log_likelihood"][index]),
                 **mean_columns("per_event", per_event[index]),
                 **mean_columns("per_event_loss", loss),
-                **mean_columns("ops_minus_paid", _cost_of_paying(listed, index, per_event)),
+                **mean_columns("ops_minus_paid", _cost_of_paying(all_rows, index, per_event)),
                 "n_splits": n_splits,
                 "clipped_share": arrays["clipped_share"][index],
                 **guarantee(setup[row.model], row, checked["converged"]),
@@ -87,8 +87,8 @@ def summarise(config, arrays):
             }
         )
     paired = []
-    for i, first in enumerate(listed):
-        for j, second in enumerate(listed):
+    for i, first in enumerate(all_rows):
+        for j, second in enumerate(all_rows):
             same = (first.model, first.epsilon, first.sampler) == (second.model, second.epsilon, second.sampler)
             if (first.method, second.method) == ("laplace", "ops") and same:
                 paired.append(
@@ -111,13 +111,13 @@ def summarise(config, arrays):
     return pd.DataFrame(table)[COLUMNS + rest], pd.DataFrame(paired)
 
 
-def _cost_of_paying(listed, index: int, per_event) -> np.ndarray:
+def _cost_of_paying(all_rows, index: int, per_event) -> np.ndarray:
     """Return OPS's score less that of the row's chain, which pays for its updates, by split; nan for other rows."""
-    row, found = listed[index], np.full(per_event.shape[1], np.nan)
+    row, difference = all_rows[index], np.full(per_event.shape[1], np.nan)
     sample = row._replace(method="ops", sampler="collapsed")
-    if row.method == "private_gibbs" and sample in listed:
-        found = per_event[listed.index(sample)] - per_event[index]
-    return found
+    if row.method == "private_gibbs" and sample in all_rows:
+        difference = per_event[all_rows.index(sample)] - per_event[index]
+    return difference
 
 
 def _convergence(row: Row, arrays, index: int, same) -> dict:
@@ -138,12 +138,12 @@ def guarantee(setup: Setup, row: Row, converged: bool) -> dict:
     if row.method == "non_private":
         return {"guarantee": None, "temperature": None, "iterations": None, "worst_case_epsilon": None}
     mechanism = setup.mechanism(row)
-    held, worst = "unconditional", mechanism.cost().epsilon
+    condition, worst = "unconditional", mechanism.cost().epsilon
     if row.method == "ops" and row.model != "naive_bayes":
-        held = "if_converged" if converged else "not_converged"
+        condition = "if_converged" if converged else "not_converged"
         worst = mechanism.unconverged_cost()
     return {
-        "guarantee": held,
+        "guarantee": condition,
         "temperature": getattr(mechanism, "temperature", None),
         "iterations": None if row.method == "laplace" else mechanism.iterations,
         "worst_case_epsilon": worst,

@@ -11,7 +11,7 @@ from privpost.lab.claims import among, check, claim, number, untestable
 
 # Counted operations of a chain.
 KINDS = ["multiplications", "noise_variates", "sampling_variates", "elementary_functions"]
-# Which data set the paper's statements on Afghanistan are about, and those that stand in for its Iraq data.
+# The data set of the paper's statements on Afghanistan, and the stand-ins for its Iraq data.
 AFGHANISTAN = "afghanistan"
 IRAQ = ("iraq_sigact", "iraq_simulated")
 # Columns of the number of states that hold a share of the cells, and of its standard error.
@@ -24,7 +24,7 @@ SHARES = {
 FEW, MOST = 2, 3
 MEASURES = {"switches": "changes between months", "disagreement": "cells unlike the non-private map"}
 MAPS = {"mode": "most frequent states", "final": "final sample"}
-# Two maps differ by chance as long as they do by no more than this many standard errors.
+# Two maps that differ by at most this many standard errors may differ by chance.
 LIMIT = 4
 # When the number of troops of the surge peaked, by the paper.
 SURGE_PEAK = "2007-09"
@@ -245,23 +245,23 @@ def complexity(war_logs_operations):
 )
 def noisier_map(war_logs_maps, war_logs_states_used, dataset):
     maps = settled(war_logs_maps, dataset=dataset)
-    chosen = maps[maps.variant != "corrected"]
+    uncorrected = maps[maps.variant != "corrected"]
     yield from described(dataset)
-    if set(chosen.method) != {"non_private", "laplace", "ops"}:
+    if set(uncorrected.method) != {"non_private", "laplace", "ops"}:
         yield untestable(UNSETTLED)
         return
-    laplace = {kind: one(chosen, method="laplace", summary=kind) for kind in MAPS}
-    plain = one(chosen, method="non_private", summary="mode")
-    tie = (chosen.disagreement_mean == 0).all() and chosen.switches_mean.nunique() == 1
+    laplace = {kind: one(uncorrected, method="laplace", summary=kind) for kind in MAPS}
+    plain = one(uncorrected, method="non_private", summary="mode")
+    tie = (uncorrected.disagreement_mean == 0).all() and uncorrected.switches_mean.nunique() == 1
     if tie:
-        truth = "; they are the true states" if (chosen.misses_mean == 0).all() else ""
+        truth = "; they are the true states" if (uncorrected.misses_mean == 0).all() else ""
         identical = f"a tie: all maps of all methods and repeats are identical{truth}, so that none can be noisier"
         yield untestable(identical)
     # Another non-private chain as reference moves a map's disagreement by at most the distance between the two chains'
     # maps (triangle inequality), hence a difference of two methods by at most twice that.
     distance = float(plain.disagreement_mean)
     shifts = {"switches": 0.0, "disagreement": 2 * distance}
-    for truncation, ops in select(chosen, method="ops", summary="final").set_index("truncation").iterrows():
+    for truncation, ops in select(uncorrected, method="ops", summary="final").set_index("truncation").iterrows():
         for (kind, shown), (measure, words) in product(MAPS.items(), MEASURES.items()):
             difference, error = unpaired(ops, laplace[kind], measure)
             case = f"{words}, Laplace's {shown}, M = {truncation:g}"
@@ -332,8 +332,8 @@ def missed(war_logs_states_used, war_logs_maps):
         if set(pair) != {"paper", "collapsed"}:
             continue
         for name, row in pair.items():
-            found = [row.below_best, row.rhat_max]
-            yield from number(f"lowest chain below the best log joint [nats] and R-hat, {name}, {case}", found)
+            evidence = [row.below_best, row.rhat_max]
+            yield from number(f"lowest chain below the best log joint [nats] and R-hat, {name}, {case}", evidence)
             share = shares.get((dataset, n_states, method, variant, name))
             if share is not None:
                 yield from number(f"share of cells unlike the non-private map, {name}, {case}", share)
@@ -367,8 +367,8 @@ def readings(war_logs_emissions, dataset):
     # Casualties have a field for each kind, of which the most probable one counts.
     rates = rates[rates.field.isin(["type", "category"]) | (rates.level == "casualties")]
     hurt = rates.level == "casualties"
-    rates = rates.assign(found=rates.level.mask(hurt, rates.field), field=rates.field.mask(hurt, "casualties"))
-    most = rates.loc[rates.groupby(["state", "field"]).probability.idxmax()].set_index(["state", "field"]).found
+    rates = rates.assign(word=rates.level.mask(hurt, rates.field), field=rates.field.mask(hurt, "casualties"))
+    most = rates.loc[rates.groupby(["state", "field"]).probability.idxmax()].set_index(["state", "field"]).word
     for words, parts in READINGS.items():
         named = dict(zip(("type", "category", "casualties"), parts, strict=True))
         fits = [
@@ -376,5 +376,5 @@ def readings(war_logs_emissions, dataset):
             for state in rates.state.unique()
         ]
         yield check(f"a state's most frequent levels are {words}", any(fits))
-    for (state, field), found in most.items():
-        yield from number(f"state {state}, {field}", found)
+    for (state, field), level in most.items():
+        yield from number(f"state {state}, {field}", level)

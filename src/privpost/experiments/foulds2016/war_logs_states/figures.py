@@ -49,8 +49,8 @@ def maps(war_logs_assignments, war_logs_emissions):
     real data empty cells were left out and regions chosen by looking at the records.
     """
     table, colors = _shown(war_logs_assignments), _colors(war_logs_emissions)
-    made, differing = _rows_of_maps(table), {}
-    for axes, dataset, method in made:
+    plot, differing = _rows_of_maps(table), {}
+    for axes, dataset, method in plot:
         truth = _grid(select(table, dataset=dataset, method="non_private"))
         rows = select(table, dataset=dataset, method=method)
         states = _map(axes, rows, colors)
@@ -61,9 +61,9 @@ def maps(war_logs_assignments, war_logs_emissions):
             axes.plot(apart[:, 1], apart[:, 0], ".", color="white", markersize=1.8)
             differing[dataset] = max(len(apart) / states.notna().to_numpy().sum(), differing.get(dataset, 0))
     holds = differing.pop("afghanistan", 0) > 0.25 and max(differing.values(), default=1) < 0.1
-    panels.message(made.figure, "Laplace changes many states of Afghanistan, few elsewhere", holds)
-    _state_legend(made.figure, table, colors)
-    return made.figure
+    panels.message(plot.figure, "Laplace changes many states of Afghanistan, few elsewhere", holds)
+    _state_legend(plot.figure, table, colors)
+    return plot.figure
 
 
 @figure("fig5_state_share")
@@ -74,8 +74,8 @@ def shares(war_logs_assignments, war_logs_emissions):
     beside the non-private one. One release each; states as in figure 4.
     """
     table, looks = _shown(war_logs_assignments), _colors(war_logs_emissions)
-    made, every = _rows_of_maps(table, height=0.75), {}
-    for axes, dataset, method in made:
+    plot, shares_of = _rows_of_maps(table, height=0.75), {}
+    for axes, dataset, method in plot:
         grid = _grid(select(table, dataset=dataset, method=method))
         if grid is None:
             _nothing(axes)
@@ -83,22 +83,22 @@ def shares(war_logs_assignments, war_logs_emissions):
         states = range(1, int(np.nanmax(grid)) + 1)
         of_all = [((grid == state).sum() / grid.notna().sum().clip(lower=1)).to_numpy() for state in states]
         colors = [_look(looks, dataset, state)[1] for state in states]
-        every.setdefault(dataset, []).append(dict(zip(states, of_all, strict=True)))
+        shares_of.setdefault(dataset, []).append(dict(zip(states, of_all, strict=True)))
         axes.stackplot(range(grid.shape[1]), of_all, step="mid", colors=colors, linewidth=0)
         _years(axes, grid.columns)
         axes.set(ylim=(0, 1))
         axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    moved = {name: _moved(*drawn) for name, drawn in every.items() if len(drawn) > 1}
+    moved = {name: _moved(*drawn) for name, drawn in shares_of.items() if len(drawn) > 1}
     holds = moved.pop("afghanistan", 0) > 0.25 and max(moved.values(), default=1) < 0.1
-    panels.message(made.figure, "Laplace changes the shares of Afghanistan, hardly others", holds)
-    _state_legend(made.figure, table, looks)
-    return made.figure
+    panels.message(plot.figure, "Laplace changes the shares of Afghanistan, hardly others", holds)
+    _state_legend(plot.figure, table, looks)
+    return plot.figure
 
 
 def _moved(*drawn) -> float:
     """Return the total variation between two methods' shares of states, the mean over months."""
-    one, other = drawn[0], drawn[-1]
-    apart = [np.abs(one.get(state, 0) - other.get(state, 0)) for state in {*one, *other}]
+    first, last = drawn[0], drawn[-1]
+    apart = [np.abs(first.get(state, 0) - last.get(state, 0)) for state in {*first, *last}]
     return float(np.nanmean(np.sum(apart, axis=0)) / 2)
 
 
@@ -114,18 +114,18 @@ def final_sample(war_logs_assignments, war_logs_emissions):
     table = table[(table.method != "laplace") & (table.method != "non_private")]
     table = select(table, dataset=panels.ordered(table.dataset, "dataset")[0])
     truncations, regions = panels.ordered(table.truncation), table.region.nunique()
-    made, axes = panels.grid(2, len(truncations), 0.8 + 2 * (0.3 + 0.14 * regions), sharex=True, sharey=True)
+    canvas, axes = panels.grid(2, len(truncations), 0.8 + 2 * (0.3 + 0.14 * regions), sharex=True, sharey=True)
     changes: dict[str, list[int]] = {}
-    for panel, kind, truncation in panels.Panels(made, axes, list(KINDS), truncations):
+    for panel, kind, truncation in panels.Panels(canvas, axes, list(KINDS), truncations):
         grid = _map(panel, select(table, truncation=truncation, summary=kind), colors)
         if grid is not None:
             states = grid.ffill(axis=1).to_numpy()
             changes.setdefault(kind, []).append(int((np.abs(np.diff(states, axis=1)) > 0).sum()))
         panel.set_title(f"OPS, M = {truncation:g}: {KINDS[kind]}", fontsize=7)
     holds = min(changes.get("final", [0])) > 1.2 * max(changes.get("mode", [1]))
-    panels.message(made, "The sample that OPS releases jumps more than its chain's mode", holds)
-    _state_legend(made, table, colors)
-    return made
+    panels.message(canvas, "The sample that OPS releases jumps more than its chain's mode", holds)
+    _state_legend(canvas, table, colors)
+    return canvas
 
 
 @figure("states_used")
@@ -143,7 +143,7 @@ def states_used(war_logs_states_used):
     looks, lines = panels.looks(table, ("method", "truncation")), ("method", "truncation")
     for (_, truncation), look in looks.items():
         look["marker"] = "v" if truncation == 100 else look["marker"]
-    made, axes = panels.grid(1, 2, 0.6 + 0.42 * len(datasets), sharex=True, sharey=True)
+    canvas, axes = panels.grid(1, 2, 0.6 + 0.42 * len(datasets), sharex=True, sharey=True)
     shown = {
         "At least 5 % of the cells": ("states_over_5_percent", "sem"),
         "Any cell": ("states_used_at_all", "used_at_all_sem"),
@@ -166,12 +166,12 @@ def states_used(war_logs_states_used):
     axes[0, 0].set_ylim(len(datasets) - 0.5, -0.5)
     used = table.pivot_table(index="dataset", columns="method", values="states_over_5_percent", aggfunc=["min", "max"])
     holds = {"ops", "laplace"} <= set(used["max"]) and (used["max"]["ops"] < used["min"]["laplace"]).all()
-    panels.message(made, "OPS gives fewer states 5 % of the cells than Laplace does", bool(holds))
+    panels.message(canvas, "OPS gives fewer states 5 % of the cells than Laplace does", bool(holds))
     hollow = panels.entry(marker="o", markerfacecolor="white", linestyle="", label="Not converged")
     # In full also where no row of a method has converged.
     full = [panels.entry(**{**look, "linestyle": "", "markersize": 4}) for look in looks.values()]
-    panels.legend(made, [*full, hollow])
-    return made
+    panels.legend(canvas, [*full, hollow])
+    return canvas
 
 
 def _collapsed(table):
@@ -202,11 +202,11 @@ def _rows_of_maps(table, height: float = 0.0):
     methods = [*(method for method in methods if method != "non_private"), "non_private"]
     heights = [0.3 + (height or 0.13 * select(table, dataset=name).region.nunique()) for name in datasets]
     keywords = {"height_ratios": heights, "sharey": "row"}
-    made, axes = panels.grid(len(datasets), len(methods), 0.4 + sum(heights), **keywords)
-    for panel, dataset, method in panels.Panels(made, axes, datasets, methods):
+    canvas, axes = panels.grid(len(datasets), len(methods), 0.4 + sum(heights), **keywords)
+    for panel, dataset, method in panels.Panels(canvas, axes, datasets, methods):
         title = f"{panels.named('dataset', dataset)}: {style.look(method).label}"
         panel.set_title(title if len(title) * len(methods) < 80 else title.replace(": ", ":\n"), fontsize=7)
-    return panels.Panels(made, axes, datasets, methods)
+    return panels.Panels(canvas, axes, datasets, methods)
 
 
 def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
@@ -216,16 +216,16 @@ def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
     states most. Equal meanings have equal colours, unless two states of one data set share one.
     """
     table = _collapsed(emissions)
-    table, found = table[table.method == "non_private"], {}
+    table, meaning_of = table[table.method == "non_private"], {}
     for dataset in panels.ordered(table.dataset, "dataset"):
         rows = select(table, dataset=dataset)
         types = rows[rows.field == rows.field.iloc[0]].pivot(index="level", columns="state", values="probability")
         others = (types.sum(axis=1).to_numpy()[:, None] - types) / max(1, types.shape[1] - 1)
         words = (types - others).idxmax()
         for state, word in words.items():
-            found[dataset, state] = str(word) if (words == word).sum() == 1 else f"{word}, state {state}"
-    meanings = list(dict.fromkeys(found.values()))
-    return {key: (words, STATE_COLORS[meanings.index(words) % len(STATE_COLORS)]) for key, words in found.items()}
+            meaning_of[dataset, state] = str(word) if (words == word).sum() == 1 else f"{word}, state {state}"
+    meanings = list(dict.fromkeys(meaning_of.values()))
+    return {key: (words, STATE_COLORS[meanings.index(words) % len(STATE_COLORS)]) for key, words in meaning_of.items()}
 
 
 def _look(colors, dataset: str, state: int) -> tuple[str, str]:

@@ -79,7 +79,7 @@ TABLES = {
         "seconds": "CPU time of one chain, measured once [seconds]",
     },
 }
-# A state counts as used when it holds more than the first, or at least another of these shares of the cells.
+# A state counts as used when it holds more than the first, or at least a further one, of these shares of cells.
 USED = (0.0, 0.01, 0.05)
 
 
@@ -90,7 +90,7 @@ def rows(config, model: str = "few") -> list[Row]:
 
 
 class Fit(NamedTuple):
-    """What the chains of one method give; the leading axis are the repeats.
+    """The result of one method's chains; the leading axis is the repeats.
 
     `mode` and `final` (repeats, cells): most frequent state after burn-in, and the last one; `frequency`
     (repeats, cells): how often the most frequent one occurred; `parameters` (repeats, K, levels); `variates`: gamma
@@ -120,7 +120,7 @@ def simulate(config, streams, ledger) -> dict:
     """
     if "non_private" not in config.method:
         raise SettingError("method lacks non_private, with whose states those of the others are compared")
-    logs, listed = war_logs.load(config.dataset), rows(config)
+    logs, all_rows = war_logs.load(config.dataset), rows(config)
     setups = {name: _setup(config, logs, n) for name, n in (("few", config.n_states), ("many", config.many_states))}
     for name, setup in setups.items():
         setup.open(ledger, rows(config, name))
@@ -128,32 +128,32 @@ def simulate(config, streams, ledger) -> dict:
     for block in streams.blocks():
         few.append(_fit(config, logs, setups["few"], rows(config, "few"), streams, block, ledger))
         many.append(_fit(config, logs, setups["many"], rows(config, "many"), streams, block, ledger))
-    # Of the non-private fits the collapsed one, where there is one.
-    plain = [fit for fit, row in zip(few[0], listed, strict=True) if row.method == "non_private"]
+    # The collapsed non-private fit, where there is one.
+    plain = [fit for fit, row in zip(few[0], all_rows, strict=True) if row.method == "non_private"]
     reference = plain[-1]
     order = np.argsort([logs.month[reference.mode[0] == k].mean() for k in range(config.n_states)])
     target = reference.parameters[0][order]
     place = align(reference.parameters[0], target, logs.sizes)
     target_map = place[reference.mode[0]]
     arrays: dict[str, list] = {}
-    for index in range(len(listed)):
-        own = [[fits[index] for fits in blocks] for blocks in (few, many)]
-        summary = _summarise(config, logs, *own, target, target_map)
+    for index in range(len(all_rows)):
+        both = [[fits[index] for fits in blocks] for blocks in (few, many)]
+        summary = _summarise(config, logs, *both, target, target_map)
         for name, value in summary.items():
             arrays.setdefault(name, []).append(value)
-    found = {name: np.array(values) for name, values in arrays.items()}
-    shown = [index for index, row in enumerate(listed) if _is_shown(row)]
+    results = {name: np.array(values) for name, values in arrays.items()}
+    shown = [index for index, row in enumerate(all_rows) if _is_shown(row)]
     months = [turning_months(logs, few[0][index].mode[0]) for index in shown]
     if config.without != "none" and shown:
         reduced = without_level(logs, config.without)
-        row = listed[shown[0]]._replace(model=f"few states without {config.without}")
+        row = all_rows[shown[0]]._replace(model=f"few states without {config.without}")
         setup = _setup(config, reduced, config.n_states)
         setup.open(ledger, [row])
         block = next(iter(streams.blocks()))
         (fit,) = _fit(config, reduced, setup, [row], streams, block, ledger, without=config.without)
         months.append(turning_months(reduced, fit.mode[0]))
-        found |= {f"without_{key}": np.array([value]) for key, value in fit.checks.items()}
-    return found | {"turns": np.array(months).reshape(-1, len(logs.regions))}
+        results |= {f"without_{key}": np.array([value]) for key, value in fit.checks.items()}
+    return results | {"turns": np.array(months).reshape(-1, len(logs.regions))}
 
 
 def _is_shown(row: Row) -> bool:
@@ -173,16 +173,16 @@ def _setup(config, logs, n_states: int) -> Setup:
     return replace(setup, **budget)
 
 
-def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[Fit]:
-    """The fits of all rows; chains on what the first repeat of all has are checked, and its first one counts.
+def _fit(config, logs, setup, all_rows, streams, block, ledger, **named) -> list[Fit]:
+    """The fits of all rows; chains on the data of the very first repeat are checked, and its first chain counts.
 
-    Repeats of the exact counts are chains of one law, and are all checked; of noisy counts more chains are run on the
-    first release. They are `FIRST` at first, and `diagnostic_chains` where these agree.
+    Repeats on exact counts are chains of one law, and are all checked; on noisy counts more chains run on the first
+    release: `FIRST` in all, and `diagnostic_chains` where these agree.
     """
-    counts, prior, own = logs.counts.astype(float), setup.prior, slice(block.size)
+    counts, prior, repeats = logs.counts.astype(float), setup.prior, slice(block.size)
     named = {"states": prior.n_states, **named}
     noise, fits = Common(streams("mechanism", block.index, **named)), []
-    for row in listed:
+    for row in all_rows:
         settings = {name: value for name, value in row.key().items() if name != "epsilon"}
         rng = streams("sampler", block.index, **named, method=row.method, **settings)
         checked = list(range(block.size if row.method != "laplace" else 1))
@@ -195,7 +195,7 @@ def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[F
         law, given = setup.law(chains), (setup.layout, prior, burn_in)
         monitor = Monitor(law, *given, [*checked, *range(block.size, len(split))])
         watches = [seen, monitor] if block.index == 0 else [seen]
-        watch = lambda iteration, state, watches=watches: [one(iteration, state) for one in watches]  # noqa: E731
+        watch = lambda iteration, state, watches=watches: [watch(iteration, state) for watch in watches]  # noqa: E731
         ((values, end),) = setup.run(ledger, [chains], [watch], block.trials)
         checks = monitor.summary() if block.index == 0 else {}
         more = config.diagnostic_chains - len(checked) - extra
@@ -205,12 +205,12 @@ def _fit(config, logs, setup, listed, streams, block, ledger, **named) -> list[F
             setup.follow(further, second)
             checks = monitor.summary(others=[second])
         # OPS releases its chain's last sample: emissions and final states. Its most frequent states are diagnosis.
-        final, share = end.state.states[:, own], seen.shares(iterations)
+        final, share = end.state.states[:, repeats], seen.shares(iterations)
         if row.method == "ops":
             parameters = values
         else:
-            given = chains.counts if chains.counts.ndim == 2 else chains.counts[own]
-            totals = gibbs.state_totals(given, final, observed[own], prior.n_states) + prior.emission
+            given = chains.counts if chains.counts.ndim == 2 else chains.counts[repeats]
+            totals = gibbs.state_totals(given, final, observed[repeats], prior.n_states) + prior.emission
             parameters = np.concatenate(
                 [totals[..., field] / totals[..., field].sum(axis=-1, keepdims=True) for field in prior.fields], axis=-1
             )
@@ -234,8 +234,8 @@ def _summarise(config, logs, few, many, target, target_map) -> dict:
                 first = {"parameters": parameters, "frequency": fit.frequency[repeat]}
     neighbours = logs.region[1:] == logs.region[:-1]
     summary = {**first, "mode": aligned["mode"][0], "final": aligned["final"][0]}
-    for kind, listed in aligned.items():
-        maps = np.array(listed)
+    for kind, repeats in aligned.items():
+        maps = np.array(repeats)
         summary[f"switches_{kind}"] = (maps[:, 1:] != maps[:, :-1])[:, neighbours].mean(axis=1)
         summary[f"disagreement_{kind}"] = (maps != target_map).mean(axis=1)
         summary[f"misses_{kind}"] = _misses(maps, logs.truth, config.n_states)
@@ -260,8 +260,8 @@ def _misses(maps, truth, n_states) -> np.ndarray:
 def tabulate(cells):
     """Return emissions, maps of states, states used, summaries of the maps, turns, and the costs of a chain.
 
-    Emissions are those of the paper's Laplace HMM and the non-private one, maps those of clipped counts; both of chains
-    that reach their law.
+    Emissions are of the paper's Laplace HMM and the non-private one, maps of clipped counts; both from chains that
+    reach their law.
     """
     import pandas as pd
 
@@ -272,12 +272,12 @@ def tabulate(cells):
         logs = war_logs.load(config.dataset)
         for index, row in enumerate(rows(config)):
             few, many = (_fixed(config, logs, arrays, index, name) for name in ("few", "many"))
-            one = {name: array[index] for name, array in arrays.items() if len(array) > index}
+            fit = {name: array[index] for name, array in arrays.items() if len(array) > index}
             if row.sampler == "collapsed" and row.variant != "corrected":
                 if row.method != "ops":
-                    tables["war_logs_emissions"].append(pd.DataFrame({**few, **_emissions(logs, one["parameters"])}))
+                    tables["war_logs_emissions"].append(pd.DataFrame({**few, **_emissions(logs, fit["parameters"])}))
                 for kind in ("mode", "final") if row.method == "ops" else ("mode",):
-                    line = {"summary": kind, **_assignments(logs, kind, one)}
+                    line = {"summary": kind, **_assignments(logs, kind, fit)}
                     tables["war_logs_assignments"].append(pd.DataFrame({**few, **line, **_unpaid(row, line)}))
             if _is_shown(row):
                 checked = {}
@@ -286,26 +286,26 @@ def tabulate(cells):
                 for without, months in zip(("none", config.without), arrays["turns"], strict=False):
                     said = {**few, **({} if without == "none" else checked), "without": without}
                     tables["war_logs_turns"] += [{**said, **turn} for turn in turns(logs, months)]
-            tables["war_logs_maps"] += [{**few, **summary, **_unpaid(row, summary)} for summary in _maps(row, one)]
+            tables["war_logs_maps"] += [{**few, **summary, **_unpaid(row, summary)} for summary in _maps(row, fit)]
             for fixed, name, n_states in ((few, "few", config.n_states), (many, "many", config.many_states)):
-                used = _used(n_states, name, one)
+                used = _used(n_states, name, fit)
                 tables["war_logs_states_used"] += [{**fixed, **line, **_unpaid(row, line)} for line in used]
-                tables["war_logs_operations"].append({**fixed, **_operations(config, logs, row, n_states, name, one)})
-    made = {}
+                tables["war_logs_operations"].append({**fixed, **_operations(config, logs, row, n_states, name, fit)})
+    joined = {}
     for name, parts in tables.items():
         frames = parts and isinstance(parts[0], pd.DataFrame)
-        made[name] = pd.concat(parts, ignore_index=True) if frames else pd.DataFrame(parts)
+        joined[name] = pd.concat(parts, ignore_index=True) if frames else pd.DataFrame(parts)
     for name in ("war_logs_emissions", "war_logs_turns"):
-        made[name] = made[name].drop(columns="truncation", errors="ignore")
-    return {**made, "war_logs_cpu": chain_times.recorded()}
+        joined[name] = joined[name].drop(columns="truncation", errors="ignore")
+    return {**joined, "war_logs_cpu": chain_times.recorded()}
 
 
 def _fixed(config, logs, arrays, index: int, name: str) -> dict:
-    """What all tables say of a row with few or many states, with the checks of its chains."""
-    listed = rows(config)
-    row, setup = listed[index], _setup(config, logs, config.n_states if name == "few" else config.many_states)
-    found = verdict({key: arrays[f"{name}_{key}"] for key in ARRAYS}, index, setup.same_law(listed, row))
-    held = guarantee(setup, row, found["converged"])
+    """The columns that all tables have for a row with few or many states, with the checks of its chains."""
+    all_rows = rows(config)
+    row, setup = all_rows[index], _setup(config, logs, config.n_states if name == "few" else config.many_states)
+    checks = verdict({key: arrays[f"{name}_{key}"] for key in ARRAYS}, index, setup.same_law(all_rows, row))
+    terms = guarantee(setup, row, checks["converged"])
     return {
         "dataset": config.dataset,
         "stand_in": logs.stand_in,
@@ -314,15 +314,15 @@ def _fixed(config, logs, arrays, index: int, name: str) -> dict:
         "sampler": row.sampler,
         "truncation": row.truncation,
         "epsilon": None if row.method == "non_private" else config.epsilon,
-        "guarantee": held["guarantee"],
-        "worst_case_epsilon": held["worst_case_epsilon"],
-        **found,
+        "guarantee": terms["guarantee"],
+        "worst_case_epsilon": terms["worst_case_epsilon"],
+        **checks,
         "uses_private_metadata": uses_private_metadata(config.dataset),
     }
 
 
 def _unpaid(row: Row, summary: dict) -> dict:
-    """What a row says of its guarantee where it summarises all samples of OPS's chain: ε pays for the last one."""
+    """The guarantee of a row that summarises all samples of OPS's chain: none, as ε pays for the last one only."""
     if row.method == "ops" and summary["summary"] == "mode":
         return {"guarantee": "none", "worst_case_epsilon": None}
     return {}
@@ -330,7 +330,7 @@ def _unpaid(row: Row, summary: dict) -> dict:
 
 def _emissions(logs, parameters) -> dict:
     n_states = len(parameters)
-    fields, levels = zip(*((field, level) for field, own in logs.levels.items() for level in own), strict=True)
+    fields, levels = zip(*((field, level) for field, names in logs.levels.items() for level in names), strict=True)
     return {
         "state": np.repeat(np.arange(1, n_states + 1), len(levels)),
         "field": fields * n_states,
@@ -339,43 +339,43 @@ def _emissions(logs, parameters) -> dict:
     }
 
 
-def _assignments(logs, kind: str, one) -> dict:
+def _assignments(logs, kind: str, fit) -> dict:
     return {
         "region": [logs.regions[region] for region in logs.region],
         "month": [logs.months[month] for month in logs.month],
-        "state": one[kind] + 1,
-        "frequency": 1.0 if kind == "final" else one["frequency"],
+        "state": fit[kind] + 1,
+        "frequency": 1.0 if kind == "final" else fit["frequency"],
     }
 
 
-def _used(n_states: int, name: str, one):
+def _used(n_states: int, name: str, fit):
     for kind in ("mode", "final"):
-        found = one[f"used_{name}_{kind}"]
+        counts = fit[f"used_{name}_{kind}"]
         for place, suffix in ((-1, "over_5_percent"), (0, "used_at_all"), (1, "over_1_percent")):
-            mean, error = mean_and_sem(found[place])
+            mean, error = mean_and_sem(counts[place])
             if place == -1:
                 line = {"n_states": n_states, "summary": kind, "states_over_5_percent": mean, "sem": error}
             else:
                 line |= {f"states_{suffix}": mean, f"{suffix}_sem": error}
-        yield {**line, "n_repeats": found.shape[1]}
+        yield {**line, "n_repeats": counts.shape[1]}
 
 
-def _maps(row: Row, one):
+def _maps(row: Row, fit):
     for kind in ("mode", "final"):
-        # The map of reference is the first non-private chain's: compared with itself it would count as agreement.
-        own = 1 if row.method == "non_private" else 0
-        values = {name: one[f"{name}_{kind}"] for name in ("switches", "disagreement", "misses")}
-        values["disagreement"] = values["disagreement"][own:]
+        # The reference map is the first non-private chain's: compared with itself it would count as agreement.
+        first = 1 if row.method == "non_private" else 0
+        values = {name: fit[f"{name}_{kind}"] for name in ("switches", "disagreement", "misses")}
+        values["disagreement"] = values["disagreement"][first:]
         summary = {"summary": kind, "n_repeats": len(values["switches"]), "n_compared": len(values["disagreement"])}
         for name, repeats in values.items():
             summary |= mean_columns(name, repeats)
         yield summary
 
 
-def _operations(config, logs, row: Row, n_states: int, name: str, one) -> dict:
+def _operations(config, logs, row: Row, n_states: int, name: str, fit) -> dict:
     """Count what a chain of all iterations does: multiplications with counts, random variates, evaluations of exp.
 
-    Counted for the paper's sampler; of the collapsed one only the random variates of its emissions are.
+    Counted for the paper's sampler; for the collapsed one only the random variates of its emissions.
     """
     n_cells, n_levels = logs.counts.shape
     sites = config.iterations * n_cells
@@ -385,6 +385,6 @@ def _operations(config, logs, row: Row, n_states: int, name: str, one) -> dict:
         "n_states": n_states,
         "multiplications": 2 * sites * n_states * n_levels,
         "noise_variates": n_cells * n_levels if row.method == "laplace" else 0,
-        "sampling_variates": round(float(one[f"variates_{name}"])) + sites,
+        "sampling_variates": round(float(fit[f"variates_{name}"])) + sites,
         "elementary_functions": elementary,
     }

@@ -7,7 +7,7 @@ from privpost.lab.claims import check, claim, number, numbers, untestable
 # Standard errors of a difference paired over trials.
 THRESHOLD = 5.0
 SPAN = ["levels", "n_fields", "true_states", "n_states", "persistence", "true_concentration"]
-# How near a measured power has to be to that of the variance, and how far from the crossover the sign is asked for.
+# How near a measured power has to be to the variance's, and how far from the crossover the sign has to be right.
 RATE, FACTOR = 0.25, 3.0
 PLACE = "section 5, figure 6, on simulated events"
 
@@ -19,9 +19,9 @@ def hmm(table, **more):
 
 
 def differences(pairs, **more):
-    """Return paired losses whose standard errors are at least so large that what second chains move is not clear.
+    """Return paired losses with standard errors raised until what second chains change is within the threshold.
 
-    Chains that have not converged decide nothing by that, unless the difference is larger than what they differ by.
+    So chains that have not converged decide nothing, unless the difference is larger than their disagreement.
     """
     rows = hmm(pairs, **more)
     return rows.assign(difference_sem=rows.difference_sem.clip(lower=rows.chain_gap.fillna(0.0) / THRESHOLD))

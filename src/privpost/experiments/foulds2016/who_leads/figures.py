@@ -33,7 +33,7 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
         name: rows[name].mode()[0] for name in ("levels", "n_fields", "n_states", "persistence", "true_concentration")
     }
     rows = select(rows, **common)
-    made, (row,) = panels.grid(1, 2, 2.6, gridspec_kw={"width_ratios": [1.35, 1]})
+    canvas, (row,) = panels.grid(1, 2, 2.6, gridspec_kw={"width_ratios": [1.35, 1]})
     grid = rows.pivot(index="epsilon", columns="events_per_level", values="difference_mean")
     signs = rows.difference_mean.abs() > np.maximum(5 * rows.difference_sem, rows.chain_gap)
     scale = {"cmap": "PuOr", "vmin": -0.8, "vmax": 0.8, "shading": "nearest"}
@@ -51,7 +51,7 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     row[0].minorticks_off()
     row[0].set(xlim=(grid.columns.min() / 4, grid.columns.max() * 2))
     row[0].set_title("Loss, OPS less Laplace\n[nats per event]")
-    bar = made.colorbar(mesh, ax=row[0], ticks=[-0.8, -0.4, 0, 0.4, 0.8])
+    bar = canvas.colorbar(mesh, ax=row[0], ticks=[-0.8, -0.4, 0, 0.4, 0.8])
     bar.ax.set_title("Laplace\nleads", fontsize=7)
     bar.ax.set_xlabel("OPS\nleads", fontsize=7)
     fitted = select(who_leads_exponents, model="hmm", **common)
@@ -70,9 +70,9 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
     row[1].set(xlabel="Exponent of the loss", title="Dark: in ε, pale: in m")
     falls = fitted.groupby("method").exponent
     holds = falls.max().get("laplace", 0) < -1.5 and falls.min().get("ops", -2) > -1.1
-    panels.message(made, "Laplace's loss falls nearly as 1/ε², that of OPS as 1/ε at best", holds)
-    panels.legend(made)
-    return made
+    panels.message(canvas, "Laplace's loss falls nearly as 1/ε², that of OPS as 1/ε at best", holds)
+    panels.legend(canvas)
+    return canvas
 
 
 def _place_real_data(axes, above: float, critical: float) -> None:

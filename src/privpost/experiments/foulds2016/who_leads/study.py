@@ -138,38 +138,38 @@ def simulate(config, streams, ledger) -> dict:
     `score` is the log-likelihood of the held-out cells' events per event that is expected there, without multinomial
     coefficients: of the likelihood averaged over the samples after burn-in or, for OPS, of the released sample.
     """
-    listed, models = rows(config), setups(config)
-    found = {name: np.full((len(listed), config.trials), np.nan) for name in NAMES}
-    checks = {name: np.full((len(listed), config.checked), np.nan) for name in ("gap", "agree")}
-    for row in listed:
+    all_rows, models = rows(config), setups(config)
+    results = {name: np.full((len(all_rows), config.trials), np.nan) for name in NAMES}
+    checks = {name: np.full((len(all_rows), config.checked), np.nan) for name in ("gap", "agree")}
+    for row in all_rows:
         models[row.model].open(ledger, [row])
     for block in streams.blocks():
         data = draw_data(config, block.size, streams("data", block.index))
         noise = {model: Common(streams("mechanism", block.index, model=model)) for model in config.model}
-        for index, row in enumerate(listed):
+        for index, row in enumerate(all_rows):
             rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
             setup = models[row.model]
             evaluate = _hidden_markov if row.model == "hmm" else _naive_bayes
             values, checked = evaluate(config, data, setup, row, noise[row.model], rng, ledger, block)
-            for name, value in zip(found, values, strict=True):
-                found[name][index, block.trials] = value
+            for name, value in zip(results, values, strict=True):
+                results[name][index, block.trials] = value
             if checked is not None and block.index == 0:
                 for name, value in zip(checks, checked, strict=True):
                     checks[name][index] = value
-    return {**found, **checks}
+    return {**results, **checks}
 
 
 def _naive_bayes(config, data, setup, row, noise, rng, ledger, block):
     """Return scores and errors for K = 1: on corpus totals, whose draws are exact."""
     totals = (data.counts * data.observed[..., None]).sum(axis=1, keepdims=True)
-    observed, kept = np.ones((block.size, 1), bool), config.iterations - config.burn_in
+    observed, n_draws = np.ones((block.size, 1), bool), config.iterations - config.burn_in
     watch = _Watch(config, setup, None)
     if row.method == "ops":
         values = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=block.trials).values
         draws = values[:, None] if values.ndim == 3 else values
     else:
         chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, slice(None))
-        given = np.broadcast_to(chains.counts, (block.size, kept, chains.counts.shape[-1]))
+        given = np.broadcast_to(chains.counts, (block.size, n_draws, chains.counts.shape[-1]))
         draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0][:, :, None]
     for laws in np.moveaxis(draws, 1, 0):
         watch.score(data, laws, np.ones((data.sites.shape[1], 1, block.size)))
@@ -185,9 +185,9 @@ def _hidden_markov(config, data, setup, row, noise, rng, ledger, block):
     watch = _Watch(config, setup, row)
     watch.data = data
     (release,) = setup.run(ledger, [chains], [watch], block.trials)
-    last = release.info.state
-    wrong = [_wrong(*pair) for pair in zip(last.states.T, data.states, strict=True)]
-    used = sum((last.states == k).mean(axis=0) >= USED for k in range(config.n_states))
+    final_state = release.info.state
+    wrong = [_wrong(*pair) for pair in zip(final_state.states.T, data.states, strict=True)]
+    used = sum((final_state.states == k).mean(axis=0) >= USED for k in range(config.n_states))
     values = watch.value(), np.array(wrong), watch.errors(data), used
     if row.method == "private_gibbs" or not config.checked or block.index:
         return values, None
@@ -210,7 +210,7 @@ def _wrong(states, truth) -> float:
 
 
 class _Watch:
-    """Scores chains after burn-in on held-out cells, and keeps their mean fitted laws and their states."""
+    """Scores chains after burn-in on held-out cells, and stores their mean fitted laws and their states."""
 
     def __init__(self, config, setup, row):
         self._config, self._setup, self._row = config, setup, row
@@ -251,11 +251,11 @@ class _Watch:
 
     def errors(self, data) -> np.ndarray:
         """KL divergence of the true laws from the mean fitted ones, mean over observed cells (trials,)."""
-        each = rel_entr(data.laws, self._fitted / len(self._scores)).sum(axis=-1)
-        return (each * data.observed).sum(axis=1) / data.observed.sum(axis=1)
+        divergences = rel_entr(data.laws, self._fitted / len(self._scores)).sum(axis=-1)
+        return (divergences * data.observed).sum(axis=1) / data.observed.sum(axis=1)
 
     def joints(self, setup, chains, first) -> np.ndarray:
-        """Collapsed log joints (samples, chains) of the first chains, in their own law."""
+        """Collapsed log joints (samples, chains) of the first chains, under the law that they sample from."""
         law = setup.law(chains._replace(counts=chains.counts[first], observed=chains.observed[first]))
-        states = [kept[:, first] for kept in self._states]
+        states = [sample[:, first] for sample in self._states]
         return np.stack([collapsed.log_joint(s, law, setup.layout, setup.prior).sum(axis=0) for s in states])

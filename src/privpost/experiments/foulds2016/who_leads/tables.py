@@ -11,14 +11,14 @@ from privpost.experiments.foulds2016.war_logs_ablation.study import critical_cou
 SETTING = ("events_per_level", "levels", "n_fields", "true_states", "n_states", "persistence", "true_concentration")
 EXPONENTS = [*SETTING[1:], "model", "method", "variant", "truncation", "axis"]
 EXPONENTS += ["exponent", "exponent_sem", "n_points", "n_repeats"]
-# Exponents are fitted to losses that are this many standard errors above 0, and small: far from what knows nothing.
+# Exponents are fitted to losses that are this many standard errors above 0, and small.
 CLEAR, SMALL = 3.0, 0.1
 
 
 def rows(config) -> list:
     """Return the methods at all their settings, from the within axes."""
-    listed = [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
-    return [row for row in listed if row.method != "gibbs" or row.model == config.aware]
+    result = [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
+    return [row for row in result if row.method != "gibbs" or row.model == config.aware]
 
 
 def tabulate(cells):
@@ -28,10 +28,10 @@ def tabulate(cells):
     table, pairs, losses = [], [], []
     for cell in cells:
         config, arrays = cell.config, cell.arrays
-        setting, listed = {name: getattr(config, name) for name in SETTING}, rows(config)
-        plain = next((i for i, r in enumerate(listed) if (r.model, r.method) == ("hmm", "non_private")), None)
+        setting, all_rows = {name: getattr(config, name) for name in SETTING}, rows(config)
+        plain = next((i for i, r in enumerate(all_rows) if (r.model, r.method) == ("hmm", "non_private")), None)
         loss = np.full_like(arrays["score"], np.nan) if plain is None else arrays["score"][plain] - arrays["score"]
-        for index, row in enumerate(listed):
+        for index, row in enumerate(all_rows):
             named = {**setting, **{name: getattr(row, name) for name in row._fields if name != "sampler"}}
             line = {**named, **mean_columns("loss", loss[index]), "n_repeats": config.trials}
             line |= mean_columns("state_error", arrays["state_error"][index])
@@ -46,15 +46,15 @@ def tabulate(cells):
             line["crossover"] = critical_count(sizes, row.truncation) / row.epsilon if by_epsilon else None
             table.append(line)
             losses.append(({**named}, loss[index]))
-        pairs += _pairs(setting, listed, loss, [line["chain_gap"] or 0.0 for line in table[-len(listed) :]])
+        pairs += _pairs(setting, all_rows, loss, [line["chain_gap"] or 0.0 for line in table[-len(all_rows) :]])
     exponents = pd.DataFrame(_exponents(losses), columns=EXPONENTS)
     return {"who_leads": pd.DataFrame(table), "who_leads_pairs": pd.DataFrame(pairs), "who_leads_exponents": exponents}
 
 
-def _pairs(setting, listed, loss, gaps):
+def _pairs(setting, all_rows, loss, gaps):
     """Yield losses less Laplace's, or less OPS's at the same M where updates are paid; paired over trials."""
-    for i, first in enumerate(listed):
-        for j, other in enumerate(listed):
+    for i, first in enumerate(all_rows):
+        for j, other in enumerate(all_rows):
             if first.model != other.model or first.epsilon != other.epsilon:
                 continue
             over_laplace = first.method == "laplace" and other.method in ("ops", "private_gibbs", "gibbs")
@@ -69,7 +69,7 @@ def _pairs(setting, listed, loss, gaps):
 def _exponents(losses):
     """Yield slopes of ln loss in ln ε and ln m by a method's settings, least squares over both.
 
-    Their standard errors are of the jackknife over trials, which the settings at one m have in common.
+    Standard errors are by the jackknife over trials, which settings at one m share.
     """
     groups: dict[tuple, list] = {}
     for named, values in losses:

@@ -45,5 +45,5 @@ def published_bound(dirichlet):
         yield check(f"not below the exact supremum ({name})", (ratios.stack().dropna() >= 1 - ROUNDING).all())
         for column, words in (("bound_ratio", "best constant at each order"), ("tcdp_ratio", "one constant")):
             ratio = ratios[column].dropna()
-            found = {"smallest": ratio.min(), "median": ratio.median(), "largest": ratio.max()}
-            yield from number(f"bound over the supremum, {words}, {name}", found)
+            evidence = {"smallest": ratio.min(), "median": ratio.median(), "largest": ratio.max()}
+            yield from number(f"bound over the supremum, {words}, {name}", evidence)

@@ -18,8 +18,8 @@ def curves(dirichlet):
     table = dirichlet[(dirichlet.supremum == "exact") & (dirichlet.method != "direct")]
     table = table.assign(share=(table.order - 1) / (table.asymptote - 1), epsilon=table.epsilon.replace(np.inf, np.nan))
     table = table[table["share"] < 1].sort_values("order")
-    every = panels.ordered(table.coefficient)
-    table = table[table.coefficient.isin([every[0], every[len(every) // 2], every[-1]])]
+    coefficients = panels.ordered(table.coefficient)
+    table = table[table.coefficient.isin([coefficients[0], coefficients[len(coefficients) // 2], coefficients[-1]])]
     methods, sizes = panels.ordered(table.method, "method"), panels.ordered(table.categories)
     figure, axes = panels.grid(len(methods) + 1, len(sizes), 4.6, sharex=True, sharey="row")
     looks = panels.looks(table, ("coefficient", "prior"), names={"symmetric": "", "asymmetric": ""})

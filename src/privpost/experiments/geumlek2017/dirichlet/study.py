@@ -83,8 +83,8 @@ def simulate(config, streams, ledger) -> dict:
 def tabulate(cells):
     """Yield one row per prior, number of categories, method, coefficient, supremum and order.
 
-    Beside the exact supremum of the diffused mechanism `truncated_bound` over it, where the bound is finite:
-    `bound_ratio` with the best γ at each order, `tcdp_ratio` with the one γ of the settings.
+    Diffused rows also have `truncated_bound` over the exact supremum, where the bound is finite: `bound_ratio` with the
+    best γ at each order, `tcdp_ratio` with the one γ of the settings.
     """
     for cell in cells:
         for at, point in places(cell.config, "prior", "method", "coefficient", "supremum", "order"):
@@ -94,8 +94,8 @@ def tabulate(cells):
             asymptote, ratios = 1 + smallest / point.coefficient, np.full(2, np.nan)
             # At the asymptote itself rounding decides.
             if (point.method, point.supremum) == ("diffused", "exact") and abs(point.order - asymptote) > 1e-9:
-                every = (None, point.truncation)
-                bounds = np.array([truncated_bound(point.order, smallest, point.coefficient, each) for each in every])
+                ends = (None, point.truncation)
+                bounds = np.array([truncated_bound(point.order, smallest, point.coefficient, end) for end in ends])
                 ratios = np.where(np.isfinite(bounds), bounds, np.nan) / epsilon
             yield {
                 **columns(point, "method", "coefficient", "order"),

@@ -26,5 +26,5 @@ def langevin(finite_time):
     for row in longest.itertuples():
         name = f"{row.metric} on {row.dataset}, ln epsilon = {row.log_epsilon:g}"
         yield check(f"{name}: as good after {row.steps:.0f} steps", row.behind_mean <= limit * row.behind_sem)
-        found = {"behind by": row.behind_mean, "its standard error": row.behind_sem, "steps": row.steps}
-        yield from number(name, found)
+        evidence = {"behind by": row.behind_mean, "its standard error": row.behind_sem, "steps": row.steps}
+        yield from number(name, evidence)

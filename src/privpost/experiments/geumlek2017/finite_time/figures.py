@@ -16,16 +16,16 @@ def steps(finite_time):
     table = select(finite_time, metric="test_error")
     table = table[table.method != "diffused"]
     table = table.assign(ball=table.variant.map({"smallest_ball": "smallest ball"}).fillna(""))
-    made = panels.panels(
+    plot = panels.panels(
         table, "steps", "behind_mean", "behind_sem", columns=("dataset", "log_epsilon"), lines=("method", "ball"),
         look={("ops", "smallest ball"): {"color": style.SMALLEST_BALL, "linestyle": "-"}}, bars=True, xscale="log",
         size=(style.WIDTH, 1.7), share=(True, True), xlabel="Steps", ylabel="Test error\nabove exact draws",
     )  # fmt: skip
-    for axes, _, _ in made:
+    for axes, _, _ in plot:
         axes.axhline(0, color=style.look("diffused").color, label=f"{style.look('diffused').label}, exact draws")
         panels.decades(axes, 0.01, table.behind_mean)
-    last = table[table.method == "langevin"].sort_values("steps").groupby(["dataset", "log_epsilon"]).last()
-    near = (last.behind_mean.abs() < 2 * last.behind_sem).all() and len(last) > 0
-    panels.message(made.figure, "Langevin reaches exact draws, with every step paid", bool(near))
-    panels.legend(made.figure)
-    return made.figure
+    longest = table[table.method == "langevin"].sort_values("steps").groupby(["dataset", "log_epsilon"]).last()
+    near = (longest.behind_mean.abs() < 2 * longest.behind_sem).all() and len(longest) > 0
+    panels.message(plot.figure, "Langevin reaches exact draws, with every step paid", bool(near))
+    panels.legend(plot.figure)
+    return plot.figure

@@ -35,10 +35,10 @@ TABLES = {
 METRICS = ("test_error", "test_log_likelihood")
 
 
-def listed(config, budget: Cost, model: BinaryRegression, n: int) -> list:
+def compared(config, budget: Cost, model: BinaryRegression, n: int) -> list:
     """Return the exact draw at the budget, noise on the mode, Langevin steps at the exact draw's power, and OPS.
 
-    OPS is drawn on its smallest ball, at the pure ε that is the budget's at its order, and so at all.
+    OPS is drawn on its smallest ball at the budget's ε as pure ε, which holds at every order.
     """
     exact = LogisticDraw.calibrate(model, n, budget, weighting="diffused", public_time=False)
     steps = [
@@ -57,7 +57,7 @@ def simulate(config, streams, ledger) -> dict:
     model = BinaryRegression(dimension, config.beta0)
     statistics = model.statistics_of(design.train_features, design.train_labels)
     budget = Cost("rdp", float(np.exp(config.log_epsilon)), order=config.order)
-    mechanisms = listed(config, budget, model, n)
+    mechanisms = compared(config, budget, model, n)
     metrics = np.empty((len(mechanisms), len(METRICS), config.trials))
     for i, mechanism in enumerate(mechanisms):
         ledger.open(f"{mechanism.method}/{i}", budget, mechanism)

@@ -31,7 +31,7 @@ def logistic_is_best(link_functions):
     yield from number("largest number of proposals a draw", link_functions.proposals.max())
     for (dataset, link), rows in others.groupby(["dataset", "link"]):
         worst = rows.loc[(rows.behind / rows.error).idxmax()]
-        found = {
+        evidence = {
             "B": rows.slope_bound.iloc[0],
             "cells": len(rows),
             "significantly behind": (rows.behind > limit * rows.error).sum(),
@@ -39,4 +39,4 @@ def logistic_is_best(link_functions):
             "its standard error": worst.error,
         }
         yield check(f"{link} on {dataset}", (rows.behind >= -limit * rows.error).all())
-        yield from number(f"{link} on {dataset}", found)
+        yield from number(f"{link} on {dataset}", evidence)

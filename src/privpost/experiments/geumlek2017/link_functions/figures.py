@@ -23,15 +23,15 @@ def links(link_functions):
     table = table[table.link != "logistic"].merge(logistic, on=keys, suffixes=("", "_logistic"))
     # Links are drawn independently.
     table = table.assign(apart=table["mean"] - table.mean_logistic, error=np.hypot(table["sem"], table.sem_logistic))
-    made = panels.panels(
+    plot = panels.panels(
         table, "log_epsilon", "apart", "error", "method", "dataset", ("link",), names=NAMES, share=(True, True),
         size=(style.WIDTH if table.dataset.nunique() > 1 else style.NARROW, 1.4),
         ylabel="Test error above the logistic link's",
     )  # fmt: skip
-    for axes, _, _ in made:
+    for axes, _, _ in plot:
         panels.decades(axes, 0.01, table.apart)
         axes.axhline(0, color="black", linewidth=0.8)
     worst = table.groupby("link").apart.min()
-    panels.message(made.figure, "No link beats the logistic one at the same ε", (worst > -0.01).all())
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "No link beats the logistic one at the same ε", (worst > -0.01).all())
+    panels.legend(plot.figure)
+    return plot.figure

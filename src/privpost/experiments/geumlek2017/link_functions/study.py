@@ -61,8 +61,8 @@ def simulate(config, streams, ledger) -> dict:
     for block in streams.blocks():
         rngs = [streams("sampler", block.index, log_epsilon=config.log_epsilon[j]) for _, j in opened]
         requests = [
-            Request(*named, statistics, rng, block.size, block.trials)
-            for named, rng in zip(opened.values(), rngs, strict=True)
+            Request(*pair, statistics, rng, block.size, block.trials)
+            for pair, rng in zip(opened.values(), rngs, strict=True)
         ]
         for (i, j), (draws, drawn) in zip(opened, ledger.release_all(requests), strict=True):
             p = np.clip(probabilities(config.link, draws @ test.T), 1e-300, 1 - 1e-16)

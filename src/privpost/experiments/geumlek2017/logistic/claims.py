@@ -12,9 +12,9 @@ from privpost.lab.claims import check, claim, number, word
 LEVEL = 0.05
 # Where OPS on its smallest ball is compared: at less budget it is near guessing, as OPS is on any ball.
 LARGE = (0, 1, 2, 3)
-# By how much its test error has to be the smaller one.
+# By how much its test error has to be smaller.
 GAIN = 0.01
-# Where a sampler's test error is at least this share of the majority's, it says little else.
+# A sampler whose test error is at least this share of the majority's says little more than the majority.
 MAJORITY = 0.9
 
 
@@ -51,9 +51,9 @@ def beats_ops(logistic_pairs, id, place, score, words):
         name, limit = f"{second} on {dataset}, {variant}", critical(rows, len(rows))
         least = part.loc[part.lead.idxmin()]
         yield check(f"{name}: {words} than OPS", least.lead > limit)
-        found = {"cells": len(part), "critical t": limit, **counts(part, limit), "smallest t": least.lead}
-        found |= {"its difference": least.difference_mean, "its standard error": least.difference_sem}
-        yield from number(name, found)
+        evidence = {"cells": len(part), "critical t": limit, **counts(part, limit), "smallest t": least.lead}
+        evidence |= {"its difference": least.difference_mean, "its standard error": least.difference_sem}
+        yield from number(name, evidence)
 
 
 @claim(
@@ -71,7 +71,7 @@ def diffused_not_behind(logistic_pairs):
         limit = critical(part, len(rows) // len(METRICS))
         behind = part[part.lead < -limit]
         where = behind.assign(by=behind.difference_mean.abs())[["order", "log_epsilon", "by", "difference_sem"]]
-        found = {
+        evidence = {
             "cells": len(part),
             "cells over many splits": (part.n_splits > 1).sum(),
             "draws, at most": int((part.n_repeats * part.draws).max()),
@@ -80,7 +80,7 @@ def diffused_not_behind(logistic_pairs):
             "largest standard error": part.difference_sem.max(),
             "where behind (order, log epsilon, by how much, standard error)": where.values.tolist(),
         }
-        yield from number(f"{metric} on {dataset}", found)
+        yield from number(f"{metric} on {dataset}", evidence)
         yield check(f"{metric} on {dataset}", behind.empty)
 
 
@@ -127,9 +127,9 @@ def own_bound(logistic_pairs):
     for (dataset, variant, metric), part in rows.groupby(["dataset", "variant", "metric"]):
         name, limit = f"{metric} on {dataset}, {variant}", critical(rows, len(rows) // len(METRICS))
         same = (part.difference_mean == 0) & (part.difference_sem == 0)
-        found = {"cells": len(part), "critical t": limit, "the same draws": same.sum(), **counts(part, limit)}
+        evidence = {"cells": len(part), "critical t": limit, "the same draws": same.sum(), **counts(part, limit)}
         yield check(name, (part.lead >= -limit).all())
-        yield from number(name, found | {"smallest t": part.lead.min()})
+        yield from number(name, evidence | {"smallest t": part.lead.min()})
 
 
 @claim(
@@ -150,15 +150,15 @@ def smallest_ball(logistic):
         return
     yield word("gain", GAIN)
     both = both.assign(gain=both.mean_paper - both["mean"], error=np.hypot(both.sem_paper, both["sem"]))
-    both = both.rename(columns={"mean": "own"})
+    both = both.rename(columns={"mean": "smallest"})
     for dataset, part in both.groupby("dataset"):
         limit = critical(part, len(both))
         least = part.loc[part.gain.idxmin()]
         clear = ((part.gain > GAIN) & (part.gain > limit * part.error)).all()
         yield check(f"below the paper's OPS on {dataset}", clear)
-        found = {"smallest gain": least.gain, "its standard error": least.error, "critical t": limit}
-        found |= {"at ln epsilon": least.log_epsilon, "largest error on the smallest ball": part.own.max()}
-        yield from number(f"on {dataset}", found)
+        evidence = {"smallest gain": least.gain, "its standard error": least.error, "critical t": limit}
+        evidence |= {"at ln epsilon": least.log_epsilon, "largest error on the smallest ball": part.smallest.max()}
+        yield from number(f"on {dataset}", evidence)
 
 
 @claim(
@@ -186,12 +186,12 @@ def smallest_ball_beside_samplers(logistic_pairs):
         limit = critical(part, comparisons)
         yield check(f"ahead of {second} on abalone", (part.lead > limit).all())
         least = part.loc[part.lead.idxmin()]
-        found = {"critical t": limit, "smallest t": least.lead, "its difference": least.difference_mean}
-        yield from number(f"{second} on abalone", {**found, "its standard error": least.difference_sem})
+        evidence = {"critical t": limit, "smallest t": least.lead, "its difference": least.difference_mean}
+        yield from number(f"{second} on abalone", {**evidence, "its standard error": least.difference_sem})
     for (dataset, second), part in rows[rows.draws == rows.draws.min()].groupby(["dataset", "second"]):
         # Everywhere, on one split: the samplers are not pure, and charged at their order.
-        found = {"cells": len(part), **counts(part, critical(part, len(rows)))}
-        yield from number(f"all cells, {second} on {dataset}", found)
+        evidence = {"cells": len(part), **counts(part, critical(part, len(rows)))}
+        yield from number(f"all cells, {second} on {dataset}", evidence)
 
 
 @claim(
@@ -213,20 +213,20 @@ def noise_on_the_mode(logistic, logistic_pairs):
     rows, cells = leads(rows), len(rows) // len(METRICS)
     limit = critical(rows, cells)
     yield word("majority", MAJORITY)
-    own = select(logistic, variant="corrected", dataset="adult")
+    adult = select(logistic, variant="corrected", dataset="adult")
     errors = select(rows, metric="test_error")
     ahead = errors[errors.lead < -limit]
     yield check("noise on the mode ahead in some cell", not ahead.empty)
-    found = {"cells": cells, "critical t": limit, **counts(errors, limit)}
-    yield from number("diffused sampling against noise on the mode", found)
+    evidence = {"cells": cells, "critical t": limit, **counts(errors, limit)}
+    yield from number("diffused sampling against noise on the mode", evidence)
     for cell in ahead.itertuples():
         at = {"order": cell.order, "log_epsilon": cell.log_epsilon}
         name = f"(order {cell.order:g}, ln epsilon = {cell.log_epsilon:g})"
-        noise, draw = (one(own, metric="test_error", method=each, **at) for each in ("output_noise", "diffused"))
+        noise, draw = (one(adult, metric="test_error", method=method, **at) for method in ("output_noise", "diffused"))
         yield check(f"of one power {name}", abs(noise.coefficient - draw.coefficient) < 1e-6 * draw.coefficient)
         yield check(f"the draw near the majority {name}", draw["mean"] >= MAJORITY * draw.majority_error)
         likelihood = one(rows, metric="test_log_likelihood", **at)
         yield check(f"the draw's log-likelihood higher {name}", likelihood.lead > limit)
-        found = {"test error, noise": noise["mean"], "draw": draw["mean"], "majority": draw.majority_error}
-        found |= {"difference": cell.difference_mean, "its standard error": cell.difference_sem}
-        yield from number(name.strip("()"), found)
+        evidence = {"test error, noise": noise["mean"], "draw": draw["mean"], "majority": draw.majority_error}
+        evidence |= {"difference": cell.difference_mean, "its standard error": cell.difference_sem}
+        yield from number(name.strip("()"), evidence)

@@ -71,20 +71,20 @@ def ranking(logistic_pairs):
     # Side by side, so that bars do not cover each other.
     shift = 0.12 * (table.order.rank(method="dense") - (table.order.nunique() + 1) / 2)
     table = table.assign(at=table.log_epsilon + shift, splits=table.n_splits > 1)
-    made = panels.panels(
+    plot = panels.panels(
         table, "at", "difference_mean", "difference_sem", columns="dataset", lines=("order",), bars=True,
         solid="splits", size=(_width(table), 1.9), share=(True, False), xlabel=style.AXES["log_epsilon"],
         ylabel="Test error,\nconcentrated less diffused",
     )  # fmt: skip
-    for axes, _, _ in made:
+    for axes, _, _ in plot:
         axes.axhline(0, color="black", linewidth=0.8)
     high = table.difference_mean + style.NORMAL_95 * table.difference_sem
     wins = table[high < 0]
     alone = wins.dataset.unique().tolist() == ["abalone"] and wins.order.nunique() == 1
     words = f"Concentrated wins on Abalone alone, at λ = {wins.order.min():g} and small ε" if alone else ""
-    panels.message(made.figure, words, bool(words))
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, words, bool(words))
+    panels.legend(plot.figure)
+    return plot.figure
 
 
 @figure("split_variation")
@@ -97,7 +97,7 @@ def splits(logistic_splits):
     table = select(logistic_splits, metric="test_error")
     table = table[table.method != "non_private"]
     table = table.assign(n_splits=table.n_splits.map({1: "one split"}).fillna(f"{table.n_splits.max()} splits"))
-    made = panels.panels(
+    plot = panels.panels(
         table, "log_epsilon", "sem", columns="order", lines=("method", "n_splits"), size=(_width(table, "order"), 1.7),
         share=(True, True), yscale="log", ylabel="Standard error\nof the mean test error",
     )  # fmt: skip
@@ -106,9 +106,9 @@ def splits(logistic_splits):
     )
     ratio = last["sem"].first().unstack(0)
     holds = {True, False} <= set(ratio) and (ratio[False] > 1.1 * ratio[True]).all()
-    panels.message(made.figure, "One split understates the standard error at large ε", bool(holds))
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "One split understates the standard error at large ε", bool(holds))
+    panels.legend(plot.figure)
+    return plot.figure
 
 
 def _width(table, column: str = "dataset") -> float:
@@ -134,25 +134,25 @@ def _losses(table, metric: str, variant: str, ylabel: str):
             "linewidth": 0.8,
         },
     }
-    made = panels.panels(
+    plot = panels.panels(
         table, "log_epsilon", "mean", "sem", "order", "dataset", ("method", "charge"), look=looks,
         size=(_width(table), 1.35), share=(True, True), ylabel=ylabel,
     )  # fmt: skip
-    for axes, _, _ in made:
+    for axes, _, _ in plot:
         panels.decades(axes, 0.01, table["mean"])
-    _name_the_ball(made, table)
+    _name_the_ball(plot, table)
     worst = table[(table.method == "ops") & (table.charge == "")].set_index(keys := ["dataset", "order", "log_epsilon"])
     others = table[table.method.isin(["diffused", "concentrated"])]
     behind = others.set_index(keys).join(worst["mean"].rename("ops"), how="inner")
     holds = len(behind) > 0 and (behind.ops >= behind["mean"]).all()
-    panels.message(made.figure, "Charged as in the paper, OPS never leads", bool(holds))
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "Charged as in the paper, OPS never leads", bool(holds))
+    panels.legend(plot.figure)
+    return plot.figure
 
 
-def _name_the_ball(made, table) -> None:
+def _name_the_ball(canvas, table) -> None:
     """Write the name of the line of the smallest ball above its middle in the first panel that has it."""
-    for axes, order, dataset in made:
+    for axes, order, dataset in canvas:
         line = select(table, dataset=dataset, method="ops", charge=SMALLEST)
         line = line[line.order == order] if order is not None else line
         if len(line) > 1:

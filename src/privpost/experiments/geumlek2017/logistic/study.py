@@ -128,8 +128,7 @@ def simulate(config, streams, ledger) -> dict:
         repeats = config.trials // n_splits
         where = slice(split * repeats, (split + 1) * repeats)
         start = None if split == 0 else nearest
-        # From the largest ε down, each posterior is the start of the next one's search. At the largest ε it is that of
-        # the split before.
+        # From the largest ε down, a search starts at the posterior before it; the first at the split before's.
         for j in reversed(range(len(config.log_epsilon))):
             draws, drawn = _draws(config, ledger, *mechanisms[n_splits, j], data, streams, split, j, repeats, start)
             start = drawn.start
@@ -168,7 +167,7 @@ def tabulate(cells):
     import pandas as pd
 
     rows = [row for cell in cells for row in _at_orders(cell, _rows(cell), cells)]
-    # Another charge changes OPS only: its other rows are those of the variant beside it.
+    # Another charge changes OPS only: the other methods' rows are copied from the variant beside it.
     rows += [
         {**row, "variant": variant}
         for row, (variant, beside) in itertools.product(rows, BESIDE.items())
@@ -182,7 +181,7 @@ def tabulate(cells):
         kind="stable",
         key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
     )
-    # The curves are of the fewest draws and splits: one of either, but for a run that asks for more.
+    # The curves have the fewest draws and splits: one of each, unless a run asks for more.
     single = table[table["draws"] == table["draws"].min()].drop(columns="draws")
     fewest = single.n_splits.min()
     studied = single.dataset.isin(single.dataset[single.n_splits > fewest]) & (single.variant == "paper")
@@ -195,7 +194,7 @@ def tabulate(cells):
 
 
 def _orders(cell, cells) -> list:
-    """Return the orders at which a cell's results are compared: a pure draw without one, at all of its data set."""
+    """Return the orders at which a cell's results are compared: its own, or without one all of its data set."""
     config = cell.config
     if config.variant != "smallest_ball" or config.order is not None:
         return [config.order]
@@ -247,7 +246,7 @@ def _glm_rows(cells):
 
 
 def decisive(pairs):
-    """Return the pairs with the most draws of each cell, which detect smaller differences and vary the split."""
+    """Return each cell's pairs with the most draws: they detect smaller differences and vary the split."""
     return pairs[pairs["draws"] == pairs.groupby(["dataset", "order", "log_epsilon"])["draws"].transform("max")]
 
 

@@ -22,7 +22,7 @@ RIM = 1e-6
     "below c/beta (exact, no multiplicity)",
 )
 def radius_of_the_mode(ops_radius):
-    # The bound at the power ρ is √ρ of that at 1.
+    # The bound at the power ρ is √ρ times the bound at the power 1.
     largest = float((ops_radius.mode_bound / np.sqrt(ops_radius.power)).max())
     radius = float(ops_radius.radius[ops_radius.times_smallest.isna()].min())
     yield check("a mode may be as far away as c/beta", largest >= radius)
@@ -54,6 +54,6 @@ def radius_matters(ops_radius):
         gain, error = paper["mean"] - smallest["mean"], np.hypot(paper["sem"], smallest["sem"])
         yield check(f"near the best radius on {dataset}", smallest["mean"] - best["mean"] <= LOSS)
         yield check(f"below the paper's ball on {dataset}", gain > limit * error)
-        found = {"above the best radius": smallest["mean"] - best["mean"], "gain": gain, "its standard error": error}
-        found |= {"best radius, in smallest ones": best.times_smallest, "critical t": limit}
-        yield from number(f"on {dataset}", found)
+        evidence = {"above the best radius": smallest["mean"] - best["mean"], "gain": gain, "its standard error": error}
+        evidence |= {"best radius, in smallest ones": best.times_smallest, "critical t": limit}
+        yield from number(f"on {dataset}", evidence)

@@ -14,12 +14,12 @@ def radius(ops_radius):
     Dots: always guessing the larger class. Bands are 95 % intervals over the draws of one split.
     """
     table = select(ops_radius, metric="test_error").assign(method="ops")
-    made = panels.panels(
+    plot = panels.panels(
         table, "radius", "mean", "sem", columns="dataset", size=(style.WIDTH, 1.5), share=(True, True), xscale="log",
         xlabel="Radius R of the ball", ylabel=f"Test error at ln ε = {table.log_epsilon.iloc[0]:g}\n(pure DP)",
     )  # fmt: skip
     better = []
-    for axes, _, dataset in made:
+    for axes, _, dataset in plot:
         here = select(table, dataset=dataset)
         axes.axhline(here.majority_error.iloc[0], color=style.GREY, linestyle=":", linewidth=0.8)
         # Each name where no curve passes.
@@ -31,5 +31,5 @@ def radius(ops_radius):
                 rotation=90, ha="right", va="bottom", fontsize=7, color=style.GREY,
             )  # fmt: skip
         better.append(here["mean"].min() < 0.9 * error)
-    panels.message(made.figure, "OPS is better on a smaller ball than the paper's", all(better))
-    return made.figure
+    panels.message(plot.figure, "OPS is better on a smaller ball than the paper's", all(better))
+    return plot.figure

@@ -61,8 +61,8 @@ def farthest_mode(power: float, beta: float, bound: float) -> float:
         high = power * length / beta
         return float(brentq(lambda w: beta * w - power * length / (1 + math.exp(length * w)), 0, high, xtol=1e-13))
 
-    found = minimize_scalar(lambda length: -norm(length), bounds=(0, bound), method="bounded", options={"xatol": 1e-9})
-    return -float(found.fun)
+    best = minimize_scalar(lambda length: -norm(length), bounds=(0, bound), method="bounded", options={"xatol": 1e-9})
+    return -float(best.fun)
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -75,10 +75,10 @@ def simulate(config, streams, ledger) -> dict:
     model = BinaryRegression(dimension, config.beta0, config.feature_bound)
     statistics = model.statistics_of(design.train_features, design.train_labels)
     epsilon = math.exp(config.log_epsilon)
-    made = [mechanism(model, n, epsilon, times) for times in config.times_smallest]
-    metrics = np.empty((len(made), len(METRICS), config.trials))
-    proposals, start = np.zeros(len(made)), None
-    for i, ops in enumerate(made):
+    mechanisms = [mechanism(model, n, epsilon, times) for times in config.times_smallest]
+    metrics = np.empty((len(mechanisms), len(METRICS), config.trials))
+    proposals, start = np.zeros(len(mechanisms)), None
+    for i, ops in enumerate(mechanisms):
         account = f"ops/{i}"
         ledger.open(account, Cost("pure", epsilon), ops)
         for block in streams.blocks():
@@ -91,9 +91,9 @@ def simulate(config, streams, ledger) -> dict:
             metrics[i, :, block.trials] = np.stack(predictive_metrics(draws, design.test_features, design.test_labels))
     return {
         "metrics": metrics,
-        "radius": np.array([ops.radius for ops in made]),
-        "power": np.array([ops.power for ops in made]),
-        "spent": np.array([ops.cost().epsilon for ops in made]),
+        "radius": np.array([ops.radius for ops in mechanisms]),
+        "power": np.array([ops.power for ops in mechanisms]),
+        "spent": np.array([ops.cost().epsilon for ops in mechanisms]),
         "proposals": proposals,
         "n": np.array(n),
         "majority_error": np.array(np.mean(design.test_labels != (design.train_labels.mean() > 0.5))),

@@ -14,7 +14,7 @@ def rounding(rounding):
     pure DP of all posteriors, colours are coefficients. Right: the root mean square error that rounding adds. Computed,
     not simulated: there are no bands.
     """
-    made, ((left, middle, right),) = panels.grid(1, 3, 2.3)
+    canvas, ((left, middle, right),) = panels.grid(1, 3, 2.3)
     direct = rounding[rounding.method == "direct"].sort_values("bits")
     wide = direct.pivot(index="bits", columns="order", values="epsilon")
     left.plot(wide.index, wide, color="black")
@@ -46,9 +46,9 @@ def rounding(rounding):
     left.set_ylim(top=3 * ends.epsilon.max())
     enough = rounding[rounding.bits >= 8]
     holds = np.isfinite(enough.epsilon).all() and 100 * (enough.error_ratio.max() - 1) < 1
-    panels.message(made, "Eight bits: a finite pure cost, and less than 1 % of error added", bool(holds))
+    panels.message(canvas, "Eight bits: a finite pure cost, and less than 1 % of error added", bool(holds))
     handles = [panels.entry(color=shade, linewidth=3, label=f"r or m = {c:g}") for c, shade in shades.items()]
     kinds = [panels.entry(marker=m, linestyle=":" if name == "concentrated" else "-", label=style.look(name).label)
              for name, m in markers.items()]  # fmt: skip
-    panels.legend(made, [*handles, *kinds])
-    return made
+    panels.legend(canvas, [*handles, *kinds])
+    return canvas

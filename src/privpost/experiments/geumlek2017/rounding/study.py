@@ -104,9 +104,9 @@ def simulate(config, streams, ledger) -> dict:
         parameters = mechanism.release_law(np.stack([successes, config.n - successes], axis=-1))
         ideal[i] = [*mechanism.rdp(np.array(config.order)), math.inf]
         masses = log_masses(parameters, bits[-1])
-        for have in range(bits[-1], bits[0] - 1, -1):
-            if have in bits:
-                place = bits.index(have)
+        for width in range(bits[-1], bits[0] - 1, -1):
+            if width in bits:
+                place = bits.index(width)
                 epsilon[i, place] = largest_divergences(masses, orders)
                 error[i, place] = errors(masses, mechanism, parameters)
             masses = coarser(masses)

@@ -61,15 +61,15 @@ def convexity(config) -> tuple[float, int]:
 
 def simulate(config, streams, ledger) -> dict:
     """Return `found` (n, orders, 4), the columns of the table in their order; nothing is released."""
-    found = np.empty((len(config.n), len(config.order), 4))
+    values = np.empty((len(config.n), len(config.order), 4))
     for at, point in places(config, "n", "order"):
-        found[at] = *neighbours(point), *convexity(point)
-    return {"found": found}
+        values[at] = *neighbours(point), *convexity(point)
+    return {"found": values}
 
 
 def tabulate(cells):
     """Yield one row per coefficient, n and order."""
     for cell in cells:
         for at, point in places(cell.config, "n", "order"):
-            found = dict(zip(TABLES["theorem15"], cell.arrays["found"][at].tolist(), strict=True))
-            yield {**columns(point, "coefficient", "n", "order"), **found}
+            row = dict(zip(TABLES["theorem15"], cell.arrays["found"][at].tolist(), strict=True))
+            yield {**columns(point, "coefficient", "n", "order"), **row}

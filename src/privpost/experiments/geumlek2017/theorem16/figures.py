@@ -22,7 +22,7 @@ def links(theorem16):
     holds for logistic regression alone; with the slopes that a loss has in a ball of weights it holds for all three.
     Computed, not simulated: there are no bars.
     """
-    made, (axes,) = panels.grid(1, 3, 2.4, sharey=True)
+    canvas, (axes,) = panels.grid(1, 3, 2.4, sharey=True)
     links, top = panels.ordered(theorem16.link), 1e6
     for panel, (title, (ball, column)) in zip(axes, PANELS.items(), strict=True):
         rows = theorem16[theorem16.radius.notna() == ball]
@@ -40,5 +40,5 @@ def links(theorem16):
     axes[0].set_ylabel("Divergence ÷ bound")
     whole = theorem16[theorem16.radius.isna()].groupby("link").share_of_paper.max()
     holds = whole.get("logistic", 2) <= 1 and (whole.drop("logistic") > 1).all() and (theorem16.share_of_own.max() <= 1)
-    panels.message(made, "With B = 1 theorem 16 holds for logistic regression alone", bool(holds))
-    return made
+    panels.message(canvas, "With B = 1 theorem 16 holds for logistic regression alone", bool(holds))
+    return canvas

@@ -43,7 +43,7 @@ TABLES = {
         "sine": "sine of the changed record's angle",
     },
 }
-# Prior standard deviations that hold the posterior's mass.
+# How many prior standard deviations hold the posterior's mass.
 _WIDTHS = 12
 
 
@@ -70,8 +70,8 @@ LOSSES = {
 def worst_pair(config, n: float, beta: float, order: float, radius: float | None) -> tuple[float, float, float]:
     """Return the largest Rényi divergence between two posteriors of weights in a plane, its angle and pushers' length.
 
-    The changed record is (± cos a, sin a); the others, the pushers, are (0, −t) with the other label, which makes its
-    label unlikely. Short pushers push farther: each acts on a mode at distance M with the force t/(1 + exp(tM)).
+    The changed record is (± cos a, sin a); the others, the pushers, are (0, −t) with the other label, which makes the
+    first label unlikely. Short pushers push farther: each acts on a mode at distance M with the force t/(1 + exp(tM)).
     """
     changed, pushing = LOSSES[config.link]
     # A logistic record moves the mode by at most 1/(nβ); the slopes of the other losses fall as they push.

@@ -47,14 +47,14 @@ def reach_the_posterior(tradeoff):
     variant=BOTH,
 )
 def floors(tradeoff):
-    last: dict[str, dict[str, float]] = {}
+    of_variant: dict[str, dict[str, float]] = {}
     for (variant, method), curve in curves(tradeoff, tradeoff.order.max()):
         before, floor = curve["mean"].iloc[-2:]
-        last.setdefault(variant, {})[method] = floor
+        of_variant.setdefault(variant, {})[method] = floor
         yield from number(f"KL at the largest epsilon, {method}, {variant}", floor)
         if method != "gaussian":
             yield check(f"{method} levels off above 0 ({variant})", floor > 1e-6 and abs(floor - before) < 1e-9)
-    for variant, floor in last.items():
+    for variant, floor in of_variant.items():
         lowest = min(floor["diffused"], floor["concentrated"])
         yield check(f"gaussian falls below 1 % of both floors ({variant})", floor["gaussian"] < 0.01 * lowest)
 
@@ -150,14 +150,14 @@ def held_out(tradeoff):
     for (variant, order), rows in groups:
         name = f"order {order:g}, {variant}"
         kl = {method: curve["mean"] for (of, method), curve in curves(tradeoff, order) if of == variant}
-        first, last = (select(rows, log_epsilon=end).set_index("method") for end in ends(nll.log_epsilon))
-        one, other = first.loc["diffused"], first.loc["concentrated"]
-        less, error = float(one["mean"] - other["mean"]), math.hypot(one["sem"], other["sem"])
+        at_smallest, at_largest = (select(rows, log_epsilon=end).set_index("method") for end in ends(nll.log_epsilon))
+        diffused, concentrated = at_smallest.loc["diffused"], at_smallest.loc["concentrated"]
+        less, error = float(diffused["mean"] - concentrated["mean"]), math.hypot(diffused["sem"], concentrated["sem"])
         yield from number(f"nll of diffused minus concentrated, {name}", less, error, of=name)
         kinder = less > limit * error and kl["concentrated"].iloc[0] > kl["diffused"].iloc[0]
         yield check(f"concentrated is ahead of diffused held out, behind in KL ({name})", kinder)
-        yield check(f"gaussian is worst held out ({name})", first["mean"].idxmax() == "gaussian")
-        for method, row in last.iterrows():
+        yield check(f"gaussian is worst held out ({name})", at_smallest["mean"].idxmax() == "gaussian")
+        for method, row in at_largest.iterrows():
             excess = float(row["mean"]) - truth
             yield from number(f"excess over the true posterior at the largest epsilon, {method}, {name}", excess)
             # Where the KL vanishes so does the excess, and where it has a floor so has the excess.

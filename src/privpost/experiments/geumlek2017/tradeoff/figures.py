@@ -25,8 +25,8 @@ def tradeoff(tradeoff):
     lines = ("method", "variant")
     table = tradeoff.assign(sem=tradeoff["sem"].fillna(0.0))
     orders = panels.ordered(table.order)
-    made, axes = panels.grid(2, len(orders), 3.6, sharex=True, sharey="row")
-    for panel, metric, order in (both := panels.Panels(made, axes, list(ROWS), orders)):
+    canvas, axes = panels.grid(2, len(orders), 3.6, sharex=True, sharey="row")
+    for panel, metric, order in (both := panels.Panels(canvas, axes, list(ROWS), orders)):
         rows = panels.rows_of(table[table.metric == metric], "order", order)
         smooth = {key: {**look, "marker": ""} for key, look in panels.looks(rows, lines, names=NAMES).items()}
         panels.curves(panel, rows, "log_epsilon", "mean", "sem", lines, smooth)
@@ -37,10 +37,10 @@ def tradeoff(tradeoff):
         if panel in axes[:, 0]:
             panel.set_ylabel(ROWS[metric][0])
     panels.label_x(both, style.AXES["log_epsilon"])
-    first = table[(table.log_epsilon == table.log_epsilon.min()) & (table.metric == "neg_log_likelihood_count")]
-    ends = first.groupby("method")["mean"]
+    at_smallest = table[(table.log_epsilon == table.log_epsilon.min()) & (table.metric == "neg_log_likelihood_count")]
+    ends = at_smallest.groupby("method")["mean"]
     samples = max(ends.max().get("diffused", np.inf), ends.max().get("concentrated", np.inf))
     holds = samples < ends.min().get("gaussian", 0) / 2
-    panels.message(made, "At small ε samples predict counts better than Gaussian noise", holds)
-    panels.legend(made)
-    return made
+    panels.message(canvas, "At small ε samples predict counts better than Gaussian noise", holds)
+    panels.legend(canvas)
+    return canvas

@@ -167,7 +167,7 @@ def _reached(config) -> np.ndarray:
     """Return the coefficients (priors, 2, budgets) of `SAMPLERS` under other priors."""
     priors = zip(config.reach_alphas, config.reach_betas, strict=True)
     points = itertools.product(priors, SAMPLERS, config.reach_log_epsilons)
-    coefficients = [_calibrated(name, config, each, prior).coefficient for prior, name, each in points]
+    coefficients = [_calibrated(name, config, level, prior).coefficient for prior, name, level in points]
     return np.reshape(coefficients, (-1, len(SAMPLERS), len(config.reach_log_epsilons)))
 
 
@@ -182,8 +182,8 @@ def _draws(config, mechanisms, statistics, streams, block, ledger):
         else:
             account = f"{method}/log_epsilon={log_epsilon:g}"
             requests[i, j] = Request(account, mechanisms[i, j], statistics, rng, repeats=block.trials)
-    for place, made in zip(requests, ledger.release_all(list(requests.values())), strict=True):
-        yield place, mechanisms[place].posterior_draw(made.values, requests[place].rng)
+    for place, release in zip(requests, ledger.release_all(list(requests.values())), strict=True):
+        yield place, mechanisms[place].posterior_draw(release.values, requests[place].rng)
 
 
 def _data(config, streams, block) -> tuple[np.ndarray, np.ndarray]:
@@ -227,8 +227,8 @@ def tabulate(cells):
         for (i, (alpha, beta)), (j, method) in itertools.product(enumerate(priors), enumerate(SAMPLERS)):
             where = {"variant": config.variant, "order": config.order, "alpha": alpha, "beta": beta, "method": method}
             reach += [
-                {**where, "log_epsilon": each, "coefficient": arrays["reached"][i, j, k]}
-                for k, each in enumerate(config.reach_log_epsilons)
+                {**where, "log_epsilon": level, "coefficient": arrays["reached"][i, j, k]}
+                for k, level in enumerate(config.reach_log_epsilons)
             ]
         for i, method in enumerate(config.method):
             fixed = {"variant": config.variant, "method": method, "order": config.order}

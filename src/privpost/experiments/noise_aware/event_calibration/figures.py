@@ -16,10 +16,10 @@ def events(event_calibration):
     95 % intervals over trials. Noise-naive posteriors take the noisy counts, clipped or projected, for data.
     """
     table = calibration.over_limit(event_calibration).replace({"method": {"laplace": "naive"}})
-    listed = sorted(set(zip(table.model, table.n, strict=True)), key=lambda key: (key[0] == "hmm", key[1]))
-    figure, axes = panels.grid(2, len(listed), 3.4, sharex=True, sharey="row")
+    columns = sorted(set(zip(table.model, table.n, strict=True)), key=lambda key: (key[0] == "hmm", key[1]))
+    figure, axes = panels.grid(2, len(columns), 3.4, sharex=True, sharey="row")
     looks = panels.looks(table, LINES, names=NAMES)
-    for (above, below), (model, n) in zip(axes.T, listed, strict=True):
+    for (above, below), (model, n) in zip(axes.T, columns, strict=True):
         rows = table[(table.model == model) & (table.n == n)]
         panels.curves(above, rows, "epsilon", "over", calibration.ends, LINES, looks, True)
         calibration.calibrated(above)

@@ -1,14 +1,14 @@
 """Calibration of posteriors of event models under Laplace-released counts, on data drawn from the models' own prior.
 
 Every trial draws emissions, states, totals and counts from the prior, and releases the counts as on war logs. U is the
-quantile of an emission probability in its posterior: that of the first level in the state of the first cell, which no
-relabelling of states moves. With a chain it is the rank of the true probability among draws that are far enough apart
+quantile of an emission probability in its posterior: of the first level in the state of the first cell, which does not
+depend on the states' labels. With a chain it is the rank of the true probability among draws that are far enough apart
 to be independent, which is uniform for any number of draws. The average of the chain's conditional laws has less noise
-but too many values near 0 and 1; it is used for the comparison with the exact quantile alone. `kl` is the divergence of
-the posterior mean of the first field in that cell from the true law; the true posterior has the smallest mean.
+but too many values near 0 and 1; it serves only the comparison with the exact quantile. `kl` is the divergence of the
+posterior mean of the first field in that cell from the true law; the true posterior has the smallest mean.
 
-The levels of a field are alike: the width of their posteriors is tested by the sum of z² over all levels of the first
-one (`evaluation.spread`). `exact` has the first level alone.
+The levels of a field are exchangeable: the width of their posteriors is tested by the sum of z² over all levels of the
+first field (`evaluation.spread`). `exact` has the first level only.
 """
 
 import math
@@ -64,11 +64,11 @@ def rows(config) -> list[Row]:
     model = "naive_bayes" if config.n_states == 1 else "hmm"
     numbers = config.n_states, config.regions, config.months, len(config.sizes)
     exact = set(numbers) == {1}
-    listed = [row for row in event_methods.rows(config, model, config.epsilon) if row.method != "exact" or exact]
-    if not listed:
+    result = [row for row in event_methods.rows(config, model, config.epsilon) if row.method != "exact" or exact]
+    if not result:
         sizes = dict(zip(("n_states", "regions", "months", "fields"), numbers, strict=True))
         raise SettingError(f"method is exact, but has {sizes}; each must be 1")
-    return listed
+    return result
 
 
 def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -101,31 +101,31 @@ def simulate(config, streams, ledger) -> dict:
     ESS are of the probability's conditional mean, from the halves of a trial's one chain; nan without a chain, with
     independent draws, or with too few.
     """
-    listed, setup = rows(config), _setup(config)
-    quantiles, averaged, kl = np.empty((3, len(listed), config.trials))
-    diagnostics = np.full((3, len(listed)), np.nan)
-    levels = np.full((len(listed), config.sizes[0] - 1, config.trials), np.nan)
-    variance = np.full((len(listed), config.trials), np.nan)
-    setup.open(ledger, listed)
-    chains = [index for index, row in enumerate(listed) if row.method != "exact"]
+    all_rows, setup = rows(config), _setup(config)
+    quantiles, averaged, kl = np.empty((3, len(all_rows), config.trials))
+    diagnostics = np.full((3, len(all_rows)), np.nan)
+    levels = np.full((len(all_rows), config.sizes[0] - 1, config.trials), np.nan)
+    variance = np.full((len(all_rows), config.trials), np.nan)
+    setup.open(ledger, all_rows)
+    chains = [index for index, row in enumerate(all_rows) if row.method != "exact"]
     for block in streams.blocks():
         truth, counts = draw_data(config, setup.layout, block.size, streams("data", block.index))
         noise = Common(streams("mechanism", block.index))
         if chains:
-            rest = [listed[index] for index in chains]
+            rest = [all_rows[index] for index in chains]
             results = _run(config, setup, counts, noise, truth, rest, streams, block, ledger)
             quantiles[chains, block.trials], averaged[chains, block.trials], kl[chains, block.trials] = results[:3]
             levels[chains, :, block.trials], variance[chains, block.trials] = results[4:]
             if block.index == 0:
                 diagnostics[:, chains] = results[3]
-        for index in set(range(len(listed))) - set(chains):
-            row = listed[index]
+        for index in set(range(len(all_rows))) - set(chains):
+            row = all_rows[index]
             noisy = setup.noisy(ledger, row, counts, noise, block.trials)[:, 0]
             law = noise_aware_events.count_probabilities(noisy, config.n, setup.mechanism(row).scale)
             exact = noise_aware_events.probability_cdf(law, truth[:, 0], config.sizes[0])
             quantiles[index, block.trials] = averaged[index, block.trials] = exact
             kl[index, block.trials] = np.nan
-    # Of a level's probability under the symmetric Dirichlet prior.
+    # The variance of a level's probability under the symmetric Dirichlet prior.
     size, total = config.sizes[0], config.sizes[0] * config.emission_concentration
     prior = (size - 1) / (size**2 * (total + 1))
     more = {"levels": levels, "sd_of_prior": np.sqrt(variance.mean(axis=1) / prior)}
@@ -140,25 +140,25 @@ def _setup(config) -> Setup:
     return Setup(model, config.n, config.iterations, burn_in=config.burn_in)
 
 
-def _run(config, setup, counts, noise, truth, listed, streams, block, ledger):
+def _run(config, setup, counts, noise, truth, chained, streams, block, ledger):
     """Return quantiles of both kinds and divergences (rows, trials), R-hat and both ESS (3, rows), quantiles of other
     levels (rows, levels − 1, trials) and variances (rows, trials), of the chains."""
     observed = np.ones(counts.shape[:2], bool)
     started, watches = [], []
-    for row in listed:
+    for row in chained:
         rng = streams("sampler", block.index, method=row.method, **row.key())
         started.append(setup.chains(ledger, row, counts, noise, block.trials, rng, observed, slice(None)))
         ranks = streams("ranks", block.index, method=row.method, **row.key())
-        # Apart from `ranks`, whose numbers do not depend on how many levels there are.
+        # Not from `ranks`, whose numbers must not depend on how many levels there are.
         others = streams("levels", block.index, method=row.method, **row.key())
         exact = row.model != "hmm" and row.method != "gibbs"
         watches.append(_Conditional(config, setup.prior, truth[:, setup.prior.fields[0]], ranks, others, exact))
     setup.run(ledger, started, watches, block.trials)
     kl = [rel_entr(truth[:, setup.prior.fields[0]], watch.mean).sum(axis=-1) for watch in watches]
     averaged = np.clip([watch.cdf for watch in watches], 0.0, 1.0)
-    quantiles, diagnostics = averaged.copy(), np.full((3, len(listed)), np.nan)
+    quantiles, diagnostics = averaged.copy(), np.full((3, len(chained)), np.nan)
     levels, variance = [watch.levels() for watch in watches], [watch.variance() for watch in watches]
-    for index, (row, watch) in enumerate(zip(listed, watches, strict=True)):
+    for index, (row, watch) in enumerate(zip(chained, watches, strict=True)):
         if row.model == "hmm" or row.method == "gibbs":
             quantiles[index] = watch.rank()
             diagnostics[:2, index] = np.nanmedian(diagnose(watch.trace[:, None])[:2], axis=1)
@@ -228,11 +228,11 @@ def tabulate(cells):
     table, pairs = [], []
     for cell in cells:
         config, arrays = cell.config, cell.arrays
-        listed = rows(config)
+        all_rows = rows(config)
         limit = ks_limit(config.trials)
-        places = {(row.method, row.epsilon): index for index, row in enumerate(listed)}
-        for index, row in enumerate(listed):
-            named = {"model": row.model, "n": config.n, "variant": row.variant, "epsilon": row.epsilon}
+        places = {(row.method, row.epsilon): index for index, row in enumerate(all_rows)}
+        for index, row in enumerate(all_rows):
+            point = {"model": row.model, "n": config.n, "variant": row.variant, "epsilon": row.epsilon}
             values, kl = arrays["quantiles"][index], arrays["kl"][index]
             statistic = float(ks_statistic(values))
             rest = arrays["levels"][index]
@@ -240,7 +240,7 @@ def tabulate(cells):
             exact = places.get(("exact", row.epsilon)) if row.method == "gibbs" else None
             table.append(
                 {
-                    **named,
+                    **point,
                     "method": row.method,
                     "sampling": "mcmc" if row.model == "hmm" or row.method == "gibbs" else "exact",
                     "ks": statistic,
@@ -261,5 +261,5 @@ def tabulate(cells):
             aware = places.get(("gibbs", row.epsilon))
             if row.method == "laplace" and aware is not None:
                 gain = mean_columns("kl_gain", kl - arrays["kl"][aware])
-                pairs.append({**named, **gain, "n_trials": config.trials})
+                pairs.append({**point, **gain, "n_trials": config.trials})
     return {"event_calibration": table, "event_calibration_pairs": pairs}

@@ -34,7 +34,7 @@ def distances(naive_bayes_calibration, naive_bayes_ecdf):
     shown = table.parameter.iloc[0]
     table = table[table.parameter == shown]
     looks = panels.looks(table, score_panels.LINES, names=score_panels.NAMES)
-    made, ((left, right),) = panels.grid(1, 2, 2.2)
+    canvas, ((left, right),) = panels.grid(1, 2, 2.2)
     panels.curves(left, table, "epsilon", "over", calibration.ends, score_panels.LINES, looks, True)
     calibration.calibrated(left)
     left.set(xscale="log", xlabel=style.AXES["epsilon"], ylabel=calibration.LABEL)
@@ -42,9 +42,9 @@ def distances(naive_bayes_calibration, naive_bayes_ecdf):
     functions = select(functions, n=table.n.min(), parameter=shown)
     calibration.less_u(right, functions, int(table.n_trials.max()), score_panels.LINES, looks)
     right.set(title=f"ε = {functions.epsilon.max():.2g}", ylabel="Pr(U ≤ u) − u")
-    calibration.message(made, table)
-    panels.legend(made)
-    return made
+    calibration.message(canvas, table)
+    panels.legend(canvas)
+    return canvas
 
 
 def _matched(table):

@@ -47,12 +47,11 @@ def simulate(config, streams, ledger) -> dict:
     """Return the scores of every line of `scores.lines` at every ε.
 
     `quantile` (lines, epsilons, 3, trials) of the true parameters in their posteriors, `others` (lines, epsilons,
-    2 (attributes − 1), trials) of those of the other attributes, nan where families are taken one at a time; and
+    2 (attributes − 1), trials) of the other attributes' parameters, nan where families are taken one at a time; and
     `sd_of_prior` (epsilons, 3), the noise-aware posterior's standard deviation over the prior's, root mean square over
-    trials. Of shape (lines, epsilons,
-    trials): `accuracy`, `log_likelihood` of class and attributes, and `label_log_likelihood` of the class given the
-    attributes, means over a trial's test records; `mmd2` to the true posterior, mean over the parameters; `truncated`,
-    the share of counts that naive methods truncate.
+    trials. Of shape (lines, epsilons, trials): `accuracy`, `log_likelihood` of class and attributes, and
+    `label_log_likelihood` of the class given the attributes, means over a trial's test records; `mmd2` to the true
+    posterior, mean over the parameters; `truncated`, the share of counts that naive methods truncate.
     """
     model, n = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta), config.n
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
@@ -124,8 +123,8 @@ def _posteriors(config, mechanisms, theta, statistics, releases, attributes, emb
             log_predictive = conjugate_log_predictive(model.mean(parameters), attributes)
             pairs = model.pairs(parameters)
             features, quantiles = _conjugate(pairs, theta)
-            own = len(PARAMETERS)
-            rest = Rest(np.swapaxes(betainc(pairs[..., own:, 0], pairs[..., own:, 1], theta[:, own:]), -1, -2))
+            start = len(PARAMETERS)
+            rest = Rest(np.swapaxes(betainc(pairs[..., start:, 0], pairs[..., start:, 1], theta[:, start:]), -1, -2))
         yield method, features, quantiles, log_predictive, truncated, rest
 
 
@@ -187,21 +186,21 @@ def _aware_rest(posterior, config, theta) -> Rest:
     # Compiled code is loaded where it is used.
     from privpost.samplers.naive_bayes_quantiles import quantiles
 
-    prior, own = (config.alpha, config.beta), len(PARAMETERS)
+    prior, start = (config.alpha, config.beta), len(PARAMETERS)
 
     def shared(total: int) -> np.ndarray:
         ones = np.arange(total + 1.0)
         return scores.moments(config.alpha + ones, config.beta + total - ones).T
 
-    found = np.empty((len(posterior.weights), theta.shape[1] - own, len(theta)))
-    for index in range(own, theta.shape[1]):
-        # The parameters of an attribute follow each other, class 0 first, after that of the class.
-        found[:, index - own] = quantiles(posterior, divmod(index - 1, 2), prior, theta[:, index])
+    placed = np.empty((len(posterior.weights), theta.shape[1] - start, len(theta)))
+    for index in range(start, theta.shape[1]):
+        # After the class's parameter each attribute has two, class 0 first.
+        placed[:, index - start] = quantiles(posterior, divmod(index - 1, 2), prior, theta[:, index])
     variances = []
     for place in PARAMETERS.values():
         law, _ = naive_bayes_exact.expectations(posterior, place, shared, lambda total: np.zeros((1, total + 1)))
         variances.append((law[..., 1] - law[..., 0] ** 2).mean(axis=-1))
-    return Rest(found, np.stack(variances, axis=-1))
+    return Rest(placed, np.stack(variances, axis=-1))
 
 
 def names(config) -> list[str]:

@@ -50,8 +50,8 @@ def simulate(config, streams, ledger) -> dict:
     """
     model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
-    every = scores.lines(config.method)
-    shape = (len(every), len(mechanisms))
+    lines = scores.lines(config.method)
+    shape = (len(lines), len(mechanisms))
     quantile = np.empty((*shape, *model.theta_shape, config.trials))
     names = ("accuracy", "log_likelihood", "mmd2", "truncated")
     metrics = {name: np.zeros((*shape, config.trials)) for name in names}
@@ -63,14 +63,14 @@ def simulate(config, streams, ledger) -> dict:
         statistics = model.sufficient_statistics(model.sample_data(theta, n, rng))
         releases = scores.released(mechanisms, statistics, streams, block, ledger)
         law, truth = model.record_probabilities(theta), np.nan
-        for i, (method, variant) in enumerate(every):
+        for i, (method, variant) in enumerate(lines):
             if method == "gibbs":
                 rng = streams("sampler", block.index)
                 quantiles, features, predictive, chains, spread = _aware(
                     model, config, mechanisms, releases, theta, rng
                 )
                 variance += spread * block.size / config.trials
-                # nan from chains that cannot be assessed remains.
+                # nan from chains that cannot be assessed stays nan.
                 rhat, ess = np.maximum(rhat, chains[0]), np.minimum(ess, chains[1])
             else:
                 counts, metrics["truncated"][i, :, block.trials] = scores.counts_of(
@@ -113,7 +113,7 @@ def _conjugate(model, counts, theta):
 
 
 def _aware(model, config, mechanisms, releases, theta, rng):
-    """Return what `_conjugate` does, averaged over latent counts, the worst R-hat and effective size per ε, and the
+    """Return the values of `_conjugate` averaged over latent counts, the worst R-hat and effective size per ε, and the
     posterior variance (epsilons, m), mean over trials."""
     # Imported here, as numba takes a third of a second to load.
     from privpost.samplers.noise_aware_records import Records
@@ -121,13 +121,13 @@ def _aware(model, config, mechanisms, releases, theta, rng):
     epsilons, trials, counts = releases.shape
     extra = min(config.diagnosed, trials)
     # The first trials have several chains.
-    every = np.concatenate([releases, *[releases[:, :extra]] * (CHAINS - 1)], axis=1)
-    scale = np.repeat([mechanism.scale for mechanism in mechanisms], every.shape[1])
-    chains = Records(model, every.reshape(-1, counts), config.n, scale)
+    repeated = np.concatenate([releases, *[releases[:, :extra]] * (CHAINS - 1)], axis=1)
+    scale = np.repeat([mechanism.scale for mechanism in mechanisms], repeated.shape[1])
+    chains = Records(model, repeated.reshape(-1, counts), config.n, scale)
     sums, traces = None, []
 
     for state, _ in run(chains, rng, draws=config.draws, burn_in=config.burn_in, thin=config.thin):
-        latent = state.counts.reshape(every.shape)
+        latent = state.counts.reshape(repeated.shape)
         pairs = model.pairs(model.posterior(latent[:, :trials]))
         parts = *_conjugate(model, latent[:, :trials], theta), scores.moments(pairs[..., 0], pairs[..., 1])
         sums = parts if sums is None else [old + new for old, new in zip(sums, parts, strict=True)]

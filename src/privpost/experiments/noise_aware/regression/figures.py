@@ -20,7 +20,7 @@ def errors(regression):
     import pandas as pd
 
     together = pd.concat(parts)
-    made = panels.panels(
+    plot = panels.panels(
         together, "epsilon", "excess", "sem", columns="kind", bars=True, xscale="log", yscale="log",
         ylabel="Excess mean squared error\n[squared label range]", size=(style.WIDTH, 2.0),
     )  # fmt: skip
@@ -28,6 +28,6 @@ def errors(regression):
         together.groupby(["kind", "epsilon", together.method == "sampler_record"]).excess.agg(["min", "max"]).unstack()
     )
     holds = {True, False} <= set(ends["min"]) and (ends["max", False] < ends["min", True] / 3).all()
-    panels.message(made.figure, "Noisy moments beat one posterior draw at every ε", bool(holds))
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "Noisy moments beat one posterior draw at every ε", bool(holds))
+    panels.legend(plot.figure)
+    return plot.figure

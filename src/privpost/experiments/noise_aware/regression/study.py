@@ -1,6 +1,6 @@
 """Linear regression from noisy second moments (Bernstein and Sheldon 2019) against one posterior draw at the same ε.
 
-The draw is that of Zhang et al. (2016), figure 2: it costs what its ball's radius says, 4 to 121 at noise variance 1.
+The draw is from figure 2 of Zhang et al. (2016): its ball's radius sets its cost, 4 to 121 at noise variance 1.
 """
 
 import math
@@ -83,8 +83,8 @@ def simulate(config, streams, ledger) -> dict:
             released = ledger.release(f"moments/{account}", noisy, statistics, rng, repeats=block.trials).values
             rng = streams("sampler", block.index, prior_precision=config.prior_precision[i])
             for k, method in enumerate(config.method):
-                found = _inferred(method, config, model, truth, drawn, noisy, released, rng)
-                scores = _scores(found, truth, tests)
+                inferred = _inferred(method, config, model, truth, drawn, noisy, released, rng)
+                scores = _scores(inferred, truth, tests)
                 for name, value in scores.items():
                     arrays[name][k, i, block.trials] = value
     epsilon = np.array([noisy.cost().epsilon for _, _, noisy in pairs])
@@ -125,23 +125,23 @@ def _sd(law) -> np.ndarray:
     return np.sqrt(spread * (law.rate / (law.shape - 1))[:, None])
 
 
-def _scores(found, truth, tests) -> dict:
-    mean, draw, sd, chains = found
+def _scores(inferred, truth, tests) -> dict:
+    mean, draw, sd, chains = inferred
     scores = {name: np.array([test.mean_squared_error(w) for test, w in zip(tests, weights, strict=True)])
               for name, weights in (("mse", mean), ("draw_mse", draw))}  # fmt: skip
     if sd is not None:
         scores["sd_ratio"] = np.sqrt(np.square(sd / _sd(truth)).mean(axis=1))
     if chains is not None:
-        every = [assess(chains[:, :, t].transpose(0, 1, 2)) for t in range(chains.shape[2])]
-        scores |= {"rhat": [each.rhat_max for each in every], "ess": [each.ess_min for each in every]}
+        assessed = [assess(chains[:, :, t].transpose(0, 1, 2)) for t in range(chains.shape[2])]
+        scores |= {"rhat": [part.rhat_max for part in assessed], "ess": [part.ess_min for part in assessed]}
     return scores
 
 
 def tabulate(cells):
     """Yield errors and spreads by method and ε, and paired differences from the non-private posterior mean."""
     for cell in cells:
-        arrays, every = cell.arrays, cell.config.method
-        truth = arrays["mse"][every.index("non_private")] if "non_private" in every else arrays["mse"][0] * np.nan
+        arrays, methods = cell.arrays, cell.config.method
+        truth = arrays["mse"][methods.index("non_private")] if "non_private" in methods else arrays["mse"][0] * np.nan
         for (k, i), point in places(cell.config, "method", "prior_precision"):
             scores = {name: arrays[name][k, i] for name in NAMES}
             row = columns(point, "dataset", "method", "prior_precision")

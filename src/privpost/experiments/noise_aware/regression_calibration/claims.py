@@ -5,7 +5,7 @@ from privpost.evaluation.rows import select
 from privpost.experiments import width_claims
 from privpost.lab.claims import check, claim, number, numbers
 
-# A mean over eight releases of a distance whose own deviation is a third of it: four standard errors above the floor.
+# A distance varies by a third of itself between releases: over eight, this is four standard errors above the floor.
 LIMIT = 1.5
 KEYS = ["n", "epsilon"]
 

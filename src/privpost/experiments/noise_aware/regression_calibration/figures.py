@@ -13,12 +13,12 @@ def calibrated(regression_calibration):
     paper's (Bernstein and Sheldon 2019). Bars are 95 % intervals.
     """
     table = calibration.over_limit(regression_calibration)
-    made = panels.panels(
+    plot = panels.panels(
         table, "epsilon", "over", calibration.ends, columns="n", bars=True, xscale="log",
         ylabel=calibration.LABEL, size=(style.WIDTH, 1.9),
     )  # fmt: skip
-    for axes, _, _ in made:
+    for axes, _, _ in plot:
         calibration.calibrated(axes)
-    calibration.message(made.figure, table)
-    panels.legend(made.figure)
-    return made.figure
+    calibration.message(plot.figure, table)
+    panels.legend(plot.figure)
+    return plot.figure

@@ -100,7 +100,7 @@ def simulate(config, streams, ledger) -> dict:
 def draw_data(model, n: int, trials: int, rng):
     """Return true weights (trials,) and statistics (trials, 3) of n records each, from the model's prior.
 
-    Records beyond the public bounds are set on them, which the defaults make rarer than one in a million.
+    Records beyond the public bounds are moved to them; with the defaults they are rarer than one in a million.
     """
     variance = model.rate / rng.standard_gamma(model.shape, trials)
     weight = np.sqrt(variance / model.prior_precision) * rng.standard_normal(trials)
@@ -129,7 +129,7 @@ def _distances(mechanism, release, draws) -> list[float]:
     exact = noise_aware_regression_quadrature.weight_cdf(
         mechanism.model, mechanism.moments(release), mechanism.n, mechanism.noise_law, at
     )
-    return [float(np.abs((each[:, None] <= at).mean(axis=0) - exact).max()) for each in draws]
+    return [float(np.abs((weights[:, None] <= at).mean(axis=0) - exact).max()) for weights in draws]
 
 
 def tabulate(cells):

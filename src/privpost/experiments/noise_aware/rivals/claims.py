@@ -6,8 +6,8 @@ from privpost.evaluation.rows import select
 from privpost.evaluation.spread import Spread, halves, seen
 from privpost.lab.claims import check, claim, number, numbers, word
 
-# A law's draws may be so many times as far from the reference as independent ones: the estimate of how many they are
-# worth varies by about a quarter.
+# A law's draws may be so many times as far from the reference as independent ones: the estimate of their effective
+# number varies by about a quarter.
 LIMIT = 1.6
 # Expected 1-Wasserstein distance of m draws of a normal law from it, times √m.
 NORMAL = 1.43
@@ -15,9 +15,9 @@ NORMAL = 1.43
 FAR = 0.3
 # Largest error of a method's posterior sd, mean over its rows: 400 draws each put it 0.3 % too low.
 OF_SD = 0.01
-# Draws of a release that are too few to say anything.
+# Fewer draws of a release say nothing.
 FEW = 50
-# Samplers whose law is the posterior itself, and which approximate it.
+# Samplers whose law is the posterior itself.
 EXACT = ("data_augmentation", "simulation", "abc_smc", "records", "table")
 KEYS = ["task", "n", "epsilon"]
 LEVEL = 0.05
@@ -51,7 +51,7 @@ def sd_error(rows) -> float:
     "told 20 % too small or 25 % too large is seen by the second alone; smaller errors may not be; {rows}",
 )
 def exact_laws(rivals):
-    told = []
+    counted_rows = []
     for method in EXACT:
         rows, name = of_method(rivals, method), method.replace("_", " ")
         noisy = rows[rows.epsilon <= 1]
@@ -62,8 +62,8 @@ def exact_laws(rivals):
         yield check(f"{name} has the posterior's width", abs(error) <= OF_SD)
         yield from numbers({f"median ratio of distances, {name}": median, f"error of the sd, {name}": error})
         yield from number(f"largest ratio of distances, {name}", rows.excess.max())
-        told.append(f"{len(rows)} rows of {name}")
-    yield word("rows", ", ".join(told))
+        counted_rows.append(f"{len(rows)} rows of {name}")
+    yield word("rows", ", ".join(counted_rows))
 
 
 @claim(

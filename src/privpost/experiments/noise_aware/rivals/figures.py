@@ -22,7 +22,7 @@ def cost_and_distance(rivals):
     table = _over_exact(rivals[rivals.n == size])
     methods = list(table.groupby("method").ratio.median().sort_values().index)
     epsilons = panels.ordered(table.epsilon, "epsilon")
-    made, ((left, right),) = panels.grid(1, 2, 0.8 + 0.3 * len(methods), sharey=True, width_ratios=(3, 2))
+    canvas, ((left, right),) = panels.grid(1, 2, 0.8 + 0.3 * len(methods), sharey=True, width_ratios=(3, 2))
     for place, method in enumerate(methods):
         look = style.look(method)
         for row, epsilon in enumerate(epsilons):
@@ -46,8 +46,8 @@ def cost_and_distance(rivals):
             panel.axhspan(place - 0.5, place + 0.5, color=style.BAND, alpha=0.35, linewidth=0, zorder=0)
     medians = table.groupby([table.method.isin(NAIVE), "method", "epsilon"]).ratio.median()
     holds = {True, False} <= set(medians.index.levels[0]) and medians[True].min() > 2 * medians[False].max()
-    panels.message(made, "Naive posteriors are cheap and far off, the others mostly near", holds)
-    return made
+    panels.message(canvas, "Naive posteriors are cheap and far off, the others mostly near", holds)
+    return canvas
 
 
 @figure("rivals_ranks")
@@ -62,7 +62,7 @@ def ranks(rivals):
     sizes = panels.ordered(ratio["size"], "n")
     total = median.groupby("method").mean().sort_values()
     methods, epsilons = list(total.index), panels.ordered(ratio.epsilon, "epsilon")
-    made, (row,) = panels.grid(1, len(sizes), 0.9 + 0.22 * len(methods), sharey=True)
+    canvas, (row,) = panels.grid(1, len(sizes), 0.9 + 0.22 * len(methods), sharey=True)
     for panel, size in zip(row, sizes, strict=True):
         tiles = np.array([[median.get((method, size, epsilon), np.nan) for epsilon in epsilons] for method in methods])
         mesh = panel.imshow(np.log10(np.maximum(tiles, 1)), cmap="YlOrBr", vmin=0, vmax=1.3, aspect="auto")
@@ -75,14 +75,14 @@ def ranks(rivals):
         panel.set_yticks(range(len(methods)), [style.look(method).label for method in methods])
         panel.grid(False)
         panel.set_title(f"n about {size:,}" if size != 1000 else "n = 1,000")
-    made.supxlabel(style.AXES["epsilon"], fontsize=8)
-    bar = made.colorbar(mesh, ax=row, label="Distance over that of exact draws", ticks=[0, np.log10(3), 1])
+    canvas.supxlabel(style.AXES["epsilon"], fontsize=8)
+    bar = canvas.colorbar(mesh, ax=row, label="Distance over that of exact draws", ticks=[0, np.log10(3), 1])
     bar.ax.set_yticklabels(["1", "3", "10"])
     apart = median.unstack("method")
     naive = [method for method in NAIVE if method in apart]
     holds = naive and (apart[naive].min(axis=1) > apart.drop(columns=naive).max(axis=1)).all()
-    panels.message(made, "Naive posteriors are the farthest at every n and ε", bool(holds))
-    return made
+    panels.message(canvas, "Naive posteriors are the farthest at every n and ε", bool(holds))
+    return canvas
 
 
 def _over_exact(table):

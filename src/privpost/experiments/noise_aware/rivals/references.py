@@ -14,15 +14,15 @@ from privpost.samplers.noise_aware_quadrature import Posterior, parameter_edges,
 CELLS = 600
 # Largest n of a network whose counts are summed over.
 LARGEST = {"naive_bayes": 200, "collider": 100}
-# Of sums on a lattice: frequencies at which their size is bounded, |φ|ⁿ that is nothing, and frequencies of a block.
+# For sums on a lattice: frequencies at which |φ|ⁿ is bounded, a negligible |φ|ⁿ, and frequencies of a block.
 _COARSE, _NOTHING, _BLOCK = 513, 1e-20, 256
 
 
 def redacted(mechanism, releases) -> Posterior:
     """Return the posteriors of θ given redacted sums (k,) with Laplace noise, in cells of θ.
 
-    The law of the sum of n records is exact: of records on a lattice by the n-th power of their law's discrete Fourier
-    transform, of others by Fourier inversion.
+    The law of the sum of n records is exact: for records on a lattice by the n-th power of their law's discrete Fourier
+    transform, for others by Fourier inversion.
     """
     family, n, scale = mechanism.model.family, mechanism.n, float(mechanism.scale)
     interval = float(mechanism.model.low), float(mechanism.model.high)
@@ -40,7 +40,7 @@ def redacted(mechanism, releases) -> Posterior:
 def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndarray:
     """Return p(y | θ), shape (k, θ): the law of the sum of whole numbers, and Laplace noise on it.
 
-    By Parseval's theorem, up to the frequency beyond which the characteristic function of the sum is nothing.
+    By Parseval's theorem, up to the frequency beyond which the characteristic function of the sum is negligible.
     """
     values = np.arange(np.ceil(interval[0]), np.floor(interval[1]) + 1)
     largest = int(n * values[-1]) + 1
@@ -59,20 +59,20 @@ def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndar
     # Between two frequencies |φ| rises by no more than the deviation times their distance.
     coarse, sd = np.linspace(0, np.pi, _COARSE), np.sqrt(law @ values**2 - (law @ values) ** 2)
     bound = (np.abs(wave(coarse)) + sd[:, None] * coarse[1] / 2).max(axis=0)
-    last = int((coarse[bound > _NOTHING ** (1 / n)].max() + coarse[1] / 2) / (2 * np.pi) * size) + 1
-    found = np.zeros((len(noise), len(theta)))
-    for start in range(0, min(last + 1, waves.shape[1]), _BLOCK):
+    highest = int((coarse[bound > _NOTHING ** (1 / n)].max() + coarse[1] / 2) / (2 * np.pi) * size) + 1
+    total = np.zeros((len(noise), len(theta)))
+    for start in range(0, min(highest + 1, waves.shape[1]), _BLOCK):
         block = waves[:, start : start + _BLOCK]
         omega = 2 * np.pi / size * np.arange(start, start + block.shape[1])
-        found += (block @ power(wave(omega), n).T).real
-    return np.maximum(found / size, 0.0)
+        total += (block @ power(wave(omega), n).T).real
+    return np.maximum(total / size, 0.0)
 
 
 def counts(model, n: int, scale: float, releases) -> list:
-    """Return for each release (k, 2m) what draws a network's counts (draws, 2m) given noisy ones.
+    """Return for each release (k, 2m) a function that draws a network's counts (draws, 2m) given the noisy ones.
 
-    Records are summed over by the nodes that have children. Given those the ones of the others are independent, each
-    with a beta-binomial law that is tilted by the noise; a table's weight is the product of their sums.
+    The sum is over tables of the nodes with children. Given such a table, the leaves' ones are independent, each with a
+    beta-binomial law that is tilted by the noise; a table's weight is the product of the leaves' sums.
     """
     inner = _inner(model, n)
     return [partial(_drawn_counts, *_tilted(model, n, scale, release, inner), inner.counts) for release in releases]
@@ -81,7 +81,7 @@ def counts(model, n: int, scale: float, releases) -> list:
 class _Inner(NamedTuple):
     """All tables of n records by their nodes with children: ln p, up to a constant, and counts (tables, 2m).
 
-    Of the other nodes' θ, numbered in `leaves`, counts are left out, and `sizes` (tables, leaves) are their totals.
+    The other nodes' θ, numbered in `leaves`, have no counts; `sizes` (tables, leaves) are their totals.
     """
 
     log_prior: np.ndarray
@@ -95,9 +95,9 @@ def _inner(model, n: int) -> _Inner:
     cells = np.zeros((2 ** len(nodes), len(model.nodes)), np.int64)
     cells[:, nodes] = list(itertools.product((1, 0), repeat=len(nodes)))
     # Tables by where bars stand among records in a row.
-    last = n + len(cells) - 1
-    bars = np.array(list(itertools.combinations(range(last), len(cells) - 1)), np.int64)
-    tables = np.diff(bars, axis=1, prepend=-1, append=last) - 1
+    positions = n + len(cells) - 1
+    bars = np.array(list(itertools.combinations(range(positions), len(cells) - 1)), np.int64)
+    tables = np.diff(bars, axis=1, prepend=-1, append=positions) - 1
     counts = tables @ np.rint(model.sufficient_statistics(cells[:, None])).astype(np.int64)
     leaf = ~np.isin(model.owner, nodes)
     pairs = counts.reshape(len(counts), -1, 2)
@@ -111,7 +111,7 @@ def _inner(model, n: int) -> _Inner:
 def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple:
     """Return the tables' weights, and for each leaf's θ its place, its totals, and its distributions by total.
 
-    These stand one after the other, n + 1 values each, and each a step of 1 higher than the one before.
+    The distributions follow each other, n + 1 values each, each a step of 1 higher than the one before.
     """
     ones = np.arange(n + 1.0)
     log_prior = _log_beta_binomial(model, ones[:, None], ones)  # ones, total
@@ -129,10 +129,10 @@ def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple:
 
 
 def _drawn_counts(weight, leaves, counts, draws: int, rng) -> np.ndarray:
-    chosen = _choice(weight, draws, rng)
-    drawn = counts[chosen].astype(float)
+    tables = _choice(weight, draws, rng)
+    drawn = counts[tables].astype(float)
     for place, sizes, steps in leaves:
-        size = sizes[chosen]
+        size = sizes[tables]
         at = np.searchsorted(steps, size + rng.random(draws), side="right") - size * math.isqrt(len(steps))
         # The sum may be rounded to the next step.
         ones = np.minimum(at, size)
@@ -141,7 +141,7 @@ def _drawn_counts(weight, leaves, counts, draws: int, rng) -> np.ndarray:
 
 
 def _log_beta_binomial(model, ones, total) -> np.ndarray:
-    """Return ln of the beta-binomial law, −inf where there would be fewer than no zeros."""
+    """Return ln of the beta-binomial law, −inf where zeros would be negative."""
     alpha, beta, zeros = model.alpha, model.beta, total - ones
     inside = np.where(zeros >= 0, zeros, 0.0)
     value = gammaln(alpha + ones) - gammaln(ones + 1) + gammaln(beta + inside) - gammaln(inside + 1)

@@ -48,7 +48,7 @@ TABLES = {
 }
 REFUSED = ["task", "method", "reason"]
 SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
-# Directions of the slices: those of the parameters, and so many others. Probabilities of the quantiles compared.
+# Directions of the slices besides the parameters' own, and probabilities of the compared quantiles.
 DIRECTIONS, LEVELS = 20, (np.arange(400) + 0.5) / 400
 # Draws of each reference that a cell stores: all of them would be a hundred megabytes.
 STORED = 1000
@@ -58,23 +58,23 @@ NOTES = [
 ]
 
 
-def listed(config) -> list[str]:
+def taking_part(config) -> list[str]:
     """Return the methods that take part."""
-    every = methods.names()
+    known = methods.names()
     asked = config.methods
-    return [name for name in asked if set(asked) != every or not methods.optional(name)]
+    return [name for name in asked if set(asked) != known or not methods.optional(name)]
 
 
 def simulate(config, streams, ledger) -> dict:
     """Return `scores` (methods, epsilons, scores, releases), `seconds` and `reasons` (methods, epsilons).
 
-    Scores are nan where a method cannot serve the task, or gave no numbers. What others may be measured by is stored
-    with them: `releases` (epsilons, releases, q), the first 1,000 draws from the exact posterior of each, `reference`
-    (epsilons, releases, draws, p) in single precision, and all draws' `reference_mean` and `reference_sd` (epsilons,
-    releases, p).
+    Scores are nan where a method cannot serve the task, or gave no numbers. Stored with them, so that other
+    methods can be measured: `releases` (epsilons, releases, q), the first 1,000 draws from the exact posterior of
+    each, `reference` (epsilons, releases, draws, p) in single precision, and all draws' `reference_mean` and
+    `reference_sd` (epsilons, releases, p).
     """
-    every = listed(config)
-    scores = np.full((len(every), len(config.epsilon), len(SCORES), config.trials), np.nan)
+    names = taking_part(config)
+    scores = np.full((len(names), len(config.epsilon), len(SCORES), config.trials), np.nan)
     seconds, reasons = np.zeros(scores.shape[:2]), np.full(scores.shape[:2], "", dtype=object)
     budget = Budget(config.chains, config.draws, config.burn_in)
     stored: list[dict] = []
@@ -90,8 +90,8 @@ def simulate(config, streams, ledger) -> dict:
             exact = task.reference(releases, config.reference_draws, rng)
             references = [Reference.of(draws) for draws in exact]
             stored.append({"releases": releases, "reference": exact[:, :STORED].astype(np.float32)})
-            stored[-1] |= {f"reference_{part}": [getattr(each, part) for each in references] for part in ("mean", "sd")}
-            for k, name in enumerate(every):
+            stored[-1] |= {f"reference_{part}": [getattr(r, part) for r in references] for part in ("mean", "sd")}
+            for k, name in enumerate(names):
                 rng = streams(name, block.index, epsilon=epsilon)
                 inferred, spent, reason = _inferred(name, task, releases, rng, budget)
                 if reason:
@@ -99,29 +99,29 @@ def simulate(config, streams, ledger) -> dict:
                     continue
                 seconds[k, i] += spent / config.trials
                 scores[k, i, :, block.trials] = score(inferred, references, theta, streams("ranks", block.index)).T
-    joined = {name: np.concatenate([each[name] for each in stored]) for name in stored[0]}
+    joined = {name: np.concatenate([entry[name] for entry in stored]) for name in stored[0]}
     shaped = {name: array.reshape(len(config.epsilon), -1, *array.shape[1:]) for name, array in joined.items()}
     return {"scores": scores, "seconds": seconds, "reasons": reasons.astype(str), **shaped}
 
 
 def _inferred(name: str, task: Task, releases, rng, budget: Budget) -> tuple[Any, float, str]:
-    """Return what a method gives, its CPU seconds and no reason; or the reason why it gives nothing."""
+    """Return a method's result, its CPU seconds and no reason; or the reason why it has no result."""
     try:
         infer = methods.method(name)
         _warm(name, task.name, infer, task, releases[:1])
-        # What the reference has prepared is the method's cost too.
+        # Work that the reference has already prepared counts as the method's too.
         start = time.process_time() + task.saved
-        found = infer(task, releases, rng, budget)
+        result = infer(task, releases, rng, budget)
         spent = time.process_time() - start + task.saved
     except Refused as refusal:
         return None, 0.0, str(refusal)
     except Exception as error:
         return None, 0.0, f"{type(error).__name__}: {error}".splitlines()[0]
-    shape = np.shape(found.draws)
+    shape = np.shape(result.draws)
     if len(shape) != 4 or (shape[0], shape[3]) != (len(releases), task.size):
         wanted = f"({len(releases)}, chains, draws, {task.size})"
         return None, 0.0, f"it gave draws of shape {shape}; the shape must be {wanted}"
-    return found, spent, ""
+    return result, spent, ""
 
 
 def _warm(name: str, of: str, infer, task: Task, releases) -> None:
@@ -135,7 +135,7 @@ _WARMED: set[tuple[str, str]] = set()
 
 
 class Reference(NamedTuple):
-    """What draws of the exact posterior of a release are compared by: mean, sd (p,), and quantiles along directions."""
+    """A release's exact posterior by its draws: mean, sd (p,), and quantiles along directions."""
 
     mean: np.ndarray
     sd: np.ndarray
@@ -180,7 +180,7 @@ def _effective(draws, finite) -> np.ndarray:
     """Return how many independent draws the chains of each release are worth (releases,), where they are numbers."""
     sizes = np.full(len(draws), float(draws.shape[1] * draws.shape[2]))
     if draws.shape[1] > 1 and finite.any():
-        # Draws that are all the same have no number.
+        # Draws that are all equal have no effective number.
         least = np.fmin.reduce(bulk_sizes(draws[finite].transpose(2, 1, 0, 3)), axis=1)
         sizes[finite] = np.fmin(least, sizes[finite])
     return sizes
@@ -203,9 +203,9 @@ def tabulate(cells):
     # The same reason at several n and ε is one row.
     refused: dict[tuple, None] = {}
     for cell in cells:
-        every = listed(cell.config)
+        names = taking_part(cell.config)
         for place, point in places(cell.config, "epsilon"):
-            for k, name in enumerate(every):
+            for k, name in enumerate(names):
                 scores, seconds, reason = (cell.arrays[part][k][place] for part in ("scores", "seconds", "reasons"))
                 if reason:
                     refused[point.task, name, str(reason)] = None

@@ -1,6 +1,6 @@
 """Tasks: a model with its prior, a release of n records at ε, and the exact posterior given the release.
 
-What a method may ask of a task is what `Task` declares. Everything is in batches: releases (k, q), parameters (k, p).
+A method may use what `Task` declares. Everything is in batches: releases (k, q), parameters (k, p).
 """
 
 import time
@@ -52,7 +52,7 @@ class Budget(NamedTuple):
         return self.chains * self.draws
 
 
-# Draws (draws, ...) by the law of one release: of θ, or of what θ follows from.
+# Draws (draws, ...) by the law of one release: of θ, or of counts that determine its law.
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 
 
@@ -69,7 +69,7 @@ class Task(ABC):
         model: the model of the records, with its prior.
         mechanism: the Laplace mechanism; `mechanism.scale` is the scale of its noise.
         size: number p of parameters.
-        saved: CPU seconds that calls of `reference` would have taken, had not another one prepared the same releases.
+        saved: CPU seconds that calls of `reference` saved, as an earlier one had prepared the same releases.
     """
 
     name: str
@@ -128,10 +128,10 @@ class Task(ABC):
 
     def reference(self, releases, draws: int, rng) -> np.ndarray:
         """Independent draws (k, draws, p) from the exact posterior of each release (k, q)."""
-        laws, each = self._prepared
+        laws, seconds_each = self._prepared
         keys = [np.ascontiguousarray(release).tobytes() for release in releases]
         if all(key in laws for key in keys):
-            self.saved += each * len(keys)
+            self.saved += seconds_each * len(keys)
         else:
             start = time.process_time()
             laws = dict(zip(keys, self.laws(releases), strict=True))
@@ -152,12 +152,12 @@ class OneCategory(Task):
 
     def records(self, theta, rng):
         probabilities, uniform = self._probabilities(theta), rng.random((len(theta), self.n))
-        every, reached = np.empty((*uniform.shape, probabilities.shape[-1])), np.zeros(uniform.shape, bool)
+        indicators, reached = np.empty((*uniform.shape, probabilities.shape[-1])), np.zeros(uniform.shape, bool)
         for j, ends in enumerate(np.cumsum(probabilities, axis=-1).T[:-1]):
             before, reached = reached, uniform <= ends[:, None]
-            every[..., j] = reached ^ before
-        every[..., -1] = ~reached
-        return Records(self.mechanism.select(every), every)
+            indicators[..., j] = reached ^ before
+        indicators[..., -1] = ~reached
+        return Records(self.mechanism.select(indicators), indicators)
 
     def data(self, theta, rng):
         return rng.multinomial(self.n, self._probabilities(theta)).astype(float)
@@ -199,7 +199,7 @@ class NumbersTask(Task):
     def data(self, theta, rng):
         part = max(1, _RECORDS // self.n)
         values = (self.values(theta[i : i + part], rng) for i in range(0, len(theta), part))
-        sums = [[terms.sum(axis=1) for terms in self.released(each)] for each in values]
+        sums = [[terms.sum(axis=1) for terms in self.released(records)] for records in values]
         return np.concatenate(sums, axis=1).T
 
 
@@ -224,8 +224,8 @@ class RedactedTask(NumbersTask):
 
     def laws(self, releases):
         law = references.redacted(self.mechanism, releases[:, 0])
-        each = [references.Posterior(*(part[k : k + 1] for part in law)) for k in range(len(releases))]
-        return [lambda draws, rng, one=one: one.sample(draws, rng)[:, None] for one in each]
+        laws = [references.Posterior(*(part[k : k + 1] for part in law)) for k in range(len(releases))]
+        return [lambda draws, rng, law=law: law.sample(draws, rng)[:, None] for law in laws]
 
 
 class ClampedTask(NumbersTask):
@@ -259,9 +259,9 @@ class NetworkTask(Task):
     def records(self, theta, rng):
         data = self.model.sample_data(theta, self.n, rng)
         cells = 2 * self.model.configurations(data) + 1 - data
-        every = np.zeros((*data.shape[:-1], 2 * self.size))
-        np.put_along_axis(every, cells, 1.0, axis=-1)
-        return Records(every, every)
+        indicators = np.zeros((*data.shape[:-1], 2 * self.size))
+        np.put_along_axis(indicators, cells, 1.0, axis=-1)
+        return Records(indicators, indicators)
 
     def data(self, theta, rng):
         return self.model.sufficient_statistics(self.model.sample_data(theta, self.n, rng))
@@ -293,7 +293,7 @@ def same(task: RedactedTask, variant: str) -> Experiment:
 
 
 def repeated(task, releases, times: int) -> tuple[Data, Release]:
-    """Return data and release of `bernstein2018.trials`, each release repeated: what its kernels are made from."""
+    """Return data and release for the kernels of `bernstein2018.trials`, with each release repeated."""
     values = np.repeat(releases.T, times, axis=1)
     low, high = (getattr(task.mechanism.model, end, None) for end in ("low", "high"))
     bounds = [None if bound is None else np.full(values.shape[1], float(bound)) for bound in (low, high)]

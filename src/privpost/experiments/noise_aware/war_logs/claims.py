@@ -52,8 +52,8 @@ def naive_bayes(war_logs, war_logs_pairs, dataset):
     variant="paper, corrected",
 )
 def hidden_markov(war_logs, war_logs_pairs, dataset, n_states):
-    chosen = {"dataset": dataset, "model": "hmm", "n_states": n_states}
-    return gain(*(select(table, **chosen) for table in (war_logs_pairs, war_logs)))
+    setting = {"dataset": dataset, "model": "hmm", "n_states": n_states}
+    return gain(*(select(table, **setting) for table in (war_logs_pairs, war_logs)))
 
 
 def gain(pairs, chains):
@@ -67,9 +67,9 @@ def gain(pairs, chains):
     yield word("elsewhere", below_it * several)
     yield untestable(f"{where} not both methods' chains have converged")
     yield from reached(select(chains, sampling="mcmc", score="joint"))
-    kept = pairs[pairs.converged.astype(bool)]
-    first = select(kept, epsilon=smallest)
-    for (score, variant), part in kept.groupby(["score", "variant"]):
+    converged = pairs[pairs.converged.astype(bool)]
+    first = select(converged, epsilon=smallest)
+    for (score, variant), part in converged.groupby(["score", "variant"]):
         other, least = OTHERS[variant], select(part, epsilon=smallest)
         if len(least):
             yield check(f"ahead of {other} counts {where} ({score} score)", above(least, "gain", THRESHOLD).all())
@@ -87,4 +87,4 @@ def gain(pairs, chains):
         yield from number("gain there in nats per event, smallest and largest", ends(first.gain_mean))
         yield from number("gain there in standard errors, smallest and largest", ends(first.gain_mean / first.gain_sem))
         yield from number("what the noise costs the noise-naive model there, smallest and largest", ends(lost))
-        yield from number("largest loss at any epsilon", max(0.0, -kept.gain_mean.min()))
+        yield from number("largest loss at any epsilon", max(0.0, -converged.gain_mean.min()))

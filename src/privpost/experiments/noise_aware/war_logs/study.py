@@ -1,7 +1,7 @@
 """Held-out likelihood of noise-aware naive Bayes and hidden Markov models on war logs, beside the noise-naive ones.
 
-Models, splits, releases and evaluation are those of foulds2016/war_logs_likelihood, drawn again. The method `gibbs` is
-added, for which the counts are latent (`samplers.noise_aware_events`).
+Models, splits, releases and evaluation are as in foulds2016/war_logs_likelihood, drawn again. The method `gibbs` is
+added, whose counts are latent (`samplers.noise_aware_events`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TABLES = {
 }
 # Array of `simulate` behind each score.
 SCORES = {"joint": "log_likelihood", "predictive": "predictive"}
-# What a variant of the Laplace mechanism does to noisy counts.
+# How a variant of the Laplace mechanism processes noisy counts.
 OTHERS = {"paper": "clipped", "corrected": "projected"}
 
 
@@ -57,33 +57,33 @@ def tabulate(cells):
         logs = war_logs.load(cell.config.dataset)
         fixed = {"dataset": cell.config.dataset, "stand_in": logs.stand_in}
         private = uses_private_metadata(cell.config.dataset)
-        last = {"n_splits": len(cell.arrays["events"]), "uses_private_metadata": private}
-        listed, setup = rows(cell.config), setups(cell.config, logs)
+        shared = {"n_splits": len(cell.arrays["events"]), "uses_private_metadata": private}
+        all_rows, setup = rows(cell.config), setups(cell.config, logs)
         checked = [
-            _checked(row, cell.arrays, index, setup[row.model].same_law(listed, row))
-            for index, row in enumerate(listed)
+            _checked(row, cell.arrays, index, setup[row.model].same_law(all_rows, row))
+            for index, row in enumerate(all_rows)
         ]
-        table += [{**fixed, **row, **last} for row in _scores(cell, listed, checked)]
-        pairs += [{**fixed, **row, **last} for row in _gains(cell, listed, checked)]
+        table += [{**fixed, **row, **shared} for row in _scores(cell, all_rows, checked)]
+        pairs += [{**fixed, **row, **shared} for row in _gains(cell, all_rows, checked)]
     # Cells with chains of different length have a non-private row each, on the same splits: the first one stays.
     key = ["dataset", "score", "model", "n_states", "variant", "epsilon", "method"]
     tables = {"war_logs": pd.DataFrame(table).drop_duplicates(key), "war_logs_pairs": pd.DataFrame(pairs)}
     return {name: frame.reset_index(drop=True) for name, frame in tables.items()}
 
 
-def _named(cell, listed):
+def _named(cell, all_rows):
     """Yield index, row, first columns and scores per event (rows, splits) of every score and row."""
     states = {"naive_bayes": 1, "hmm": cell.config.n_states}
     for score, name in SCORES.items():
         per_event = cell.arrays[name] / cell.arrays["events"]
-        for index, row in enumerate(listed):
+        for index, row in enumerate(all_rows):
             first = {"score": score, "model": row.model, "n_states": states[row.model]}
             yield index, row, {**first, "variant": row.variant, "epsilon": row.epsilon}, per_event
 
 
-def _scores(cell, listed, checked):
-    plain = {row.model: index for index, row in enumerate(listed) if row.method == "non_private"}
-    for index, row, named, per_event in _named(cell, listed):
+def _scores(cell, all_rows, checked):
+    plain = {row.model: index for index, row in enumerate(all_rows) if row.method == "non_private"}
+    for index, row, named, per_event in _named(cell, all_rows):
         best = per_event[plain[row.model]] if row.model in plain else math.nan
         yield {
             **named,
@@ -95,9 +95,9 @@ def _scores(cell, listed, checked):
         }
 
 
-def _gains(cell, listed, checked):
-    places = {(row.model, row.method, row.epsilon): index for index, row in enumerate(listed)}
-    for index, row, named, per_event in _named(cell, listed):
+def _gains(cell, all_rows, checked):
+    places = {(row.model, row.method, row.epsilon): index for index, row in enumerate(all_rows)}
+    for index, row, named, per_event in _named(cell, all_rows):
         aware = places.get((row.model, "gibbs", row.epsilon))
         if row.method == "laplace" and aware is not None:
             gain = mean_columns("gain", per_event[aware] - per_event[index])

@@ -15,12 +15,12 @@ def divergence(adult_network):
     differ little, stand in the table.
     """
     table = adult_network[adult_network.method != "non_private"]
-    made = panels.panels(
+    plot = panels.panels(
         table, "epsilon", "divergence_mean", "divergence_sem", columns=("graph", "n"), names=GRAPHS, share=(True, True),
         size=(style.WIDTH, 2.2), xscale="log", yscale="log", ylabel="KL(non-private ‖ released)\n[nats per record]",
     )  # fmt: skip
     most = table[table.n == table.n.max()].groupby(["graph", "epsilon", "method"]).divergence_mean.mean().unstack()
     holds = "consistent" in most and (most.idxmin(axis=1) == "consistent").all()
-    panels.message(made.figure, "With many records Laplace with consistent counts is nearest", holds)
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "With many records Laplace with consistent counts is nearest", holds)
+    panels.legend(plot.figure)
+    return plot.figure

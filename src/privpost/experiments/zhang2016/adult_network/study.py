@@ -93,8 +93,8 @@ def network(kind: str, public: dict[str, np.ndarray], most_parents: int) -> grap
 
 
 def contrasts(model, tests) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return for the distinct test records, up to the class, the statistics with class 1 less those with class 0
-    (records, 2m), and how many have class 1 and how many there are (records,)."""
+    """Return for the test records that differ beyond the class the statistics with class 1 less those with class 0
+    (records, 2m), and how many copies have class 1 and how many there are (records,)."""
     place = model.nodes.index(CLASS)
     with_one = np.array(tests)
     with_one[:, place] = 1
@@ -126,21 +126,21 @@ def simulate(config, streams, ledger) -> dict:
     parts, edges = [], []
     for (g, kind), (i, n) in itertools.product(enumerate(config.graph), enumerate(config.n)):
         graph = network(kind, {name: column[learn] for name, column in columns.items()}, config.most_parents)
-        model, named = BayesianNetwork(graph, config.alpha, config.beta), {}
+        model, opened = BayesianNetwork(graph, config.alpha, config.beta), {}
         for method, (j, epsilon) in itertools.product(MECHANISMS, enumerate(config.epsilon)):
             account, make = f"{method}/{kind}/n={n}/epsilon={epsilon:g}", partial(configured, method, model, n, epsilon)
-            named[method, j] = account, ledger.open(account, target(method, model, epsilon), partial(make, t=config.t))
-        parts.append((g, i, model, {"graph": kind, "n": n}, named))
+            opened[method, j] = account, ledger.open(account, target(method, model, epsilon), partial(make, t=config.t))
+        parts.append((g, i, model, {"graph": kind, "n": n}, opened))
         edges += [graphs.formula(graph)] if i == 0 else []
-    for g, i, model, point, named in parts:
+    for g, i, model, point, opened in parts:
         records = np.column_stack([columns[node] for node in model.nodes])
         split = records[private], records[test]
-        for name, values in _scores(model, *split, point, named, config, streams, ledger).items():
+        for name, values in _scores(model, *split, point, opened, config, streams, ledger).items():
             scores[name][g, i] = values
     return {**scores, "edges": np.array(edges)}
 
 
-def _scores(model, private, tests, point, named, config, streams, ledger) -> dict:
+def _scores(model, private, tests, point, opened, config, streams, ledger) -> dict:
     """Return accuracy and divergence (method, epsilon, trial), rhat and ess (epsilon,), of one graph and n."""
     shape = (len(config.method), len(config.epsilon), config.trials)
     scores = {name: np.full(shape, np.nan) for name in ("accuracy", "divergence")}
@@ -154,7 +154,7 @@ def _scores(model, private, tests, point, named, config, streams, ledger) -> dic
         mean = model.mean(model.posterior(statistics))
         cells, truth = model.cell_probabilities(mean), _log(mean)
         lines = [("non_private", slice(None), mean)]
-        for (method, j), (account, mechanism) in named.items():
+        for (method, j), (account, mechanism) in opened.items():
             rng = streams("mechanism", block.index, method=method, epsilon=config.epsilon[j], **point)
             release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
             lines += [(name, j, theta) for name, theta in _parameters(method, mechanism, release, config).items()]

@@ -60,8 +60,8 @@ def statements(table) -> dict:
 )
 def utility_bounds(bounds):
     simulated = 0
-    for name, chosen in statements(bounds).items():
-        rows = bounds[chosen]
+    for name, about in statements(bounds).items():
+        rows = bounds[about]
         simulated += (rows.statement != "theorem_1_difference").sum()
         if len(rows):
             yield check(name, rows.holds.all())
@@ -197,11 +197,11 @@ def lipschitz_constants(bounds):
     variant="restored formula, as printed",
 )
 def sampler_utility(bounds):
-    (root, shares), (printed, without) = (
+    (root, shares), (printed, rootless) = (
         exact(bounds, "sampler utility"),
         exact(bounds, "sampler utility without a root"),
     )
     yield check("within the root of ln(1/delta)/N", root)
     yield check("within ln(1/delta)/N, as the text prints it", printed)
     yield from number("largest share of misses over delta, root", shares[-1])
-    yield from number("largest share of misses over delta, as printed", without[-1])
+    yield from number("largest share of misses over delta, as printed", rootless[-1])

@@ -34,15 +34,15 @@ def bounds(bounds):
     low = table.statement.isin(LOWER)
     ratio = (table.empirical / table.bound).where(low, table.bound / table.empirical).clip(1 / WIDEST, WIDEST)
     table, shown = table.assign(ratio=ratio), [name for name in STATEMENTS if name in set(table.statement)]
-    made, ((axes,),) = panels.grid(1, 1, 0.7 + 0.36 * len(shown), width=4.6)
+    canvas, ((axes,),) = panels.grid(1, 1, 0.7 + 0.36 * len(shown), width=4.6)
     axes.axvspan(1 / WIDEST / 2, 1, color="#B2182B", alpha=0.08, linewidth=0)
     axes.axvline(1, color=style.GREY, linewidth=0.8)
     for place, name in enumerate(shown):
         rows = table[table.statement == name].sort_values("ratio")
         y = place + 0.28 * np.linspace(-1, 1, len(rows))
         for holds, color, marker in ((True, "#0072B2", "o"), (False, "#B2182B", "X")):
-            own = (rows.holds.astype(bool) == holds).to_numpy()
-            axes.plot(rows.ratio[own], y[own], marker, color=color, markersize=2.2, markeredgewidth=0, alpha=0.8)
+            these = (rows.holds.astype(bool) == holds).to_numpy()
+            axes.plot(rows.ratio[these], y[these], marker, color=color, markersize=2.2, markeredgewidth=0, alpha=0.8)
         broken = int((~rows.holds.astype(bool)).sum())
         words = f"{broken} of {len(rows)} broken" if broken else f"holds in all {len(rows)}"
         axes.text(WIDEST * 3, place, words, fontsize=7, va="center", color="#B2182B" if broken else style.GREY)
@@ -52,8 +52,8 @@ def bounds(bounds):
     axes.set_yticks(range(len(shown)), [STATEMENTS[name] for name in shown])
     axes.grid(axis="y", visible=False)
     fail = int((~table.groupby("statement").holds.min().astype(bool)).sum())
-    panels.message(made, f"{fail} of {len(shown)} statements are broken by some setting", fail > 0)
-    return made
+    panels.message(canvas, f"{fail} of {len(shown)} statements are broken by some setting", fail > 0)
+    return canvas
 
 
 @figure("noise_scale")
@@ -65,7 +65,7 @@ def scales(noise_scale):
     graphs of ten nodes; hollow: graphs of other sizes. In the shaded part Fourier adds less noise; dotted: the paper's
     half of the nodes. Exact values: there are no bands but that of the nodes.
     """
-    made, ((axes,),) = panels.grid(1, 1, 2.7, width=style.NARROW + 0.6)
+    canvas, ((axes,),) = panels.grid(1, 1, 2.7, width=style.NARROW + 0.6)
     axes.axhspan(1e-3, 1, color=style.look("fourier").color, alpha=0.08, linewidth=0)
     looks = {
         "fourier_coefficient": (style.look("fourier").color, "h", "per coefficient\n(the paper's comparison)"),
@@ -83,7 +83,7 @@ def scales(noise_scale):
             axes.fill_between(ten.share, ten.low, ten.high, color=color, alpha=0.15, linewidth=0)
         axes.plot(other.share, other.low, color=color, linestyle="", marker=marker, fillstyle="none")
         if len(ten):
-            # In the band of a mechanism that has one, else below its line.
+            # In the band, if there is one, else below the line.
             above, below = ten.iloc[3 * len(ten) // 4], ten.iloc[len(ten) // 2]
             band = above.high > above.low
             at = (above.share, (above.low * above.high) ** 0.5) if band else (below.share + 0.06, below.low / 2)
@@ -97,5 +97,5 @@ def scales(noise_scale):
     axes.text(0.99, 0.03, "shaded: Fourier's is less", **words)
     sparse = noise_scale.largest_in_degree <= noise_scale.nodes / 2
     holds = values.fourier_coefficient[sparse].max() < 1 <= values.fourier_cell.min() + 1e-9
-    panels.message(made, "Less noise per coefficient, more per count", bool(holds))
-    return made
+    panels.message(canvas, "Less noise per coefficient, more per count", bool(holds))
+    return canvas

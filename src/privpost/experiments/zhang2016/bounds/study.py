@@ -107,7 +107,7 @@ TABLES = {
         "average_in_degree": "mean number of parents [count]",
     },
 }
-# A frequency contradicts a bound when it exceeds it by more than so many standard errors.
+# A frequency contradicts a bound that it exceeds by more than this many standard errors.
 LIMIT = 4.0
 # Releases from which consistency is measured.
 CONSISTENCY_RELEASES = 200
@@ -143,8 +143,8 @@ def largest_disagreement(model: BayesianNetwork, counts) -> float:
     for (i, first), (k, second) in itertools.combinations(enumerate(model.families), 2):
         shared = sorted(set(first) & set(second))
         if shared:
-            one, two = (_marginal(tables[place], family, shared) for place, family in ((i, first), (k, second)))
-            worst = max(worst, float(np.abs(one - two).max()))
+            left, right = (_marginal(tables[place], family, shared) for place, family in ((i, first), (k, second)))
+            worst = max(worst, float(np.abs(left - right).max()))
     return worst
 
 
@@ -192,7 +192,7 @@ def _releases(mechanism, statistics, streams, ledger):
         Request(account, mechanism, statistics, streams(mechanism.method, block.index), block.size, block.trials)
         for block in blocks
     ]
-    return [(block, made.values) for block, made in zip(blocks, ledger.release_all(requests), strict=True)]
+    return [(block, release.values) for block, release in zip(blocks, ledger.release_all(requests), strict=True)]
 
 
 def _columns(table, rows) -> dict[str, np.ndarray]:
@@ -229,14 +229,14 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
     truth = model.pairs(model.posterior(statistics))
     for block, release in releases:
         largest[block.trials] = np.abs(release - statistics).max(axis=-1)
-        each = divergences(truth, model.pairs(mechanism.naive_posterior(release)))
-        divergence[block.trials] = each.sum(axis=-1)
-        sums += [each.sum(axis=0), (each**2).sum(axis=0)]
+        by_parameter = divergences(truth, model.pairs(mechanism.naive_posterior(release)))
+        divergence[block.trials] = by_parameter.sum(axis=-1)
+        sums += [by_parameter.sum(axis=0), (by_parameter**2).sum(axis=0)]
         if block.index == 0:
             published = mechanism.project(release)[:CONSISTENCY_RELEASES]
     rows = []
     noise = 2 * len(model.nodes) / mechanism.epsilon
-    # c_ij squared, as McDiarmid's inequality has it, and not squared, as the text prints it.
+    # c_ij squared, as in McDiarmid's inequality, and not squared, as the text prints it.
     range_ = difference_bound(config.alpha, config.beta, n)
     widths = {"theorem_1": range_**2, "theorem_1_unsquared": range_}
     for delta in config.delta:

@@ -52,10 +52,10 @@ def errors(linear_regression):
     limit, words = joint_limit(int(rises + (linear_regression.method == "sampler_record").sum()))
     for name, rows in curves(linear_regression):
         for method, curve in rows.groupby("method"):
-            last, own = curve.iloc[-1], f"{method}, {name}"
-            rise = f"rise of the MSE to b = {last.prior_precision:g}, {own}"
-            yield from number(rise, last.rise_mean, last.rise_sem, of=own)
-            yield check(f"the strongest prior has a larger MSE than the weakest ({own})", above(last, "rise", limit))
+            end, of = curve.iloc[-1], f"{method}, {name}"
+            rise = f"rise of the MSE to b = {end.prior_precision:g}, {of}"
+            yield from number(rise, end.rise_mean, end.rise_sem, of=of)
+            yield check(f"the strongest prior has a larger MSE than the weakest ({of})", above(end, "rise", limit))
         private = rows[rows.method == "sampler_record"]
         true = private.mse_mean - private.excess_mean
         relative = private.excess_mean / true

@@ -16,7 +16,7 @@ def regression(linear_regression):
     """
     table = linear_regression.assign(stand_in=linear_regression.stand_in.astype(bool))
     datasets, variances = panels.ordered(table.dataset, "dataset"), panels.ordered(table.noise_variance)
-    made, axes = panels.grid(len(datasets), 2, 0.3 + 2.2 * len(datasets))
+    canvas, axes = panels.grid(len(datasets), 2, 0.3 + 2.2 * len(datasets))
     for (left, right), dataset in zip(axes, datasets, strict=True):
         rows = table[table.dataset == dataset]
         middle = rows[rows.noise_variance == variances[len(variances) // 2]]
@@ -44,6 +44,6 @@ def regression(linear_regression):
             panel.set(xlabel="Prior precision b")
     private = table[table.method != "non_private"]
     most = 100 * (private.excess_mean / (private.mse_mean - private.excess_mean)).max()
-    panels.message(made, f"One private sample adds at most {most:.2g} % to the MSE", bool(0 < most < 10))
-    panels.legend(made)
-    return made
+    panels.message(canvas, f"One private sample adds at most {most:.2g} % to the MSE", bool(0 < most < 10))
+    panels.legend(canvas)
+    return canvas

@@ -49,8 +49,8 @@ def simulate(config, streams, ledger) -> dict:
     posterior mean. `epsilon` and `radius` (noise variance, prior precision); `residual_variance` (trial,): of least
     squares on the training rows; `clipped_share` of the labels; `stand_in`.
 
-    Raises SettingError for a ball that costs more than the target, and ValueError for records beyond the bounds of the
-    stated privacy cost.
+    Raises SettingError for a ball that costs more than the target, and ValueError for records beyond the bounds that
+    the stated privacy cost assumes.
     """
     dataset = catalogue.load(config.dataset)
     columns = prepared.read(config.dataset, dataset)
@@ -69,7 +69,7 @@ def simulate(config, streams, ledger) -> dict:
         trains = splits(features, labels, rows, block.size, streams("data", block.index))
         statistics = np.stack([train.statistics for train in trains])
         # One draw per split, whose proposals are counted.
-        requests = [Request(*named, statistics, sampler, repeats=block.trials) for named in mechanisms.values()]
+        requests = [Request(*opened, statistics, sampler, repeats=block.trials) for opened in mechanisms.values()]
         releases = dict(zip(mechanisms, ledger.release_all(requests), strict=True))
         for number, (trial, train) in enumerate(zip(range(config.trials)[block.trials], trains, strict=True)):
             residual[trial] = train.mean_squared_error(np.linalg.solve(train.gram, train.cross))
@@ -129,7 +129,7 @@ def _mechanisms(config, dimension: int, rows: int, ledger) -> dict:
 def splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
     """Return the moments of `size` random sets of training rows."""
     subsets = (rng.choice(len(labels), rows, replace=False, shuffle=False) for _ in range(size))
-    return [Moments.of(features[each], labels[each]) for each in subsets]
+    return [Moments.of(features[subset], labels[subset]) for subset in subsets]
 
 
 def tabulate(cells):

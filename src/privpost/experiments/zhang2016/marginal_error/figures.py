@@ -18,10 +18,10 @@ def errors(marginal_error):
     others, which look alike, stand in the table. Bands are 95 % intervals over data sets.
     """
     nodes = marginal_error.groupby("graph", sort=False).nodes.first()
-    chosen = nodes.sort_values(ascending=False, kind="stable").index[:SHOWN]
-    table = marginal_error[marginal_error.graph.isin(chosen)]
-    names = {graph: f"{label(graph)}, {nodes[graph]} nodes" for graph in chosen}
-    made = panels.panels(
+    largest = nodes.sort_values(ascending=False, kind="stable").index[:SHOWN]
+    table = marginal_error[marginal_error.graph.isin(largest)]
+    names = {graph: f"{label(graph)}, {nodes[graph]} nodes" for graph in largest}
+    plot = panels.panels(
         table, "epsilon", "error_mean", "error_sem", "n", "graph", names=names, share=(True, True),
         size=(style.WIDTH, 1.5), xscale="log", yscale="log", ylabel="Total variation distance",
     )  # fmt: skip
@@ -29,6 +29,6 @@ def errors(marginal_error):
     names = {"laplace", "fourier", "sampler_record"} & set(errors.columns.levels[0])
     leads = np.all([(errors["laplace"] < errors[name]).all(axis=1) for name in names - {"laplace"}], axis=0)
     holds = len(names) == 3 and leads[errors.index >= 1].all()
-    panels.message(made.figure, "From ε = 1 on Laplace is nearer than Fourier and record sampling", bool(holds))
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, "From ε = 1 on Laplace is nearer than Fourier and record sampling", bool(holds))
+    panels.legend(plot.figure)
+    return plot.figure

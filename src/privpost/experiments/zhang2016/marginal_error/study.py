@@ -51,20 +51,20 @@ def simulate(config, streams, ledger) -> dict:
     errors, parts = np.empty((*shape, config.trials)), []
     for (g, network), (j, n) in itertools.product(enumerate(config.graph), enumerate(config.n)):
         name, graph = parse(network)
-        model, named = BayesianNetwork(graph, config.alpha, config.beta), {}
+        model, opened = BayesianNetwork(graph, config.alpha, config.beta), {}
         for (i, method), (k, epsilon) in itertools.product(enumerate(config.method), enumerate(config.epsilon)):
             if method != "non_private":
                 make = partial(configured, method, model, n, epsilon, t=config.t, utility=config.utility)
                 account = f"{method}/{name}/n={n}/epsilon={epsilon:g}"
-                named[i, k] = account, ledger.open(account, target(method, model, epsilon), make)
-        parts.append((g, j, model, {"graph": network, "n": n}, named))
-    for g, j, model, point, named in parts:
-        errors[g, :, j] = _errors(model, point, named, config, streams, ledger)
+                opened[i, k] = account, ledger.open(account, target(method, model, epsilon), make)
+        parts.append((g, j, model, {"graph": network, "n": n}, opened))
+    for g, j, model, point, opened in parts:
+        errors[g, :, j] = _errors(model, point, opened, config, streams, ledger)
     return {"error": errors}
 
 
-def _errors(model, point, named, config, streams, ledger) -> np.ndarray:
-    """Return the errors (method, epsilon, trial) for one graph and n; `named` has account and mechanism by place."""
+def _errors(model, point, opened, config, streams, ledger) -> np.ndarray:
+    """Return the errors (method, epsilon, trial) for one graph and n; `opened` has account and mechanism by place."""
     errors = np.empty((len(config.method), len(config.epsilon), config.trials))
     for block in streams.blocks():
         rng = streams("data", block.index, **point)
@@ -75,10 +75,10 @@ def _errors(model, point, named, config, streams, ledger) -> np.ndarray:
             mean = model.mean(model.posterior(statistics))
             errors[config.method.index("non_private"), :, block.trials] = error(model, mean, truth)
         requests = []
-        for (i, k), (account, mechanism) in named.items():
+        for (i, k), (account, mechanism) in opened.items():
             noise = streams("mechanism", block.index, method=config.method[i], epsilon=config.epsilon[k], **point)
             requests.append(Request(account, mechanism, statistics, noise, repeats=block.trials))
-        for (i, k), request, release in zip(named, requests, ledger.release_all(requests), strict=True):
+        for (i, k), request, release in zip(opened, requests, ledger.release_all(requests), strict=True):
             released, mechanism = release.values, request.mechanism
             if mechanism.releases == "statistics":
                 released = model.mean(mechanism.naive_posterior(released))

@@ -48,7 +48,7 @@ def loss(naive_bayes_pairs):
     f"within {SMALL:g} at all; the reason is tested by a far larger increment, ln 10, which may gain at none",
 )
 def fourier(naive_bayes, naive_bayes_pairs, naive_bayes_spread):
-    # On stealthy runs, those that the paper plots.
+    # On stealthy runs, as the paper plots them.
     rows = pair(naive_bayes_pairs, "fourier", "laplace", runs="stealthy")
     # The reason given: with a far larger increment the loss would have to grow everywhere.
     larger = pair(naive_bayes_pairs, "fourier", "fourier", variant="bound")
@@ -89,11 +89,11 @@ def sampler(naive_bayes_pairs):
     contests = [(reading, other) for reading in ("record", "attribute") for other in ("laplace", "fourier")]
     for reading, other in contests:
         rows = pair(naive_bayes_pairs, f"sampler_{reading}", other)
-        lower, last = rows[rows.epsilon <= 1], rows.iloc[-1]
+        lower, at_largest = rows[rows.epsilon <= 1], rows.iloc[-1]
         limit, words = joint_limit(len(contests) * (len(lower) + 1))
-        for row in (lower.loc[lower.difference_mean.idxmin()], last):
+        for row in (lower.loc[lower.difference_mean.idxmin()], at_largest):
             yield from difference(f"sampler ({reading} level) minus {other} at epsilon {row.epsilon:g}", row)
-        behind, ahead = below(lower, "difference", limit).any(), above(last, "difference", limit)
+        behind, ahead = below(lower, "difference", limit).any(), above(at_largest, "difference", limit)
         yield check(f"behind {other} at some epsilon up to 1 ({reading} level)", behind)
-        yield check(f"ahead of {other} at epsilon {last.epsilon:g} ({reading} level)", ahead)
+        yield check(f"ahead of {other} at epsilon {at_largest.epsilon:g} ({reading} level)", ahead)
     yield word("allowed", words)

@@ -33,7 +33,7 @@ def accuracy(naive_bayes, naive_bayes_pairs):
     shown = table.assign(kind=_fourier(table))
     shown = shown[(shown.method != "fourier") | (shown.kind == FOURIER["paper", "stealthy"])]
     shown = shown[(shown.method == "fourier") | ((shown.runs == "all") & shown.variant.isin(["paper", "mass"]))]
-    made, ((left, right),) = panels.grid(1, 2, 2.6)
+    canvas, ((left, right),) = panels.grid(1, 2, 2.6)
     panels.curves(left, shown, "epsilon", "accuracy_mean", "accuracy_sem")
     left.set(ylim=(0.48, 1.0), ylabel="Accuracy on unseen examples", title="Posterior predictive")
     pairs = select(naive_bayes_pairs, method="fourier", other="laplace").dropna(subset="epsilon")
@@ -47,11 +47,11 @@ def accuracy(naive_bayes, naive_bayes_pairs):
     right.set(ylabel="Accuracy less Laplace's [%]", ylim=(-3.9, 1.6), title="Fourier against Laplace, paired")
     most, least = pairs.gain.max(), pairs.gain.min()
     words = f"Fourier gains at most {most:.1f} % over Laplace, and loses up to {-least:.1f} %"
-    panels.message(made, words, bool(0 < most < -least))
+    panels.message(canvas, words, bool(0 < most < -least))
     for axes in (left, right):
         axes.set(xscale="log", xlabel=style.AXES["epsilon"])
-    panels.legend(made)
-    return made
+    panels.legend(canvas)
+    return canvas
 
 
 @figure("data_set_spread")
@@ -63,14 +63,14 @@ def spread(naive_bayes_spread):
     """
     table = naive_bayes_spread[naive_bayes_spread.variant.isin(["paper", "mass"])]
     size = (style.NARROW + 0.3, 2.0)
-    made = panels.panels(
+    plot = panels.panels(
         table, "epsilon", "accuracy_spread", size=size, xscale="log", ylabel="SD of accuracy over data sets"
     )
-    made.axes[0, 0].set_ylim(bottom=0)
+    plot.axes[0, 0].set_ylim(bottom=0)
     most = 100 * table.accuracy_spread.max()
-    panels.message(made.figure, f"Data sets differ by up to {most:.0f} % (SD)", bool(most > 1))
-    panels.legend(made.figure)
-    return made.figure
+    panels.message(plot.figure, f"Data sets differ by up to {most:.0f} % (SD)", bool(most > 1))
+    panels.legend(plot.figure)
+    return plot.figure
 
 
 @figure("stealth")
@@ -81,14 +81,14 @@ def stealth(stealth):
     intervals over repeats.
     """
     epsilons = panels.ordered(stealth.epsilon)
-    chosen = sorted({epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]})
-    shown = stealth[stealth.epsilon.isin(chosen)]
+    drawn = sorted({epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]})
+    shown = stealth[stealth.epsilon.isin(drawn)]
     smooth = {epsilon: {"marker": ""} for epsilon in epsilons}
-    made = panels.panels(
+    plot = panels.panels(
         shown, "t", "stealth_rate", "stealth_sem", lines=("epsilon",), look=smooth, size=(style.NARROW, 2.0),
         xscale="log", ylim=(0, 1.02), xlabel="Increment parameter t", ylabel="Share of stealthy releases",
     )  # fmt: skip
-    axes, bound = made.axes[0, 0], shown[shown.epsilon == epsilons[0]].sort_values("t")
+    axes, bound = plot.axes[0, 0], shown[shown.epsilon == epsilons[0]].sort_values("t")
     axes.plot(bound.t, bound.bound, "--", color="#000000", linewidth=1)
     axes.axhline(0.9, color="#888888", linewidth=0.6)
     axes.annotate("90 % of the runs", (bound.t.min(), 0.9), fontsize=7, va="bottom", color=style.GREY)
@@ -96,14 +96,14 @@ def stealth(stealth):
     axes.annotate("bound\n1 − exp(−t)", (at, 0.39), (4, 0), fontsize=7, textcoords="offset points", va="top")
     # Each where it has room; the last one lies left of the others.
     for line, epsilon, height, side in zip(
-        axes.lines, chosen, (0.3, 0.12, 0.6), ("left", "right", "right"), strict=False
+        axes.lines, drawn, (0.3, 0.12, 0.6), ("left", "right", "right"), strict=False
     ):
         at, shift = np.interp(height, line.get_ydata(), line.get_xdata()), {"left": 3, "right": -3}[side]
         words = {"fontsize": 7, "color": line.get_color(), "textcoords": "offset points", "va": "center", "ha": side}
         axes.annotate(f"ε = {epsilon:g}", (at, height), (shift, 0), **words)
     enough = shown[shown.stealth_rate >= 0.9].groupby("epsilon").t.min().max()
-    panels.message(made.figure, "A tenth of the bound's t is enough", bool(enough < 0.1 * np.log(10)))
-    return made.figure
+    panels.message(plot.figure, "A tenth of the bound's t is enough", bool(enough < 0.1 * np.log(10)))
+    return plot.figure
 
 
 def _fourier(table):

@@ -94,14 +94,14 @@ def accuracy(theta, attributes, labels) -> np.ndarray:
 def simulate(config, streams, ledger) -> dict:
     """Return `accuracy` and `stealthy` (line, epsilon, trial), and the increments t of the Fourier variants.
 
-    Lines are those of `lines`. `t` (line, epsilon) is used, `smallest_t` (epsilon, trial) is what the paper's mechanism
-    would have needed in each run. `data_set` (trial,) numbers the data sets.
+    Lines are those of `lines`. `t` (line, epsilon) is used, `smallest_t` (epsilon, trial) is the t that the paper's
+    mechanism needed in each run. `data_set` (trial,) numbers the data sets.
     """
     model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
-    every = lines(config.method)
-    named = _open(model, config, every, ledger)
-    named = _with_increments(model, config, every, named, streams, ledger)
-    shape = (len(every), len(config.epsilon))
+    variants = lines(config.method)
+    opened = _open(model, config, variants, ledger)
+    opened = _with_increments(model, config, variants, opened, streams, ledger)
+    shape = (len(variants), len(config.epsilon))
     rates, stealthy = np.empty((*shape, config.trials)), np.ones((*shape, config.trials), bool)
     smallest, data_set = np.zeros((len(config.epsilon), config.trials)), np.arange(config.trials)
     for block in streams.blocks():
@@ -109,40 +109,40 @@ def simulate(config, streams, ledger) -> dict:
         if config.data == "one":
             data_set[block.trials] = block.index
         theta = np.empty((*shape, block.size, *model.theta_shape))
-        if ("non_private", "paper") in every:
-            theta[every.index(("non_private", "paper"))] = model.mean(model.posterior(statistics))
+        if ("non_private", "paper") in variants:
+            theta[variants.index(("non_private", "paper"))] = model.mean(model.posterior(statistics))
         requests = []
-        for (i, j), (account, mechanism) in named.items():
-            rng = streams("mechanism", block.index, method=every[i][0], epsilon=config.epsilon[j])
+        for (i, j), (account, mechanism) in opened.items():
+            rng = streams("mechanism", block.index, method=variants[i][0], epsilon=config.epsilon[j])
             requests.append(Request(account, mechanism, statistics, rng, repeats=block.trials))
-        for (i, j), (_, mechanism), made in zip(named, named.values(), ledger.release_all(requests), strict=True):
-            release = made.values
-            if every[i][0] == "fourier":
+        for (i, j), (_, mechanism), outcome in zip(opened, opened.values(), ledger.release_all(requests), strict=True):
+            release = outcome.values
+            if variants[i][0] == "fourier":
                 stealthy[i, j, block.trials] = mechanism.stealthy(release)
-                if every[i][1] == "paper":
+                if variants[i][1] == "paper":
                     smallest[j, block.trials] = mechanism.smallest_t(release)
             theta[i, j] = release if mechanism.releases == "sample" else model.mean(mechanism.naive_posterior(release))
         rates[..., block.trials] = accuracy(theta, tests[..., 1:].astype(np.float32), tests[..., 0] == 1)
     t = np.full(shape, math.nan)
-    for place, (_, mechanism) in named.items():
+    for place, (_, mechanism) in opened.items():
         t[place] = getattr(mechanism, "t", math.nan)
     return {"accuracy": rates, "stealthy": stealthy, "t": t, "smallest_t": smallest, "data_set": data_set}
 
 
-def _open(model, config, every, ledger) -> dict[tuple[int, int], tuple[str, Mechanism]]:
+def _open(model, config, variants, ledger) -> dict[tuple[int, int], tuple[str, Mechanism]]:
     """Return account and mechanism by line and ε; the Fourier variants have no increment yet."""
-    named = {}
-    for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
+    opened = {}
+    for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(variants), enumerate(config.epsilon)):
         if method != "non_private":
             noise = "corrected" if variant == "corrected" else "paper"
             make = partial(configured, method, model, config.n_train, epsilon, variant=noise, utility=variant)
             account = f"{method}/{variant}/epsilon={epsilon:g}"
-            named[i, j] = account, ledger.open(account, target(method, model, epsilon), make)
-    return named
+            opened[i, j] = account, ledger.open(account, target(method, model, epsilon), make)
+    return opened
 
 
 def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
-    """Return training counts (size, 2m) and test records, of data sets from random models or of splits of one."""
+    """Return training counts (size, 2m) and test records, from random models or from random splits of one data set."""
     theta = rng.beta(config.model_alpha, config.model_beta, (size if config.data == "many" else 1, *model.theta_shape))
     records = model.sample_data(theta, config.n, rng)
     if config.data == "one":
@@ -151,19 +151,19 @@ def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
     return model.sufficient_statistics(records[:, : config.n_train]), records[:, config.n_train :]
 
 
-def _with_increments(model, config, every, named, streams, ledger):
+def _with_increments(model, config, variants, opened, streams, ledger):
     """Return the mechanisms with the Fourier variants' t: as corollary 3 asks, or such that the target share of
     releases about pilot data is stealthy. Pilot data have the same law and no private record, so t is public."""
-    pilot, row = [], dict(named)
-    for place, (account, mechanism) in named.items():
-        if every[place[0]][0] == "fourier":
+    pilot, complete = [], dict(opened)
+    for place, (account, mechanism) in opened.items():
+        if variants[place[0]][0] == "fourier":
             t = config.bound_t
-            if every[place[0]][1] != "bound":
+            if variants[place[0]][1] != "bound":
                 pilot = pilot or [_pilot(model, config, streams, block) for block in streams.blocks()]
                 ledger.open(f"pilot/{account}", target("fourier", model, config.epsilon[place[1]]), mechanism)
                 t = _stealthy_t(f"pilot/{account}", mechanism, config, pilot, streams, ledger)
-            row[place] = account, replace(mechanism, t=t)
-    return row
+            complete[place] = account, replace(mechanism, t=t)
+    return complete
 
 
 def _pilot(model, config, streams, block) -> np.ndarray:
@@ -202,8 +202,8 @@ def tabulate(cells):
 def _curves(cell):
     """Yield a row's first columns, its accuracies, and differences by other line, for each line, ε and kind of runs."""
     config, arrays = cell.config, cell.arrays
-    every = lines(config.method)
-    for i, (method, variant) in enumerate(every):
+    variants = lines(config.method)
+    for i, (method, variant) in enumerate(variants):
         for j, epsilon in enumerate(config.epsilon[: 1 if method == "non_private" else None]):
             stealthy = arrays["stealthy"][i, j]
             runs_of = {"all": np.ones_like(stealthy)} | ({"stealthy": stealthy} if method == "fourier" else {})
@@ -215,12 +215,12 @@ def _curves(cell):
                 if method != "non_private":
                     row["epsilon_record"] = epsilon * (config.attributes + 1 if method == "sampler_attribute" else 1)
                 accuracy = arrays["accuracy"][i, j, selected]
-                others = [k for k in range(len(every)) if k != i and method != "non_private"]
-                yield row, accuracy, {every[k]: accuracy - arrays["accuracy"][k, j, selected] for k in others}
+                others = [k for k in range(len(variants)) if k != i and method != "non_private"]
+                yield row, accuracy, {variants[k]: accuracy - arrays["accuracy"][k, j, selected] for k in others}
 
 
 def _spread(cell):
-    """Return mean and standard deviation, over data sets, of a data set's mean accuracy over splits and noise.
+    """Return the mean and standard deviation between data sets of their mean accuracy over splits and noise.
 
     `difference` is from Laplace's at the same ε; `behind` is the share of data sets in which it is negative.
     """
@@ -229,12 +229,12 @@ def _spread(cell):
     if cell is None:
         return pd.DataFrame(columns=SPREAD)
     config, arrays = cell.config, cell.arrays
-    every, sets = lines(config.method), arrays["data_set"]
+    variants, sets = lines(config.method), arrays["data_set"]
     count = np.bincount(sets)
     means = np.apply_along_axis(lambda values: np.bincount(sets, values) / count, -1, arrays["accuracy"])
-    base = every.index(("laplace", "paper")) if ("laplace", "paper") in every else None
+    base = variants.index(("laplace", "paper")) if ("laplace", "paper") in variants else None
     rows = []
-    for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(every), enumerate(config.epsilon)):
+    for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(variants), enumerate(config.epsilon)):
         accuracy = means[i, j]
         difference = accuracy - means[base, j] if base is not None else np.full_like(accuracy, math.nan)
         place = (method, variant, epsilon, accuracy.mean(), accuracy.std(ddof=1) if len(accuracy) > 1 else math.nan)
@@ -267,8 +267,8 @@ def _averages(cell) -> list[dict]:
     follows from the contributions of the repeats, which are independent.
     """
     accuracies, stealthy = cell.arrays["accuracy"], cell.arrays["stealthy"]
-    every, rows = lines(cell.config.method), []
-    for (i, (method, variant)), (k, (other, other_variant)) in itertools.permutations(enumerate(every), 2):
+    variants, rows = lines(cell.config.method), []
+    for (i, (method, variant)), (k, (other, other_variant)) in itertools.permutations(enumerate(variants), 2):
         if "non_private" in (method, other):
             continue
         runs_of = {"all": np.ones_like(stealthy[i])} | ({"stealthy": stealthy[i]} if method == "fourier" else {})

@@ -7,8 +7,8 @@ import numpy as np
 from privpost.experiments.noise_aware.rivals.methods import Inferred
 from privpost.experiments.noise_aware.rivals.tasks import NetworkTask, OneCategory, Refused
 
-# Share of the particles that a step of the temperature leaves effective. Moves after a step: until each particle has
-# changed so often on average, and no more than so many.
+# Share of the particles that a step of the temperature leaves effective. Moves follow a step until each particle has
+# changed so often on average; the last number limits them.
 LEFT, CHANGES, MOVES = 0.5, 3, 8
 # Halvings of the interval in which a step is looked for.
 _HALVINGS = 25
@@ -49,12 +49,12 @@ class Populations:
         return self._task.noise_log_density(self._observed, self._task.mechanism.select(statistics))
 
     def temper(self) -> None:
-        """Raise the powers as far as enough particles count, and draw these again by their weights."""
+        """Raise the powers as far as enough particles stay effective, and resample them by their weights."""
         rise = step(self._logs, 1 - self.power)
         self.power = np.where(rise < 1 - self.power, self.power + rise, 1.0)
-        chosen = resampled(rise * self._logs, self._rng)
-        self.statistics = np.take_along_axis(self.statistics, chosen[..., None], axis=1)
-        self._logs = np.take_along_axis(self._logs, chosen, axis=1)
+        places = resampled(rise * self._logs, self._rng)
+        self.statistics = np.take_along_axis(self.statistics, places[..., None], axis=1)
+        self._logs = np.take_along_axis(self._logs, places, axis=1)
 
     def move(self) -> float:
         """Propose θ given each particle's statistics and others given θ; returns the share that is accepted.
@@ -87,7 +87,7 @@ def simulator(task):
 
 
 def step(logs, most) -> np.ndarray:
-    """Return by how much to raise the power of each population (populations, 1): `most`, or what leaves enough."""
+    """Return by how much to raise each population's power (populations, 1): at most `most`, with enough effective."""
 
     def enough(rise):
         weights = np.exp(rise * (logs - logs.max(axis=1, keepdims=True)))
@@ -107,6 +107,6 @@ def resampled(log_weights, rng) -> np.ndarray:
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     ends, count = np.cumsum(weights, axis=1), log_weights.shape[1]
     even = (np.arange(count) + rng.random((len(ends), 1))) / count * ends[:, -1:]
-    found = np.stack([np.searchsorted(row, places, side="right") for row, places in zip(ends, even, strict=True)])
+    picked = np.stack([np.searchsorted(row, places, side="right") for row, places in zip(ends, even, strict=True)])
     # The last place may be rounded to the end.
-    return np.minimum(found, count - 1)
+    return np.minimum(picked, count - 1)

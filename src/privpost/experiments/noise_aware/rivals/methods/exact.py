@@ -1,4 +1,4 @@
-"""Independent draws from the exact posterior: how far the reference itself is from as many draws of its own."""
+"""Independent draws from the exact posterior: they show how far as many draws are from the reference by chance."""
 
 from privpost.experiments.noise_aware.rivals.methods import Inferred
 

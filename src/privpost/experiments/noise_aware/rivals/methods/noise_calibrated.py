@@ -20,5 +20,5 @@ def infer(task, releases, rng, budget):
     logs = task.log_prior(theta) - 0.5 * (np.log(variance) + (releases - mean) ** 2 / variance)
     mass = np.exp(logs - logs.max(axis=1, keepdims=True)) * width
     mass /= mass.sum(axis=1, keepdims=True)
-    each = [Posterior(theta[None], width[None], row[None]).sample(budget.total, rng) for row in mass]
-    return Inferred(np.stack(each)[:, None, :, None])
+    draws = [Posterior(theta[None], width[None], row[None]).sample(budget.total, rng) for row in mass]
+    return Inferred(np.stack(draws)[:, None, :, None])

@@ -55,6 +55,6 @@ def infer(task, releases, rng, budget):
     for release in releases:
         start = rng.standard_normal((budget.chains, len(adds) - 1))
         free = run(release, start, jax.random.PRNGKey(int(rng.integers(2**31))))
-        cells = np.asarray(jax.vmap(jax.vmap(lambda each: table(each)[0]))(free))
+        cells = np.asarray(jax.vmap(jax.vmap(lambda logits: table(logits)[0]))(free))
         drawn.append(task.update(cells @ adds, rng))
     return Inferred(np.stack(drawn))

@@ -10,7 +10,7 @@ SIMULATIONS = 20_000
 
 
 def infer(task, releases, rng, budget):
-    """Draw again from the prior's draws, by their weights; those are worth (Σ w)²/Σ w² draws."""
+    """Resample the prior's draws by their weights, which are worth (Σ w)²/Σ w² draws."""
     theta = task.prior(SIMULATIONS, rng)
     exact = task.simulate(theta, rng)
     drawn, effective = [], []

@@ -1,0 +1,59 @@
+"""The shipped tables, with some rows altered, and what the checks of a study's claims find on them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from fnmatch import fnmatchcase
+
+from privpost.lab import claims, grid, tables
+
+
+@functools.cache
+def shipped(study):
+    """Return the tables of a study, or those of all the paper's studies for `<paper>/claims`."""
+    paper, name = study.split("/")
+    names = [each for each in grid.study_names() if each.startswith(f"{paper}/")] if name == "claims" else [study]
+    return {table: frame for each in names for table, frame in tables.read_tables(grid.load_study(each)).items()}
+
+
+def altered(own, table, rows, values):
+    """Return tables in which some columns of the rows that a query finds have other values, or those of expressions."""
+    frame = own[table].copy()
+    at = frame.query(rows, engine="python").index if rows else frame.index
+    assert len(at)
+    for column, value in values.items():
+        new = frame.loc[at].eval(value) if isinstance(value, str) else value
+        # Counts may become any number.
+        frame[column] = frame[column].astype(float) if frame[column].dtype.kind == "i" else frame[column]
+        frame.loc[at, column] = new
+    return {**own, table: frame}
+
+
+def judged(study, id, own):
+    """Return the scored claim of an id, which has been declared under that id or for each of some cases; or None."""
+    module = importlib.import_module(f"privpost.experiments.{study.replace('/', '.').removesuffix('.claims')}.claims")
+    may_be = (each for each in claims.declared(module) if fnmatchcase(id, each.id.replace("{dataset}", "*")))
+    return next((claim for each in may_be for claim in each.score(own) if claim.id == id), None)
+
+
+def checks_on(study, id, check, *lies):
+    """Return the checks of a claim whose names match a pattern, by name, on shipped tables that lies have altered."""
+    claim = judged(study, id, functools.reduce(lambda own, lie: altered(own, *lie), lies, shipped(study)))
+    checks = claim.checks if claim else {}
+    assert all(isinstance(name, str) for name in [*checks, *(claim.evidence if claim else ())])
+    return {name: passed for name, passed in checks.items() if fnmatchcase(name, check)}
+
+
+def sides(study, id, check, place, inside, outside, *lies):
+    """Return whether a check passes with rows of a table just inside a limit, and just outside of it.
+
+    Args:
+        study, id, check: its study and claim, and a pattern of its name.
+        place: the table and the query of its rows.
+        inside, outside: values of their columns, or expressions.
+        lies: what else is altered, before.
+    """
+    found = [checks_on(study, id, check, *lies, (*place, values)) for values in (inside, outside)]
+    assert all(found), f"no check {check!r}"
+    return [all(passed.values()) for passed in found]

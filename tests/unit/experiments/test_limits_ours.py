@@ -1,0 +1,200 @@
+"""Each limit of the claims on noise-aware posteriors and of the audit: just inside of it passes, just outside fails.
+
+Limits are read off the sentences of the claims. What lies beside them is made up, so that they can be told by heart.
+"""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import pytest
+from altered_tables import altered, checks_on, judged, shipped, sides
+from scipy.stats import chi2
+
+
+def cases(study, *rows):
+    return [(study, *row) for row in rows]
+
+
+def columns(column, inside, outside):
+    return {column: inside}, {column: outside}
+
+
+EVENTS = "model == 'naive_bayes' and n == 100 and variant == 'paper' and epsilon == "
+# Two-sided, 5 % over 18 pairs.
+JOINT = NormalDist().inv_cdf(1 - 0.05 / 36)
+EVENT_CALIBRATION = cases(
+    "noise_aware/event_calibration",
+    # Three pairs of a model and n, each clipped and projected.
+    ("N7", "*(naive_bayes, n = 100, epsilon = 0.1, clipped)",
+     ("event_calibration", f"{EVENTS}0.1 and method == 'laplace'"),
+     *columns("p_value", 0.99 * 0.05 / 6, 1.01 * 0.05 / 6)),
+    ("N8", "not behind (naive_bayes, n = 100, epsilon = 1, clipped)", ("event_calibration_pairs", f"{EVENTS}1"),
+     *columns("kl_gain_mean", -0.0099 * JOINT, -0.0101 * JOINT),
+     ("event_calibration_pairs", f"{EVENTS}1", {"kl_gain_sem": 0.01})),
+    ("N8", "ahead (naive_bayes, n = 100, epsilon = 0.1, clipped)", ("event_calibration_pairs", f"{EVENTS}0.1"),
+     *columns("kl_gain_mean", 0.0101 * JOINT, 0.0099 * JOINT),
+     ("event_calibration_pairs", f"{EVENTS}0.1", {"kl_gain_sem": 0.01})),
+)  # fmt: skip
+
+KS = "method == 'naive' and variant == 'paper' and n == 200 and concentration == 1"
+NAIVE_BAYES = cases(
+    "noise_aware/naive_bayes",
+    # The mean of three parameters counts, at the ends only.
+    ("N2", "*n = 200: better at the largest epsilon",
+     ("naive_bayes_calibration", f"{KS} and epsilon == epsilon.max() and parameter == 'y'"),
+     *columns("ks", 0.49, 0.51), ("naive_bayes_calibration", KS, {"ks": 0.9}),
+     ("naive_bayes_calibration", f"{KS} and epsilon == epsilon.min()", {"ks": 0.3}),
+     ("naive_bayes_calibration", f"{KS} and epsilon == epsilon.max()", {"ks": 0.2})),
+)  # fmt: skip
+
+COLLIDER = "graph == 'collider' and epsilon == 0.1"
+ACCURACY = f"{COLLIDER} and metric == 'accuracy' and first == 'naive' and first_variant == 'paper'"
+# Two-sided, 5 % over two graphs and five epsilon.
+TEN_PAIRS = NormalDist().inv_cdf(1 - 0.05 / 20)
+SCORES = cases(
+    "noise_aware/networks",
+    # Differences are the naive method's less the noise-aware one's.
+    ("N5-predictions", "accuracy against truncated*collider, epsilon = 0.1", ("networks_pairs", ACCURACY),
+     *columns("difference_mean", 0.0099 * TEN_PAIRS, 0.0101 * TEN_PAIRS),
+     ("networks_pairs", ACCURACY, {"difference_sem": 0.01})),
+    ("N5-predictions", "log_likelihood against truncated*collider, epsilon = 0.1",
+     ("networks_pairs", ACCURACY.replace("accuracy", "log_likelihood")),
+     *columns("difference_mean", -0.0101 * TEN_PAIRS, -0.0099 * TEN_PAIRS),
+     ("networks_pairs", ACCURACY.replace("accuracy", "log_likelihood"), {"difference_sem": 0.01})),
+    # One parameter of eight is enough.
+    ("N5-calibration", "graph = collider, epsilon = 0.1",
+     ("networks_calibration", f"{COLLIDER} and method == 'gibbs' and parameter == 'x1'"),
+     *columns("p_value", 0.5, 1e-9)),
+)  # fmt: skip
+
+GENTLEST = "prior_precision == 100 and method == "
+REGRESSION = cases(
+    "noise_aware/regression",
+    ("N16", "*ahead at epsilon = 4", ("regression", f"{GENTLEST}'sampler_record'"),
+     *columns("excess_mean", 1.031, 1.029),
+     ("regression", f"{GENTLEST}'sampler_record'", {"excess_sem": 0.01}),
+     ("regression", f"{GENTLEST}'gibbs'", {"excess_mean": 1.0, "excess_sem": 0.0})),
+    ("N16", "the chains agree", ("regression", f"{GENTLEST}'gibbs'"), *columns("rhat_max", 1.1, 1.101)),
+    ("N17", "the naive posterior is as narrow", ("regression", f"{GENTLEST}'naive'"), *columns("sd_ratio", 1.099, 1.1)),
+    ("N17", "the noise-aware one is wider", ("regression", f"{GENTLEST}'gibbs'"), *columns("sd_ratio", 1.501, 1.5)),
+)  # fmt: skip
+
+ONE = "n == 100 and epsilon == 0.1 and method == "
+REGRESSION_CALIBRATION = cases(
+    "noise_aware/regression_calibration",
+    # Two n and three epsilon have a row each.
+    ("N19", "*(n = 100, epsilon = 0.1)", ("regression_calibration", f"{ONE}'naive'"),
+     *columns("z2_p", 0.99 * 0.05 / 6, 1.01 * 0.05 / 6)),
+    ("N20", "*(gibbs, n = 100, epsilon = 0.1)", ("regression_calibration", f"{ONE}'gibbs'"),
+     *columns("oracle_distance", 0.149, 0.151), ("regression_calibration", f"{ONE}'gibbs'", {"oracle_floor": 0.1})),
+)  # fmt: skip
+
+ROW = "task == 'poisson' and n == {n} and epsilon == 0.1 and method == '{method}'"
+RECORDS = "task == 'collider' and epsilon == 1 and method == 'records'"
+# A hundred effective draws of a normal law, against very many, are 1.43/10 from it.
+HUNDRED, AGREED = {"ess": 100.0, "reference_draws": 1e15}, {"sd_error": 0.0}
+WIDE = ("rivals", "method == 'records'", {**AGREED, "sd_error_sem": 0.003})
+LARGE, NOISY = ROW.format(n=1000, method="quadrature"), ROW.format(n=1000, method="noise_calibrated")
+RIVALS = cases(
+    "noise_aware/rivals",
+    # Draws that are worth fewer than fifty say nothing.
+    ("N15", "gibbs reaches it (poisson)", ("rivals", ROW.format(n=100, method="gibbs")), *columns("ess", 49.9, 50.0),
+     ("rivals", ROW.format(n=100, method="gibbs"), {"distance": 9.0})),
+    ("N15", "gibbs reaches it (poisson)", ("rivals", ROW.format(n=100, method="gibbs")),
+     *columns("distance", 0.299, 0.301)),
+    # Only rows of an epsilon of at most 1 tell of the width.
+    ("N11", "records has the posterior's width", ("rivals", RECORDS), *columns("epsilon", 1.5, 1.0), WIDE,
+     ("rivals", RECORDS, {"sd_error": 0.5})),
+    ("N11", "records has the posterior's width", ("rivals", "method == 'records'"),
+     *columns("sd_error", -0.0099, -0.0101), WIDE),
+    ("N13", "exact at n = 1000", ("rivals", LARGE), *columns("distance", 0.228, 0.229), ("rivals", LARGE, HUNDRED)),
+    ("N14", "farther (poisson, n = 1000)", ("rivals", NOISY), *columns("distance", 0.121, 0.119),
+     ("rivals", NOISY, {"distance_sem": 0.006}), ("rivals", LARGE, {"distance": 0.1, "distance_sem": 0.008})),
+)  # fmt: skip
+
+GAIN = "dataset == 'afghanistan' and model == 'naive_bayes' and score == 'joint' and variant == 'paper' and epsilon == "
+WAR_LOGS = cases(
+    "noise_aware/war_logs",
+    ("N9-afghanistan", "behind clipped*(joint score)", ("war_logs_pairs", f"{GAIN}1"),
+     *columns("gain_mean", -0.499, -0.501),
+     ("war_logs_pairs", f"{GAIN}1", {"gain_sem": 0.1})),
+    ("N9-afghanistan", "ahead of clipped*(joint score)", ("war_logs_pairs", f"{GAIN}0.1"),
+     *columns("gain_mean", 0.501, 0.499),
+     ("war_logs_pairs", f"{GAIN}0.1", {"gain_sem": 0.1})),
+)  # fmt: skip
+
+# One row of each kind is enough to fail.
+FIRST = "exact.rank(method='first') == 1 and n_samples > 0"
+AUDIT = cases(
+    "audit/audit",
+    ("A1", "*", ("audit", FIRST), *columns("lower_bound", "claimed_epsilon", "1.001 * claimed_epsilon")),
+    ("A2", "*", ("audit", FIRST), *columns("exact", "claimed_epsilon", "1.001 * claimed_epsilon")),
+    ("A3", "*", ("audit", FIRST), *columns("lower_bound", "exact", "1.001 * exact")),
+    ("A6", "*", ("audit", FIRST), *columns("share_of_target", 1.0, 1.001)),
+)  # fmt: skip
+EVERY = [*EVENT_CALIBRATION, *NAIVE_BAYES, *SCORES, *REGRESSION, *REGRESSION_CALIBRATION, *RIVALS, *WAR_LOGS, *AUDIT]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", EVERY)
+def test_a_limit_lies_where_its_claim_says(case):
+    assert sides(*case) == [True, False]
+
+
+def chance(method):
+    """Return the rows of a method among the rivals, the values of its data sets, and the number of methods tested."""
+    own = shipped("noise_aware/rivals")["rivals"]
+    rows, tested = own[own.method == method], set(own.method) - {"naive", "widened"}
+    return f"method == '{method}'", rows.drop_duplicates(["task", "n"]).n_releases.sum(), len(tested)
+
+
+def test_rivals_are_calibrated_at_the_joint_level_and_naive_ones_too_narrow():
+    """Chi-squared tails of the mean z² over as many values as data sets: both for a rival, the upper for the naive."""
+    rows, values, methods = chance("exact")
+    upper = [chi2.isf(share * 0.05 / methods / 2, values) / values for share in (1.01, 0.99)]
+    lower = [chi2.ppf(share * 0.05 / methods / 2, values) / values for share in (1.01, 0.99)]
+    for pair in (upper, lower):
+        assert sides("noise_aware/rivals", "N12", "exact is*", ("rivals", rows), *columns("z2", *pair)) == [True, False]
+    rows, values, _ = chance("naive")
+    pair = [chi2.isf(share * 0.025, values) / values for share in (0.99, 1.01)]
+    assert sides("noise_aware/rivals", "N12", "naive is*", ("rivals", rows), *columns("z2", *pair)) == [True, False]
+
+
+@pytest.mark.parametrize(("rhat", "made"), [(1.11, False), (1.1, True)])
+def test_networks_count_where_their_chains_agree(rhat, made):
+    lie = ("networks_chains", COLLIDER, {"rhat_max": rhat})
+    check = "graph = collider, epsilon = 0.1"
+    assert bool(checks_on("noise_aware/networks", "N5-calibration", check, lie)) == made
+
+
+def test_tests_of_the_true_posterior_that_reject_are_counted():
+    rows = "method == 'non_private' and graph == 'collider'"
+    own = altered(shipped("noise_aware/networks"), "networks_calibration", rows, {"p_value": 0.0})
+    told = judged("noise_aware/networks", "N5-calibration", own).evidence[
+        "tests of the true posterior that are rejected"
+    ]
+    assert told.split(" of ")[0] == str(len(own["networks_calibration"].query(rows)))
+
+
+@pytest.mark.parametrize(("oracles", "made"), [(0, False), (1, True)])
+def test_a_law_is_compared_where_an_oracle_ran(oracles, made):
+    lie = ("regression_calibration", f"{ONE}'gibbs'", {"n_oracles": oracles})
+    assert bool(checks_on("noise_aware/regression_calibration", "N20", "*(gibbs, n = 100, epsilon = 0.1)", lie)) == made
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("id", "nothing"), [("A2", {"exact": float("nan")}), ("A3", {"exact": float("nan")})])
+def test_an_audit_of_nothing_finds_nothing_and_one_row_is_something(id, nothing):
+    assert not any(checks_on("audit/audit", id, "*", ("audit", "", nothing)).values())
+    assert all(checks_on("audit/audit", id, "1 *", ("audit", f"not ({FIRST})", nothing)).values())
+
+
+@pytest.mark.parametrize(("column", "words"), [("drawn_p", "0 rows draw*"), ("rounded_p", "*so do 0 by*")])
+def test_laws_are_counted_where_draws_were_tested(column, words):
+    assert checks_on("audit/audit", "A5", words, ("audit", "", {column: float("nan")}))
+
+
+def test_the_largest_share_of_a_claim_is_told():
+    own = altered(shipped("audit/audit"), "audit", FIRST, {"tightness": 3.0})
+    assert judged("audit/audit", "A4", own).evidence["largest"] == 3.0
