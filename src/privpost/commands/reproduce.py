@@ -24,8 +24,10 @@ from privpost.progress import Progress, counted, minutes
 PROFILES = Path("profiles")
 LOG = LOGS / "reproduce.log"
 LOCKS = Path(".snakemake/locks")
-# How often the store is looked at, in seconds, and how many lines of a failed run are shown.
-PAUSE, SHOWN = 2.0, 12
+# How often the store is looked at, in seconds.
+PAUSE = 2.0
+# How many lines of a failed run are shown.
+SHOWN = 12
 
 
 def main(argv: list[str]) -> int:

@@ -19,8 +19,10 @@ from privpost import lookup
 # Public precision of a released draw, in bits after the binary point.
 LARGEST_BITS = 64
 INSTALL = "pip install 'python-flint>=0.8,<0.9' (or the project's extra: pip install '.[secure]')"
-# Bits of U that are revealed at a time, and a ball's first precision in bits.
-_STEP, _PRECISION = 32, 64
+# Bits of U that are revealed at a time.
+_STEP = 32
+# A ball's first precision, in bits.
+_PRECISION = 64
 # A correct F decides at far lower precision; beyond this one the draw is refused.
 _LARGEST_PRECISION = 2**16
 

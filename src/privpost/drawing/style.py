@@ -106,7 +106,8 @@ RESERVE_MARKERS = ("*", "8", "H", "p")
 COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#8A6414", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
-GREY, BAND = "#555555", "#dddddd"
+GREY = "#555555"
+BAND = "#dddddd"
 # OPS on its smallest ball, beside OPS on the paper's.
 SMALLEST_BALL = "#b8860b"
 

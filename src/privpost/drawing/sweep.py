@@ -12,8 +12,14 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from privpost.drawing import panels, style
 
-# At most: panels either way, line styles of one colour, lines of a panel, numbers that a legend names.
-PANELS, STYLES, LINES, NAMED = 6, 8, 24, 8
+# At most: panels either way,
+PANELS = 6
+# line styles of one colour,
+STYLES = 8
+# lines of a panel,
+LINES = 24
+# and numbers that a legend names.
+NAMED = 8
 LONGEST = 80  # most letters of a label
 SEEN = 0.002  # difference of two curves that can be seen, as a share of a panel's height
 # Columns that describe the spread of another one, or count; they are no measures.

@@ -12,8 +12,10 @@ from privpost.lab.study import Study
 from privpost.progress import counted
 
 # A number with a standard error may differ by this many combined ones, since another processor rounds otherwise and a
-# chain then takes another path; any other number by this share of its size, unless its study's YAML says more.
-STANDARD_ERRORS, RELATIVE = 5.0, 1e-6
+# chain then takes another path.
+STANDARD_ERRORS = 5.0
+# Any other number may differ by this share of its size, unless its study's YAML says more.
+RELATIVE = 1e-6
 # A standard error below this share of its column's largest is rounding.
 ROUNDING = 1e-12
 # A column that was measured with a clock: how its meaning ends.

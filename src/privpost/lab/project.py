@@ -8,7 +8,9 @@ from privpost import configurations
 
 # What is published: results/ and figures/ at the root, tracked, written by `privpost publish` alone.
 PUBLISHED = Path(".")
-LOGS, RAW, PREPARED = Path("logs"), Path("data/raw"), Path("data/prepared")
+LOGS = Path("logs")
+RAW = Path("data/raw")
+PREPARED = Path("data/prepared")
 # What a study, a table or a figure may be called.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 

@@ -14,7 +14,8 @@ from privpost.lab.project import built
 from privpost.lab.schema import SettingError, suggest
 from privpost.lab.study import SIZES, Cell, Study
 
-MULTIRUN, DRY_RUN = {"-m", "--multirun"}, {"-n", "--dry-run"}
+MULTIRUN = {"-m", "--multirun"}
+DRY_RUN = {"-n", "--dry-run"}
 LAUNCHERS = ("basic", "joblib")
 # Hydra's settings that are served; chdir has no effect, as jobs write nothing into their folder.
 SERVED = ("hydra/launcher", "hydra.launcher.n_jobs", "hydra.sweep.dir", "hydra.run.dir", "hydra.job.chdir")

@@ -19,8 +19,12 @@ from privpost.privacy.approximate import largest_within
 from privpost.samplers import logistic_lattice_ball
 from privpost.samplers.logistic_lattice_ball import LatticeBall, least_radius
 
-# Seconds per proposal or step: for each record, for each weight of a record, and for each weight.
-_SECONDS, _SECONDS_PER_WEIGHT, _SECONDS_PROPOSED = 6e-9, 2e-10, 4e-7
+# Seconds per proposal or step: for each record,
+_SECONDS = 6e-9
+# for each weight of a record,
+_SECONDS_PER_WEIGHT = 2e-10
+# and for each weight.
+_SECONDS_PROPOSED = 4e-7
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,9 @@ from privpost.samplers import logistic_exact
 from privpost.samplers.logistic_public_time import PublicTime
 from privpost.samplers.logistic_public_time import sample as sample_in_public_time
 
-# The most expected proposals and the most steps towards the mode with which a draw is tried.
-MOST_PROPOSALS, MOST_STEPS = 10_000, 100_000
+# A draw is tried with at most so many expected proposals and steps towards the mode.
+MOST_PROPOSALS = 10_000
+MOST_STEPS = 100_000
 
 
 class Drawn(NamedTuple):

@@ -13,7 +13,8 @@ from privpost import configurations
 
 Graph = tuple[tuple[str, tuple[str, ...]], ...]
 # A node has a parameter for each of the 2^k values of its k parents.
-MOST_NODES, MOST_PARENTS = 1000, 16
+MOST_NODES = 1000
+MOST_PARENTS = 16
 
 # A formula lists each node with its parents: [a][b|a][c|a:b].
 _FORMULA = re.compile(r"(\[[^\[\]|:]+(\|[^\[\]|:]+(:[^\[\]|:]+)*)?\])+")

@@ -6,7 +6,8 @@ from privpost.models.base import is_number
 from privpost.privacy.accounting import Cost, check_cost, rdp_to_pure_epsilon
 
 # Smaller budgets need noise whose variance overflows, larger ones noise whose variance underflows.
-SMALLEST, LARGEST = 1e-100, 1e100
+SMALLEST = 1e-100
+LARGEST = 1e100
 
 
 def pure_epsilon(budget: Cost, method: str) -> float:

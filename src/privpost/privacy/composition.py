@@ -19,11 +19,17 @@ from privpost.privacy.accounting import to_approximate
 from privpost.privacy.approximate import ORDERS, beta_curve, largest_within
 from privpost.privacy.losses import Law, Normal, Summed
 
-# Probability of losses beyond the grid; the smallest and the largest ε of a search.
+# Probability of losses beyond the grid.
 TAIL = 1e-18
-_SMALLEST, _LARGEST = 1e-6, 1e4
-# Points of the grid of composed losses, the most different laws, and the rounding error of a curve.
-_POINTS, _LAWS, _ROUNDING = 2.0**18, 200, 1e-12
+# The smallest and the largest ε of a search.
+_SMALLEST = 1e-6
+_LARGEST = 1e4
+# Points of the grid of composed losses.
+_POINTS = 2.0**18
+# The most different laws.
+_LAWS = 200
+# Rounding error of a curve.
+_ROUNDING = 1e-12
 
 
 def loss_distribution(parameters_p, parameters_q, points: int, low: float = 0.0, high: float = 1.0) -> Any:

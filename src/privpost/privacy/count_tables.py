@@ -14,7 +14,8 @@ from privpost.models.base import check_range
 
 SENSITIVITY = 2.0
 # Range of M: below it floats cannot tell the remaining probabilities apart, above it they cannot represent a0.
-SMALLEST_TRUNCATION, LARGEST_TRUNCATION = 1.0001, 1e100
+SMALLEST_TRUNCATION = 1.0001
+LARGEST_TRUNCATION = 1e100
 
 
 def noise_scale(epsilon: float, n_fields: int) -> float:

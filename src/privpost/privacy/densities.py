@@ -12,14 +12,22 @@ import numpy as np
 from scipy.special import expit, logit
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
-# Initial panels, the most halvings, and when a panel has converged: relative to its integral, and as a probability.
-PANELS, HALVINGS, RELATIVE, ABSOLUTE = 48, 50, 1e-7, 1e-16
-# The most panels that are halved at once; the probability below which a panel is left out.
-MOST, NOTHING = 1000, 1e-30
+# Initial panels, and the most halvings.
+PANELS = 48
+HALVINGS = 50
+# A panel has converged to this share of its integral, or to this probability.
+RELATIVE = 1e-7
+ABSOLUTE = 1e-16
+# The most panels that are halved at once.
+MOST = 1000
+# The probability below which a panel is left out.
+NOTHING = 1e-30
 # How far from one the integral of a density may be.
 NORMALISED = 1e-5
-# Neighbouring pairs that share panels, and how many of these pairs, evenly spread, determine the panels.
-BLOCK, SPREAD = 64, 4
+# Neighbouring pairs that share panels.
+BLOCK = 64
+# How many of these pairs, evenly spread, determine the panels.
+SPREAD = 4
 # Bisections of a place where a ratio of densities crosses a level; there the integrand is 0.
 BISECTIONS = 18
 

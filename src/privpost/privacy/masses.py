@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-# Whole numbers on either side of the statistic that are summed, at first and at most.
-NEAR, FAR = 64, 1 << 22
-# The share of a sum that the last number may have, and how far from one the probabilities may sum to.
-LAST, NORMALISED = 1e-18, 1e-9
+# Whole numbers on either side of the statistic that are summed: at first, and at most.
+NEAR = 64
+FAR = 1 << 22
+# The share of a sum that the last number may have.
+LAST = 1e-18
+# How far from one the sum of the probabilities may be.
+NORMALISED = 1e-9
 
 
 def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:

@@ -32,7 +32,8 @@ TILES = {
     "not scored": ("#dddddd", "?"),
 }
 PER_LINE = 22
-MET, MISSED = "#0072B2", "#D55E00"
+MET = "#0072B2"
+MISSED = "#D55E00"
 
 
 def draw(results: Path, folder: Path) -> list[Path]:

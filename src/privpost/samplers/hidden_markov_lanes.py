@@ -15,7 +15,8 @@ from privpost.samplers.log_gamma_table import FIRST_OCTAVE
 
 # How many states are weighed at once.
 LANES = 4
-_INT, _REAL = ir.IntType(64), ir.DoubleType()
+_INT = ir.IntType(64)
+_REAL = ir.DoubleType()
 
 
 def _constant(value, kind) -> ir.Constant:

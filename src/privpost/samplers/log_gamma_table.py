@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 # Range of the table, in powers of two.
-FIRST_OCTAVE, END_OCTAVE = -4, 30
+FIRST_OCTAVE = -4
+END_OCTAVE = 30
 
 
 @functools.cache

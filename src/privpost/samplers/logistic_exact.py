@@ -30,8 +30,10 @@ _ROUNDING = 1e-7
 _ENDS = np.geomspace(3.0, 60.0, 30)
 # About how many records the choice of ends uses.
 _SOME = 1000
-# The most inner shells, and the fewest proposals per draw that another shell must save.
-_MOST_SHELLS, _WORTH = 4, 0.1
+# The most inner shells.
+_MOST_SHELLS = 4
+# The fewest proposals per draw that another shell must save.
+_WORTH = 0.1
 # The largest logarithm of a number of proposals: floats can hold sums and products of a few such numbers.
 _MOST = 600.0
 # Predictors held at once.

@@ -13,10 +13,13 @@ from privpost.distributions import gaussian_in_ball
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.samplers import logistic_exact
 
-# Proposals at once.
-_FEWEST, _MOST = 64, 1 << 12
-# How often λ is searched again at most, and the factor by which the mean of ‖w‖² must exceed R² for another search.
-_ROUNDS, _MISS = 4, 1.05
+# Proposals at once: at least, and at most.
+_FEWEST = 64
+_MOST = 1 << 12
+# How often λ is searched again at most.
+_ROUNDS = 4
+# Factor by which the mean of ‖w‖² must exceed R² for another search.
+_MISS = 1.05
 EXACT = True
 
 

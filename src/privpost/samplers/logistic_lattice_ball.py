@@ -37,10 +37,15 @@ from privpost.models.logistic_regression import LogisticPosterior, certified_gra
 from privpost.privacy.glm import KAPPA
 from privpost.samplers.logistic_public_time import PublicTime, near_mode
 
-# The most that 2R times the gradient at m may be; γ√d as the largest share of R and of other lengths.
-_SLACK, _FINE = 0.06, 2.0**-10
-# A cell's length in prior deviations, the number of bits that choose a cell, and the most cells.
-_CELL, _BITS, _MOST_CELLS = 2.0**-8, 62, 1 << 24
+# The most that 2R times the gradient at m may be.
+_SLACK = 0.06
+# γ√d as the largest share of R and of other lengths.
+_FINE = 2.0**-10
+# A cell's length in prior deviations.
+_CELL = 2.0**-8
+# Bits that choose a cell.
+_BITS = 62
+_MOST_CELLS = 1 << 24
 # The assumed error of elementary functions, a thousand times their actual error.
 _UNIT = 2.0**-43
 # The most steps of the lattice across the ball: up to it the points are exact as floats.

@@ -9,8 +9,11 @@ import numpy as np
 from privpost.evaluation import diagnostics, inference_data
 from privpost.samplers import chain, noise_aware_table
 
-# Number of chains on counts, and sweeps before the first stored draw and between two of them.
-CHAINS, COUNT_BURN_IN, COUNT_THIN = 8, 800, 10
+# Number of chains on counts.
+CHAINS = 8
+# Their sweeps before the first stored draw, and between two stored draws.
+COUNT_BURN_IN = 800
+COUNT_THIN = 10
 # The table of records is too large for networks of more nodes.
 LARGEST_TABLE = 5
 

@@ -16,10 +16,14 @@ EXACT = True
 _ELEMENTS = 2_000_000
 # Counts this far below the likeliest one, in nats, are left out.
 _DEPTH = 80.0
-# Up to this many products a convolution is a direct sum; else Fourier transforms, in which smaller shares are rounding.
-_DIRECT, _ROUNDING = 10**7, 1e-14
-# The fewest evenly spread counts that determine a tilt, and the counts on either side of a peak.
-_EVERY, _NEAR = 20_000, 500
+# Up to this many products a convolution is a direct sum; else it is by Fourier transforms,
+_DIRECT = 10**7
+# in which smaller shares are rounding.
+_ROUNDING = 1e-14
+# The fewest evenly spread counts that determine a tilt.
+_EVERY = 20_000
+# The counts on either side of a peak.
+_NEAR = 500
 # Splits of sums that are weighed at once: they fit into the processor's cache.
 _AT_ONCE = 1 << 17
 # Rounds of rejection before the remaining sums are split one by one.

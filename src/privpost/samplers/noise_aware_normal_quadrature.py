@@ -16,19 +16,32 @@ from scipy.special import gammaincinv, stdtrit
 from privpost.models.clamped_moments import INTERVALS, ClampedMoments, moments_within
 from privpost.samplers.noise_aware_quadrature import log_normal_laplace, power
 
-# Cells of the first grid's axis, in which the sums count as independent; prior mass outside it on either side.
-_FIRST, _TAIL = 32, 1e-7
-# Cells of the next grid are halves of those that matter, down to a log-density that rises from grid to grid; until no
-# cell has more than a share of the mass, that of a normal law's peak in cells of 0.4 deviations. Then interpolated.
-_DEPTHS, _SHARE, _GRIDS = (40.0, 25.0, 15.0), 0.0256, 14
-# Of the integral: the logarithm of what is left out at its ends, points at once, nodes on either side of the release.
-_DROP, _PART, (_NODES, _WEIGHTS) = 24.0, 500, np.polynomial.legendre.leggauss(20)
-# Of `exact`: nodes of a record's law, and its deviations that they span; deviations of the sums' frequencies and values
-# and scales of the noise that the inversion spans; points of the correction, a quarter where noise is wider than the
-# sums, and down to which log-density.
+# Cells of the first grid's axis, in which the sums count as independent.
+_FIRST = 32
+# Prior mass outside the first grid on either side.
+_TAIL = 1e-7
+# Cells of the next grid are halves of those above a log-density, which rises from grid to grid,
+_DEPTHS = (40.0, 25.0, 15.0)
+# until no cell has more than this share of the mass, that of a normal law's peak in cells of 0.4 deviations,
+_SHARE = 0.0256
+# or after so many grids. Then interpolated.
+_GRIDS = 14
+# Logarithm of what the integral leaves out at its ends.
+_DROP = 24.0
+# Points at once.
+_PART = 500
+# Nodes on either side of the release.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+# `exact`: nodes of a record's law, and how many of its deviations they span.
 _RECORD_NODES, _RECORD_WEIGHTS = np.polynomial.legendre.leggauss(64)
-_RECORD_SPAN, _FREQUENCIES, _VALUES, _SCALES = 8.5, 7.0, 14.0, 14.0
-_POINTS, _DEPTH = 150, 12.0
+_RECORD_SPAN = 8.5
+# Deviations of the sums' frequencies and values, and scales of the noise, that the inversion spans.
+_FREQUENCIES = 7.0
+_VALUES = 14.0
+_SCALES = 14.0
+# Points of the correction, a quarter of them where noise is wider than the sums, and down to which log-density.
+_POINTS = 150
+_DEPTH = 12.0
 _NEIGHBOURS = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
 _HALVES = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
 

@@ -19,13 +19,23 @@ _CELLS = (160, 96, 256)
 _DEPTHS = (60.0, 18.0)
 # Prior mass outside the grid on either side.
 _TAIL = 1e-10
-# Of the Fourier inversion: nodes for the expectation over a record, and frequencies up to so many turns per scale.
-_RECORD_NODES, _PERIODS = 48, 6
-# Frequencies of a block, and |φ|ⁿ below which no further frequency is added.
-_BLOCK, _NOTHING = 64, 1e-20
-# Of `resolved_posterior`: how many times the prior's range it looks beyond that on either side, and how many deviations
-# of a record beyond the interval; cells of a grid; the largest share of the mass of one cell, and of what lies outside.
-_BEYOND, _DEVIATIONS, _FINE, _SHARE, _OUTSIDE = 20.0, 40.0, 2048, 0.02, 1e-4
+# Fourier inversion: nodes for the expectation over a record.
+_RECORD_NODES = 48
+# Its frequencies go up to so many turns per scale,
+_PERIODS = 6
+# come in blocks of so many,
+_BLOCK = 64
+# and end where |φ|ⁿ is below this.
+_NOTHING = 1e-20
+# `resolved_posterior` looks so many times the prior's range beyond that on either side,
+_BEYOND = 20.0
+# and so many deviations of a record beyond the interval.
+_DEVIATIONS = 40.0
+# Cells of its grid.
+_FINE = 2048
+# The largest share of the mass in one of these cells, and outside the grid.
+_SHARE = 0.02
+_OUTSIDE = 1e-4
 # Its grids, the first and at most so many others: their depth, and the number of peaks that are followed.
 _GRIDS = ((60.0, 16), *((20.0, 16),) * 10, *((20.0, 0),) * 10)
 # Elements of one work array.

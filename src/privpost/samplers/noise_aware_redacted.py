@@ -25,8 +25,10 @@ from privpost.samplers.noise_aware_gibbs import (
 from privpost.samplers.noise_aware_quadrature import coordinates, parameter_edges
 
 SEGMENTS = ("independent", "multinomial")
-# Nodes of the table, and the largest error of an interpolated moment relative to itself and to its column's median.
-NODES, CLOSE = 512, 1e-6
+# Nodes of the table.
+NODES = 512
+# Largest error of an interpolated moment relative to itself and to its column's median.
+CLOSE = 1e-6
 
 
 def redacted_kernel(

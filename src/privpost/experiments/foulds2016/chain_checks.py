@@ -16,14 +16,17 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 
 # With a larger R-hat chains have not converged, and no claim rests on them.
 LIMIT = LARGEST_RHAT
-# A chain's mean log joint may be this far below the best: standard deviations within chains, and at least so many nats.
-DEVIATIONS, NATS = 5.0, 1.0
+# A chain's mean log joint may be so many standard deviations within chains below the best, and at least so many nats.
+DEVIATIONS = 5.0
+NATS = 1.0
 ARRAYS = ("rhat", "ess", "n_chains", "joint_lowest", "joint_range", "joint_deviation", "joint_best", "moved",
           "acceptance", "islands", "met")  # fmt: skip
 # With latent counts, partitions of the cells decide instead of the log joint, and this array is added to `ARRAYS`.
 PARTITION_DISTANCE = "partition_distance"
-# Chains with partitions further apart have not converged; so many draws of a chain give its partition.
-APART, DRAWS = 0.05, 1000
+# Chains with partitions further apart have not converged.
+APART = 0.05
+# Draws of a chain that give its partition.
+DRAWS = 1000
 # So many chains run first; the rest of a study's `diagnostic_chains` run only where these agree.
 FIRST = 4
 

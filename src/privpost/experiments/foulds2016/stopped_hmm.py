@@ -15,7 +15,8 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 
 # The ε that the sampler states, fields of `Compared`, and bounds by composition and by minorisation.
 COLUMNS = ("nominal_cost", *Compared._fields, "composed_bound", "minorised_bound")
-LEVELS, N_STATES = 2, 2
+LEVELS = 2
+N_STATES = 2
 
 
 def data_sets(cells: int, events: int) -> np.ndarray:

@@ -28,8 +28,10 @@ from privpost.privacy.renyi import dirichlet_divergence
 
 # Relative rounding error of the exact losses.
 ROUNDING = 1e-9
-# Thresholds L0 of lemma 3, and the multiples of L0 at which its conclusion is checked.
-THRESHOLDS, MULTIPLES = (4.0, 8.0), (1.0, 1.5, 2.0, 4.0)
+# Thresholds L0 of lemma 3.
+THRESHOLDS = (4.0, 8.0)
+# Multiples of L0 at which its conclusion is checked.
+MULTIPLES = (1.0, 1.5, 2.0, 4.0)
 # Expectations of the 0/1 functions that are estimated.
 CHANCES = (0.5, 0.1, 0.01)
 

@@ -13,7 +13,8 @@ from privpost.samplers import noise_aware_draws
 # The most parents of a column.
 LARGEST_FAMILY = 12
 # Networks of more nodes or records take too long.
-LARGEST_NETWORK, MOST_RECORDS = 5, 100_000
+LARGEST_NETWORK = 5
+MOST_RECORDS = 100_000
 # Seconds that one step of all chains takes.
 _SECONDS = 3e-6
 

@@ -18,7 +18,8 @@ WHOLE = 0.999
 # By how much a test error may exceed the best one.
 WITHIN = 0.01
 BALL = "OPS, smallest ball"
-BITS, LOGISTIC = "fair_axis/beta_bernoulli", "fair_axis/logistic"
+BITS = "fair_axis/beta_bernoulli"
+LOGISTIC = "fair_axis/logistic"
 
 
 def values(published) -> Mapping[str, str]:

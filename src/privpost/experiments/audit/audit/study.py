@@ -58,10 +58,14 @@ TABLES = {
 }
 # Releases that are drawn at once.
 CHUNK = 10_000
-# Tolerance of a claim, since exact divergences have 9 digits or more, and of a claim against its target.
-ROUNDING, TARGET_ROUNDING = 1e-7, RELATIVE_TOLERANCE
-# The most numbers in all releases about one data set, and the fewest releases that tell anything.
-LARGEST_WORK, FEWEST = 3_000_000, 100
+# Tolerance of a claim, since exact divergences have 9 digits or more.
+ROUNDING = 1e-7
+# Tolerance of a claim against its target.
+TARGET_ROUNDING = RELATIVE_TOLERANCE
+# The most numbers in all releases about one data set.
+LARGEST_WORK = 3_000_000
+# The fewest releases that tell anything.
+FEWEST = 100
 # Bits of draws that are rounded exactly: enough that no cell contains an end of the support.
 BITS = 40
 # Options that choose a variant of a mechanism.

@@ -3,8 +3,10 @@
 from privpost.evaluation.diagnostics import LARGEST_RHAT
 from privpost.lab.claims import about, check, claim, number
 
-# Effective draws that one chain should be worth, and the median R-hat that chains should have.
-ENOUGH, MIXED = 100, 1.01
+# Effective draws that one chain should be worth.
+ENOUGH = 100
+# Median R-hat that chains should have.
+MIXED = 1.01
 
 
 @claim(

@@ -8,8 +8,10 @@ from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import joint_limit
 from privpost.lab.claims import check, claim, number, untestable, word
 
-# The share of the naive method's MMD² that Gibbs saves: above the first where noise dominates, below the second later.
-MUCH, LITTLE = 0.5, 0.2
+# Gibbs saves more than this share of the naive method's MMD² where noise dominates,
+MUCH = 0.5
+# and less than this share later.
+LITTLE = 0.2
 
 
 def bounded(utility, method: str):

@@ -34,8 +34,11 @@ TABLES = {
 }
 # Gauss-Legendre nodes of an integral over θ.
 NODES = 600
-# Nodes of an integral over the noisy count: in all, and fewest and most between two whole numbers.
-COUNT_NODES, FEWEST_NODES, MOST_NODES = 2000, 4, 24
+# Nodes of an integral over the noisy count: in all,
+COUNT_NODES = 2000
+# and between two whole numbers.
+FEWEST_NODES = 4
+MOST_NODES = 24
 TINY = 1e-300
 # How mechanisms are calibrated to (ε, δ) and charged: by conversion of their stated guarantee, or by their exact
 # privacy curve. The values are the ledger's words.

@@ -5,8 +5,10 @@ from privpost.lab.claims import check, claim, number, word
 
 # What the sum of all budgets is at least, over the exact cost, at the largest number of draws.
 SAVED = 4
-# How far a Rényi curve of a weighted posterior may be above the exact cost, and that of OPS is at least.
-RENYI, OPS = 0.1, 2.0
+# How far a Rényi curve of a weighted posterior may be above the exact cost.
+RENYI = 0.1
+# How far that of OPS is above it at least.
+OPS = 2.0
 # Relative; the grid rounds upwards by less than a thousandth.
 ROUNDING = 1e-3
 

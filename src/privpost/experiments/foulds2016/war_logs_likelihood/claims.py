@@ -10,8 +10,10 @@ from privpost.lab.claims import among, check, claim, number, numbers, untestable
 # The difference that decides, in the columns of the table.
 LEAD = "laplace_minus_ops"
 SPARSE = ("afghanistan",)
-# The powers of epsilon that variances follow, and how near to them a measured power has to be.
-ORDERS, RATE = {"laplace": -2, "ops": -1}, 0.25
+# Powers of epsilon that variances follow.
+ORDERS = {"laplace": -2, "ops": -1}
+# How near to them a measured power has to be.
+RATE = 0.25
 PLACE = "{ours}section 5, figure 6"
 PAIRED = "held-out log-likelihood per event, paired over splits: "
 

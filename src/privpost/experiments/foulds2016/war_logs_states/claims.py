@@ -20,8 +20,9 @@ SHARES = {
     "1 %": ("states_over_1_percent", "over_1_percent_sem"),
     "5 %": ("states_over_5_percent", "sem"),
 }
-# How many states the private model uses, by the paper.
-FEW, MOST = 2, 3
+# The private model uses this many states, by the paper: at least, and at most.
+FEW = 2
+MOST = 3
 MEASURES = {"switches": "changes between months", "disagreement": "cells unlike the non-private map"}
 MAPS = {"mode": "most frequent states", "final": "final sample"}
 # Two maps that differ by at most this many standard errors may differ by chance.

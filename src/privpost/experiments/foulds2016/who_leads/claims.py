@@ -7,8 +7,10 @@ from privpost.lab.claims import check, claim, number, numbers, untestable
 # Standard errors of a difference paired over trials.
 THRESHOLD = 5.0
 SPAN = ["levels", "n_fields", "true_states", "n_states", "persistence", "true_concentration"]
-# How near a measured power has to be to the variance's, and how far from the crossover the sign has to be right.
-RATE, FACTOR = 0.25, 3.0
+# How near a measured power has to be to the variance's.
+RATE = 0.25
+# How far from the crossover, as a factor, the sign has to be right.
+FACTOR = 3.0
 PLACE = "section 5, figure 6, on simulated events"
 
 

@@ -11,8 +11,10 @@ from privpost.experiments.foulds2016.war_logs_ablation.study import critical_cou
 SETTING = ("events_per_level", "levels", "n_fields", "true_states", "n_states", "persistence", "true_concentration")
 EXPONENTS = [*SETTING[1:], "model", "method", "variant", "truncation", "axis"]
 EXPONENTS += ["exponent", "exponent_sem", "n_points", "n_repeats"]
-# Exponents are fitted to losses that are this many standard errors above 0, and small.
-CLEAR, SMALL = 3.0, 0.1
+# Exponents are fitted to losses that are this many standard errors above 0,
+CLEAR = 3.0
+# and at most this large.
+SMALL = 0.1
 
 
 def rows(config) -> list:

@@ -4,8 +4,10 @@ import numpy as np
 
 from privpost.lab.claims import check, claim, number
 
-# Relative rounding of sums over cells, and the loss of accuracy that is called small.
-ROUNDING, SMALL = 1e-6, 0.01
+# Relative rounding of sums over cells.
+ROUNDING = 1e-6
+# Loss of accuracy that is called small.
+SMALL = 0.01
 
 
 @claim(

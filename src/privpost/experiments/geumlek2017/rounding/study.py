@@ -27,8 +27,10 @@ TABLES = {
         "error_ratio": "error of the rounded draw, as a multiple of the ideal draw's [ratio]",
     },
 }
-# Quadrature nodes of a cell, and the cells at either end in which a density is not close to a polynomial.
-NODES, ENDS = 8, 64
+# Quadrature nodes of a cell.
+NODES = 8
+# Cells at either end in which a density is not close to a polynomial.
+ENDS = 64
 
 
 def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:

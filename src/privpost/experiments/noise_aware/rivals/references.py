@@ -14,8 +14,12 @@ from privpost.samplers.noise_aware_quadrature import Posterior, parameter_edges,
 CELLS = 600
 # Largest n of a network whose counts are summed over.
 LARGEST = {"naive_bayes": 200, "collider": 100}
-# For sums on a lattice: frequencies at which |φ|ⁿ is bounded, a negligible |φ|ⁿ, and frequencies of a block.
-_COARSE, _NOTHING, _BLOCK = 513, 1e-20, 256
+# For sums on a lattice: frequencies at which |φ|ⁿ is bounded,
+_COARSE = 513
+# a negligible |φ|ⁿ,
+_NOTHING = 1e-20
+# and frequencies of a block.
+_BLOCK = 256
 
 
 def redacted(mechanism, releases) -> Posterior:

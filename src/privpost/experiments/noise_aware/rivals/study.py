@@ -48,8 +48,10 @@ TABLES = {
 }
 REFUSED = ["task", "method", "reason"]
 SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
-# Directions of the slices besides the parameters' own, and probabilities of the compared quantiles.
-DIRECTIONS, LEVELS = 20, (np.arange(400) + 0.5) / 400
+# Directions of the slices besides the parameters' own.
+DIRECTIONS = 20
+# Probabilities of the compared quantiles.
+LEVELS = (np.arange(400) + 0.5) / 400
 # Draws of each reference that a cell stores: all of them would be a hundred megabytes.
 STORED = 1000
 NOTES = [

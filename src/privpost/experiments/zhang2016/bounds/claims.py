@@ -7,7 +7,8 @@ from privpost.lab.claims import check, claim, number, numbers, word
 
 ROUNDING = 1e-12
 # Corollary 3 is provable for t from here on and closures of at least this many subsets.
-PROVABLE_T, PROVABLE_CLOSURE = 1.0, 4
+PROVABLE_T = 1.0
+PROVABLE_CLOSURE = 4
 
 
 @claim(

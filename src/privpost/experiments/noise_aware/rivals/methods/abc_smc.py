@@ -7,9 +7,11 @@ import numpy as np
 from privpost.experiments.noise_aware.rivals.methods import Inferred
 from privpost.experiments.noise_aware.rivals.tasks import NetworkTask, OneCategory, Refused
 
-# Share of the particles that a step of the temperature leaves effective. Moves follow a step until each particle has
-# changed so often on average; the last number limits them.
-LEFT, CHANGES, MOVES = 0.5, 3, 8
+# Share of the particles that a step of the temperature leaves effective.
+LEFT = 0.5
+# Moves follow a step until each particle has changed so often on average, but not more than so many moves.
+CHANGES = 3
+MOVES = 8
 # Halvings of the interval in which a step is looked for.
 _HALVINGS = 25
 
