@@ -15,7 +15,7 @@ from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.models.univariate import SegmentMoments
 from privpost.samplers import chain
 
-# Rounds of rejection before a trial's draw is made another way: no trial can hold up the others.
+# Rounds of rejection before a trial's draw is made another way, so that no trial holds up the others.
 ROUNDS = 10
 # Sweeps that are handed over at once: some hundred kilobytes for a thousand trials.
 CHUNK = 50
@@ -43,7 +43,7 @@ class Kernel(NamedTuple):
 
 
 class Proposals(NamedTuple):
-    """Proposals of the latent sum over a run, and how many of them were no valid statistics."""
+    """Proposals of the latent sum in a run, and how many of them were not valid statistics."""
 
     made: int
     rejected: int
@@ -92,7 +92,7 @@ def noise_variance(residual, scale, rng: np.random.Generator) -> np.ndarray:
         residual: r, any shape; 0 is allowed.
         scale: b > 0, broadcast.
     """
-    # Compiled code is loaded where chains are run.
+    # Compiled code is loaded only to run chains.
     from privpost.samplers.noise_aware_counts import noise_variances
 
     residual = np.asarray(residual, float, order="C")
@@ -131,7 +131,7 @@ def truncated_normal(mean, sd, low, high, rng: np.random.Generator) -> tuple[np.
 
 
 def truncated_normal_quantile(mean, sd, low, high, probability) -> np.ndarray:
-    """Quantiles of N(mean, sd²) restricted to [low, high]; shape (trials,), as all but low and high."""
+    """Quantiles of N(mean, sd²) restricted to [low, high]; all but low and high have shape (trials,)."""
     alpha, beta = (low - mean) / sd, (high - mean) / sd
     # Reflected into the lower tail, where the logarithm of the distribution function keeps its digits.
     upper = alpha > 0
@@ -149,11 +149,11 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
 
     Args:
         model: the family and its prior.
-        release: y, the first q statistics, shape (q, trials); q = d, or d − 1 and the last is what is left.
+        release: y, the first q statistics, shape (q, trials); q = d, or d − 1 if the others give the last.
         n: public number of records.
         scale: Δ/ε.
     """
-    # Compiled code is loaded where chains are run.
+    # Compiled code is loaded only to run chains.
     from privpost.samplers.noise_aware_counts import draw_counts
 
     release = np.ascontiguousarray(release, float)
@@ -161,7 +161,7 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
     records = np.stack([model.sufficient_statistics(record[None]) for record in model.records])
     total, ends = n * records[0].sum(), (n * records.min(axis=0)[:, None], n * records.max(axis=0)[:, None])
     bounds = tuple(float(end[0, 0]) for end in ends)
-    # All counts of categories have a singular covariance, and a closed form.
+    # The counts of all categories have a singular covariance, and draws in closed form.
     closed = isinstance(model, DirichletCategorical) and size == model.statistics_size
 
     def complete(statistic):
@@ -207,7 +207,7 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
 def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np.ndarray]:
     """Mean (q, trials) and factor L (q, q, trials) of N(mean, LLᵀ) ∝ N(mean, covariance) × N(observed, diag variance).
 
-    One coordinate after the other is conditioned on: no inverse, so that the covariance may be singular.
+    It conditions on one coordinate after the other, without an inverse: the covariance may be singular.
     """
     for j in range(len(mean)):
         gain = covariance[:, j] / (covariance[j, j] + variance[j])
@@ -217,7 +217,7 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
         covariance = covariance - gain[:, None] * covariance[j]
     factor = np.zeros_like(covariance)
     for j in range(len(mean)):
-        # Rounding can take the variance of what the other coordinates fix below 0.
+        # If the other coordinates fix this one, rounding can take its variance below 0.
         sd = np.sqrt(np.maximum(covariance[j, j], 0.0))
         factor[j:, j] = covariance[j:, j] / np.where(sd > 0, sd, np.inf)
         covariance = covariance - factor[:, None, j] * factor[:, j]
@@ -227,7 +227,7 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
 def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
     """Draw sums (q, trials) until they are valid, and count the rejected ones.
 
-    A trial without a valid one in `ROUNDS` rounds keeps its own, which leaves the conditional distribution invariant.
+    A trial without a valid draw in `ROUNDS` rounds keeps its `fallback`, which leaves the conditional law invariant.
     """
     draws = draw(rng.standard_normal(fallback.shape), slice(None))
     wrong, rejected = invalid(draws), 0
@@ -249,5 +249,5 @@ def random_sum(n: int, moments: SegmentMoments) -> tuple[np.ndarray, np.ndarray]
 
 
 def noise_prior(shape, scale, rng):
-    """Variates of the prior of the noise's variance, Exp(mean 2 scale²)."""
+    """Draws from the prior of the noise variance, Exp(mean 2 scale²)."""
     return 2 * scale**2 * rng.standard_exponential(shape)

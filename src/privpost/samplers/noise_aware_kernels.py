@@ -1,15 +1,14 @@
 """Compiled tilts of the noise-aware hidden Markov model: estimates of a state's odds given a cell's noisy counts.
 
-Imported where chains are run and nowhere else. Emissions and transitions are integrated out. With a cell's state k and
-its number of events n given, the counts C of a field behind the release y are Dirichlet-multinomial with noise, and for
-any θ
+Only code that runs chains imports this module. Emissions and transitions are integrated out. Given a cell's state k and
+number of events n, a field's counts C are Dirichlet-multinomial; given the noisy release y too, for any θ,
 
     p(C | n, k, y) ∝ Π_i w_i(C_i) 1[Σ C_i = n],   w_i(c) = Γ(α_i + c)/(Γ(α_i) c!) e^(θc) e^(−|y_i − c|/s),
 
-with α the counts of the state's other cells plus b. Levels whose release is not above 0 have no kink: together they are
-one level whose α is the sum of theirs, and given its count theirs are Dirichlet-multinomial. A field's *slots* are its
-levels with a release above 0, and then one for all others if there are any. θ is chosen such that the means of w sum to
-about n, and the sum is taken for normal there (`noise_aware_proposals` makes up for it).
+with α_i the count of level i in the state's other cells, plus b. The w of a level whose release is not above 0 has no
+kink. All such levels are merged into one, whose α is the sum of theirs; given its count, their counts are
+Dirichlet-multinomial. A field's *slots* are its levels with a release above 0, then the merged level if there is one.
+θ is such that the means of w sum to about n. Σ C_i is treated as normal (`noise_aware_proposals` corrects for that).
 """
 
 import math
@@ -19,12 +18,13 @@ import numpy as np
 from privpost.samplers.compiled import bare
 from privpost.samplers.noise_aware_parts import Moments
 
-# Weights below this share of the largest one are left out of a level's moments. Newton steps at most.
+# A level's moments leave out weights below this share of the largest one.
 _ROUGH = 1e-6
+# Largest number of Newton steps.
 _STEPS = 3
 
 
-# Loops, and below numbers that are no literals: each compiles in a fraction of the time.
+# Loops instead of array expressions, and below np.int64(0) instead of 0: each compiles in a fraction of the time.
 
 
 @bare
@@ -52,7 +52,7 @@ def _growth(c, a, y, crossing, factors, inverse):
 
 @bare
 def _mode(a, y, n, factors):
-    """Where w is largest, for α ≥ 1; else near there."""
+    """The count c at which w is largest, for α ≥ 1; for a smaller α a count near it."""
     if factors[0] < 1:
         place = (a * factors[0] - 1) / (1 - factors[0])
         below = math.floor(place) + 1 if place >= 0 else 0
@@ -73,7 +73,7 @@ def _factors(theta, scale):
 
 @bare
 def _moments(first, near, far, y, crossing, n, theta, scale, tables, moments):
-    """ln Σ_c w(c), summed over a field's slots; each slot's mean, variance, start and Σ w/w(start) are written."""
+    """Return ln Σ_c w(c), summed over a field's slots; write each slot's mean, variance, start and Σ w/w(start)."""
     log_gammas, log_factorials, inverse, b = tables
     factors = _factors(theta, scale)
     alphas, means, variances, masses, starts = moments
@@ -125,16 +125,16 @@ def _moments(first, near, far, y, crossing, n, theta, scale, tables, moments):
 
 @bare
 def _untilted(n, total):
-    """θ at which the means sum to about n where there is no noise; `total` is the sum of the levels' α."""
+    """The θ at which the means sum to about n without noise; `total` is the sum of the levels' α."""
     return math.log((n + 0.5) / (n + total))
 
 
 @bare
 def _tilt(first, near, far, y, crossing, n, state_total, offset, scale, tables, moments):
-    """θ of a field, and an estimate of the log of p(n, k, y) = Σ_C p(C | n, k) e^(−Σ|y − C|/s).
+    """Return a field's θ, and an estimate of the log of p(n, k, y) = Σ_C p(C | n, k) e^(−Σ|y − C|/s).
 
-    Newton steps start at `offset` from where θ would be without noise. `near` and `far` are the numbers of levels with
-    a release above 0 and of others.
+    Newton's method starts at the θ without noise plus `offset`. `near` is the number of levels with a release above 0,
+    `far` the number of other levels.
     """
     means, variances = moments.means, moments.variances
     total = state_total + tables.concentration * (near + far)
@@ -148,7 +148,7 @@ def _tilt(first, near, far, y, crossing, n, state_total, offset, scale, tables, 
         short = n - mean
         if step == _STEPS - 1 or short * short < variance:
             break
-        # Below 1/s, where w could not be summed; a step may go half of the way there.
+        # w has a finite sum only below 1/s: a step goes at most half of the way there.
         theta += min(max(short / variance, -1.0), 0.5 * (1 / scale - theta))
     logs -= theta * n + 0.5 * math.log(2 * math.pi * variance) + 0.5 * short * short / variance
     logs += math.lgamma(total) + tables.log_factorials[n] - math.lgamma(total + n)
@@ -157,7 +157,7 @@ def _tilt(first, near, far, y, crossing, n, state_total, offset, scale, tables, 
 
 @bare
 def _row(work, row):
-    """Moments of all slots of a state, in a row of `work`."""
+    """Views of the moments in one row of `work`, for all slots."""
     moments = work.moments
     return Moments(
         moments.alphas[row], moments.means[row], moments.variances[row], moments.masses[row], moments.starts[row]
@@ -166,7 +166,7 @@ def _row(work, row):
 
 @bare
 def _tilts(t, n, state, row, data, sums, tables, work):
-    """Tilts and moments of all fields of a cell for n events in a state, to a `row` of `work`; estimate ln p(n, y)."""
+    """Estimate ln p(n, y) of a cell with n events in a state; write the fields' tilts and moments to `work`'s `row`."""
     (levels, nears, y, crossing), scale, sizes, offsets = data.slots, data.scale, data.sizes, data.offsets
     alphas, counts, start, total = work.moments.alphas[row], sums.counts[state], np.int64(0), 0.0
     for d in range(len(sizes)):
@@ -189,7 +189,7 @@ def _tilts(t, n, state, row, data, sums, tables, work):
 
 @bare
 def _remember(t, n, state, data, sums, tables, work):
-    """Keep a cell's tilts as the start of later ones."""
+    """Store a cell's tilts; later searches for them start there."""
     for d in range(len(data.sizes)):
         data.offsets[t, d] = work.thetas[state, d] - _untilted(
             n, sums.events[state] + tables.concentration * data.sizes[d]
@@ -198,9 +198,9 @@ def _remember(t, n, state, data, sums, tables, work):
 
 @bare
 def _estimate(t, n, old, free, power, data, sums, tables, work, estimates):
-    """Estimate ln p(n, release of cell t | state) of all states, or of the old one where they are not free to change.
+    """Estimate ln p(n, release of cell t | state) for all states, or for the old one only if states are not `free`.
 
-    `work` gets θ, moments, and ln weights, times the power.
+    Writes θ, moments, and the states' log-weights times `power` to `work`.
     """
     state_totals = sums.events
     logs, site = work.logs, work.site

@@ -1,8 +1,6 @@
 """Compiled sweeps of the noise-aware hidden Markov model: states and counts of cells, transfers, exchanges.
 
-Moves of several cells' states are in `noise_aware_sets`.
-
-Imported where chains are run and nowhere else.
+`noise_aware_sets` has the moves of several cells' states. Only code that runs chains imports this module.
 """
 
 import math
@@ -18,32 +16,35 @@ from privpost.samplers.noise_aware_sets import move_run, resplit
 
 # Rounds of exchanges in a sweep.
 EXCHANGES = 4
-# Up to so many states every cell's state is proposed anew in a sweep; of more, as large a share of the cells, and all
-# cells that are open.
+# With at most this many states a sweep proposes a move of every cell; with K > STATES states, of every open cell and of
+# a random share STATES/K of the others.
 STATES = 3.0
-# Share of the proposals of a cell's own state that draw its counts anew, where transfers draw them too.
+# Share of the proposals of a cell's present state that draw its counts anew where transfers with held-out cells do too.
 AGAIN = 0.25
-# Transfers between two cells that a sweep proposes for each cell: where states move, and where they are fixed.
+# Transfers between two cells that a sweep proposes per cell, where states move,
 PAIRS = 1.0
+# and where they are fixed.
 PAIRS_OF_FIXED = 0.5
-# Runs that a sweep proposes for each cell that is not certain, by state and unit of the noise's scale, and at most.
+# Runs that a sweep proposes per uncertain cell: for each state and unit of the noise's scale,
 RUNS = 0.006
+# and at most.
 MOST_RUNS = 1.2
-# Logarithm of the share of runs that are longer by one cell.
+# Logarithm of the probability that a run goes on for one more cell.
 LOG_LONGER = -0.6
-# Re-splits that a sweep of the burn-in proposes after the annealing, for each of many states that has cells.
+# Re-splits per state with events that a sweep of the burn-in proposes after the annealing, for more than STATES states.
 RESPLITS = 3
-# A cell is certain if the burn-in finds it in other states with less than this probability.
+# A cell is certain if the burn-in gives the other states less than this probability,
 CERTAIN = 1e-6
-# It is open if it does so with more than this.
+# and open if it gives them more than this.
 OPEN = 0.01
-# Share of the proposals in which a certain cell may change its state nevertheless.
+# Share of a certain cell's proposals that may change its state nevertheless.
 CERTAIN_MAY = 0.125
-# How fast the probabilities of earlier sweeps fade.
+# Factor by which each sweep shrinks the probabilities of earlier ones.
 FADING = 0.3
-# How much wider than a Newton step's law a transfer's may be, by the noise's scale, and at most: the curvature of wide
-# noise lies in its kinks.
+# A transfer's law is wider than a Newton step's by up to this much per unit of the noise's scale, as the curvature of
+# wide noise lies in its kinks,
 WIDER = 0.04
+# and at most by this much.
 WIDEST = 4.0
 # Columns of `rest`: the number of held-out cells, and of their events.
 CELLS = 0
@@ -52,10 +53,10 @@ EVENTS = 1
 
 @inner
 def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn, again, work, rng):
-    """Propose a state and counts for an observed cell; counts in its own state only if they are to be drawn `again`.
+    """Propose a state for an observed cell, and new counts if the state differs or if they are to be drawn `again`.
 
-    The state stays where it is not `free` to change. With a power below 1 all that is proposed is accepted. Returns
-    whether they were proposed, whether accepted, whether the state changed, and what `_draw` says of the cell as it is.
+    Only a `free` state can change. With a power below 1 every proposal is accepted. Returns whether counts were
+    proposed, whether they were accepted, whether the state changed, and what `_draw` returns for the resulting cell.
     """
     states, counts, totals = latent
     by_state, state_totals, moves, leaving = sums
@@ -71,10 +72,10 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn,
     _estimate(t, n, old, free, power, data, sums, tables, work, estimates)
     new = choose(logs, rng.random()) if free else old
     if learn and free:
-        # `choose` leaves cumulative weights.
+        # `choose` has made `logs` cumulative weights.
         probability = logs[old] - (logs[old - 1] if old > 0 else 0.0)
         data.openness[t] = max(1 - probability / logs[n_states - 1], FADING * data.openness[t])
-    # The choice does not look at the counts, so that a cell which keeps its state may keep them.
+    # The choice of a state does not depend on the counts, so a cell that keeps its state may keep its counts.
     again = again or new != old or power < 1
     back, gain = (math.nan, 0.0, 0.0), 0.0
     if power == 1:
@@ -85,7 +86,7 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn,
         gain = estimates[old] - estimates[new] + forward[0] - back[0]
     if learn:
         _remember(t, n, new, data, sums, tables, work)
-    # Neither where numbers overflowed, and a weight is not a number.
+    # A weight is nan if numbers overflowed; such a proposal is not accepted.
     accepted = again and not math.isnan(forward[0]) and (power < 1 or -rng.standard_exponential() < gain)
     if accepted:
         states[t] = new
@@ -99,7 +100,7 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn,
 
 @bare
 def _move_held_out(t, latent, sums, layout, prior, work, rng):
-    """Draw the state of a cell without a release given all others."""
+    """Draw the state of a cell without a release, given all other states."""
     states = latent.states
     moves, leaving = sums.moves, sums.leaving
     site, logs = work.site, work.logs
@@ -120,11 +121,11 @@ def _log_rounded(step, centre, width):
 
 @inner
 def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
-    """Move events from a cell, or from the held-out ones (`other` < 0), to cell t; both cells' counts are drawn anew.
+    """Move events to cell t from another, or from the held-out ones (`other` < 0), and draw both cells' counts anew.
 
-    Their number is drawn about where a Newton step would put it. `rest` are the held-out cells and their number of
-    events: all ways to spread events over cells are equally likely. `known` is what `_draw` says of cell t, or its
-    weight is not a number. Returns whether it was accepted.
+    The number of events is drawn about the value of a Newton step. `rest` has the number of held-out cells and of their
+    events; all ways to spread these over the cells are equally likely. `known` is what `_draw` returns for cell t, with
+    a weight of nan if that is not known. Returns whether the move was accepted.
     """
     (states, counts, totals), (by_state, state_totals, _, _), (n_held, held) = latent, sums, rest
     cells, signs, number = (t, other), (1, -1), 1 if other < 0 else 2
@@ -181,7 +182,7 @@ def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
 
 @bare
 def _thin(n, log_stay, share, rng):
-    """Binomial(n, share) for n > 0, `log_stay` being ln(1 − share); by inversion where few are expected."""
+    """Draw from Binomial(n, share), n > 0, by inversion where few are expected; `log_stay` is ln(1 − share)."""
     if n * share > 10 or log_stay < -1:
         return rng.binomial(n, share)
     probability, odds, left, number = math.exp(n * log_stay), share / (1 - share), rng.random(), 0
@@ -194,11 +195,12 @@ def _thin(n, log_stay, share, rng):
 
 @bare
 def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, moved, rng):
-    """Move the odds of two levels in a state, and with them events of all of its cells, of one kind into the other.
+    """Change the odds of two levels in a state, and with them move events of all its cells from one level to the other.
 
-    With p the first level's share of the pair, drawn given the counts, an event of the level that loses goes over with
-    probability |p′ − p| over its share. As Binomial(m, p) counts become Binomial(m, p′) ones by that, and back in the
-    same way, a move is accepted by the prior of p and the noise alone: it does not stall where noise hides the counts.
+    The first level's share p of the pair is drawn given the counts, and p′ is proposed. Each event of the level that
+    loses moves with probability |p′ − p| over that level's share. This turns Binomial(m, p) counts into Binomial(m, p′)
+    ones, and the reverse move turns them back, so only the prior of p and the noise decide on acceptance: the move does
+    not stall where noise hides the counts.
     """
     y, scale = data.noisy, data.scale
     both = by_state[state, i] + by_state[state, j]
@@ -206,7 +208,7 @@ def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, mov
         return
     one, other = rng.standard_gamma(by_state[state, i] + b), rng.standard_gamma(by_state[state, j] + b)
     share = min(max(one / (one + other), 1e-300), 1 - 1e-16)
-    # As wide as the noise on the pair's share; it does not depend on what the move changes.
+    # The width of the noise on the pair's share, which does not depend on what the move changes.
     width = scale * math.sqrt(2.0 * n_cells) / both * math.exp(rng.standard_normal())
     folded = (share + width * rng.standard_normal()) % 2.0
     wanted = min(max(2 - folded if folded > 1 else folded, 1e-300), 1 - 1e-16)
@@ -236,10 +238,10 @@ def _exchange_levels(i, j, cells, n_cells, state, data, counts, by_state, b, mov
 
 @inner
 def _exchange(data, latent, by_state, seen, fewest, b, rng):
-    """One round of exchanges: in each state each level with a pivot, drawn by the levels' shares of the noisy counts.
+    """One round of exchanges: in each state, each level with a pivot level drawn by its share of the noisy counts.
 
-    Of pairs drawn evenly most are of two rare levels in a field of many, which change nothing of the rare ones' sum.
-    States of less than the `fewest` cells are left out.
+    In a field of many levels most pairs drawn evenly would be two rare levels, and leave the rare levels' sum as it is.
+    States with fewer than `fewest` cells are skipped.
     """
     states, counts, _ = latent
     cells, moved = np.empty(len(seen), np.int64), np.empty(len(seen), np.int64)
@@ -334,7 +336,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
         if other != t and (other < 0 or rng.random() < (PAIRS if free else PAIRS_OF_FIXED)):
             transferred += _transfer(t, other, known, data, latent, sums, tables, rest, work, rng)
     if free and power == 1 and n_states > 1:
-        # From one cell whose state is open to another one: after the burn-in these are the same in all sweeps.
+        # A run goes from one uncertain cell to another; after the burn-in these cells are the same in all sweeps.
         loose = np.flatnonzero(data.openness > CERTAIN)
         for _ in range(math.ceil(len(loose) * min(RUNS * n_states * scale, MOST_RUNS))):
             t = loose[int(rng.random() * len(loose))]
@@ -344,7 +346,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
         if learn and n_states > STATES:
             for _ in range(RESPLITS * np.sum(state_totals > 0)):
                 resplit(seen, data, latent, sums, layout, prior, tables, work, rng)
-    # A cell by itself whose counts are all drawn anew in most sweeps has no use for exchanges.
+    # Without held-out cells most sweeps draw all of a cell's counts anew: a state's only cell needs no exchanges.
     fewest = 2 if rest[CELLS] == 0 else 1
     for _ in range(EXCHANGES):
         _exchange(data, latent, by_state, seen, fewest, tables.concentration, rng)
@@ -360,15 +362,15 @@ def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power,
         data: `Data` of all chains, with a leading axis.
         observed: (chains, cells) bool.
         latent: `Latent` of all chains, with a leading axis; changed in place.
-        rest: number of held-out cells that may hold events, and the events they hold, (chains, 2), in place.
+        rest: number of held-out cells that may hold events, and of their events, (chains, 2); changed in place.
         layout: `first`, `last` (cells,).
-        prior: a.
+        prior: concentration a of the transitions.
         tables: `Tables`.
-        power: of the states' odds; below 1 all that is proposed is accepted, and 1 leaves the law invariant.
+        power: exponent of the states' odds; below 1 every proposal is accepted, and 1 leaves the law invariant.
         tally: (4, chains): overwritten by the share of joint moves accepted, the number of moves that changed a state,
             the transfers accepted and the collapsed log joint.
-        learn: whether the searches for tilts are to start where these end, and which states are certain is to be found
-            out: in the burn-in only.
+        learn: whether to store tilts as starts of later searches and to estimate which cells are certain: in the
+            burn-in only.
     """
     for c in range(len(observed)):
         of_all = data.slots

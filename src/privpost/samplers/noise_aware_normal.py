@@ -1,7 +1,7 @@
 """Algorithm 2 of Bernstein and Sheldon (2018) for two unbounded statistics: normal records, both parameters unknown.
 
-Released are the sums Σr and Σr² of records that are clamped to public bounds, with Laplace noise (`ClampedMoments`). A
-sweep needs means and covariances of these and of the sums without bounds, which have closed forms here.
+The release is the sums Σr and Σr² of records clamped to public bounds, with Laplace noise (`ClampedMoments`). A sweep
+needs means and covariances of these sums and of the sums without bounds; here they have closed forms.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ def kernel(model: ClampedMoments, release, n: int, scale: float) -> Kernel:
     """The chains for a batch of releases, whose θ is (2, trials): mean and variance.
 
     A sweep draws the sums with and without bounds together, from their normal law given θ and the release; then θ by
-    conjugacy, and the noise's variances. Draws with Σu² < (Σu)²/n are no sums, and are drawn again.
+    conjugacy, and the noise variances. No records have sums with Σu² < (Σu)²/n: these are drawn again.
 
     Args:
         model: the family with its prior, and the bounds.
@@ -23,7 +23,7 @@ def kernel(model: ClampedMoments, release, n: int, scale: float) -> Kernel:
         scale: of the noise.
     """
     release = np.ascontiguousarray(release, float)
-    # Sums without bounds are not observed.
+    # The sums without bounds are not observed.
     observed, unseen = np.concatenate([release, 0 * release]), np.full_like(release, np.inf)
 
     def invalid(sums):

@@ -1,8 +1,8 @@
 """Posterior of a normal law's mean and variance given noisy clamped moments, on a two-dimensional grid: no chain.
 
-Coordinates are the mean and ln sd. The sums given θ are taken to be normal, as Bernstein and Sheldon (2018)
-take them, and their release has the density of a normal pair with Laplace noise on either, a one-dimensional integral.
-`exact` corrects that for the true law of the sums.
+The coordinates are the mean and ln sd. The sums given θ are treated as normal, as in Bernstein and Sheldon (2018). The
+release is then a normal pair with Laplace noise on each; its density is a one-dimensional integral. `exact` corrects
+for the true law of the sums.
 """
 
 import math
@@ -16,41 +16,45 @@ from scipy.special import gammaincinv, stdtrit
 from privpost.models.clamped_moments import INTERVALS, ClampedMoments, moments_within
 from privpost.samplers.noise_aware_quadrature import log_normal_laplace, power
 
-# Cells of the first grid's axis, in which the sums count as independent.
+# Cells per axis of the first grid, which treats the sums as independent.
 _FIRST = 32
 # Prior mass outside the first grid on either side.
 _TAIL = 1e-7
-# Cells of the next grid are halves of those above a log-density, which rises from grid to grid,
+# Each grid halves the cells whose log-density is at most this far below the peak, less far from grid to grid,
 _DEPTHS = (40.0, 25.0, 15.0)
-# until no cell has more than this share of the mass, that of a normal law's peak in cells of 0.4 deviations,
+# until no cell has this share of the mass, which a normal law's peak has in cells of 0.4 deviations,
 _SHARE = 0.0256
-# or after so many grids. Then interpolated.
+# or until there were this many grids.
 _GRIDS = 14
-# Logarithm of what the integral leaves out at its ends.
+# The integral ends where its integrand has fallen by this much in logarithm.
 _DROP = 24.0
-# Points at once.
+# Points computed at once.
 _PART = 500
 # Nodes on either side of the release.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
-# `exact`: nodes of a record's law, and how many of its deviations they span.
+# `exact`: nodes of a record's law,
 _RECORD_NODES, _RECORD_WEIGHTS = np.polynomial.legendre.leggauss(64)
+# and how many of its standard deviations they span on either side.
 _RECORD_SPAN = 8.5
-# Deviations of the sums' frequencies and values, and scales of the noise, that the inversion spans.
+# The inversion spans this many standard deviations of the sums' frequencies,
 _FREQUENCIES = 7.0
+# this many of their values,
 _VALUES = 14.0
+# and this many scales of the noise.
 _SCALES = 14.0
-# Points of the correction, a quarter of them where noise is wider than the sums, and down to which log-density.
+# Points at which the correction is computed, a quarter of them where the noise is wider than the sums,
 _POINTS = 150
+# and how far the log-density there may lie below the peak.
 _DEPTH = 12.0
 _NEIGHBOURS = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
 _HALVES = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
 
 
 class Posterior(NamedTuple):
-    """Cells of a plane's even grid, of one size.
+    """Equal cells of a grid in the plane.
 
     Attributes:
-        place: whole numbers (cells, 2).
+        place: integer positions, (cells, 2).
         origin, step: (2,); the cells' midpoints in mean and ln sd are origin + step (place + ½).
         mass: (cells,).
     """
@@ -99,10 +103,10 @@ def _theta(points) -> np.ndarray:
 
 
 def log_likelihood(mean, covariance, release, scale: float) -> np.ndarray:
-    """ln p(y) of a normal pair with Laplace noise of one scale on either, shape (points,).
+    """ln p(y) of a normal pair with Laplace noise of one scale on each, shape (points,).
 
-    Given the first normal variable, the second with its noise has the density of `log_normal_laplace`. The rest is
-    integrated on either side of the release, where the first noise has a kink.
+    Given the first normal variable, the second with its noise has the density of `log_normal_laplace`. The integral
+    over the first is split at the release, where its noise has a kink.
 
     Args:
         mean: shape (2 or more, points), of which the first two count.
@@ -110,7 +114,7 @@ def log_likelihood(mean, covariance, release, scale: float) -> np.ndarray:
         release: y, shape (2,).
         scale: of the noise.
     """
-    # Parts that stay in the processor's cache.
+    # In parts that fit in the processor's cache.
     cut = range(0, mean.shape[1], _PART)
     parts = [_log_pair(mean[:, k : k + _PART], covariance[..., k : k + _PART], release, scale) for k in cut]
     return np.concatenate(parts)
@@ -123,7 +127,7 @@ def _log_pair(mean, covariance, release, scale: float) -> np.ndarray:
     offset, second = (release[0] - mean[0])[..., None], (release[1] - mean[1])[..., None]
     total = 0.0
     for side in (1.0, -1.0):
-        # Below the release, or reflected: normal times e^(z/b) up to z = top, of which what matters is integrated.
+        # Below the release, or reflected: the normal density times e^(z/b), integrated up to z = top where it matters.
         end, centre, reach = side * offset, variance / scale, 2 * _DROP * variance
         top = np.minimum(end, centre + np.sqrt(reach))
         beyond = np.maximum(centre - end, 0.0)
@@ -136,12 +140,12 @@ def _log_pair(mean, covariance, release, scale: float) -> np.ndarray:
 
 
 def _apart(mean, covariance, release, scale):
-    """`log_likelihood` with the covariance left out, which finds where the mass is."""
+    """`log_likelihood` without the covariance, to find where the mass is."""
     return sum(log_normal_laplace(release[j] - mean[j], covariance[j, j], scale) for j in range(2))
 
 
 def posterior(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
-    """The posterior given one release (2,), the sums' law taken as normal.
+    """The posterior given one release (2,), with the sums treated as normal.
 
     Raises:
         ValueError: the posterior is too narrow for floats.
@@ -179,13 +183,13 @@ def log_prior(model: ClampedMoments, theta) -> np.ndarray:
 def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
     """The posterior given one release (2,) with the true law of the sums.
 
-    What the normal law's log-likelihood lacks is computed by `inverted` in some of the cells that matter, and
+    `inverted` corrects the normal law's log-likelihood in some of the cells that matter; the correction is
     interpolated.
     """
     law = posterior(model, release, n, scale)
     logs = np.log(np.maximum(law.mass, 1e-290))
     matter = logs > logs.max() - _DEPTH
-    # Beyond these cells there is no mass.
+    # Other cells get no mass.
     place, mass = law.place[matter], law.mass[matter]
     covariance = model.sum_moments(_theta(mass @ law.middle[matter] / mass.sum()), n)[1]
     points = _POINTS if scale < np.sqrt(covariance[0, 0]) else _POINTS // 4
@@ -202,8 +206,8 @@ def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
 def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> float:
     """p(y | θ) with the true law of the sums, by a two-dimensional Fourier inversion.
 
-    The noisy sums have the characteristic function φ(ω)ⁿ/((1 + b²ω₁²)(1 + b²ω₂²)), φ that of a record's (r, r²);
-    the trapezoidal rule has periods that hold what has a density.
+    The noisy sums have the characteristic function φ(ω)ⁿ/((1 + b²ω₁²)(1 + b²ω₂²)), with φ that of one
+    record's (r, r²). The periods of the trapezoidal rule hold all values whose density matters.
     """
     mean, variance = model.in_units(theta)
     sd = np.sqrt(variance)
@@ -222,20 +226,20 @@ def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> flo
     u = np.append(u, (1.0, -1.0))
     density = np.append(density, [moments_within(mean, variance, *ends)[0] for ends in INTERVALS[1:]])
     one, other = np.exp(1j * first[:, None] * u) * density, np.exp(1j * second[:, None] * u * u)
-    # Of ω₂ and of −ω₂: sums over cosines and over sines, which are real.
+    # Sums over cosines and over sines, which are real, serve both ω₂ and −ω₂.
     even, odd = (_product(one, part.T) for part in (other.real, other.imag))
     left = np.exp(-1j * first * release[0]) / (1 + (scale * first) ** 2)
     right = np.exp(-1j * second * release[1]) / (1 + (scale * second) ** 2)
     # The integrand at −ω is the conjugate of that at ω.
     left[1:] *= 2
-    # ω₂ = 0 stands in both.
+    # ω₂ = 0 is in both terms.
     right[0] /= 2
     value = left @ power(even + 1j * odd, n) @ right + left @ power(even - 1j * odd, n) @ right.conj()
     return float(max(value.real, 1e-300) / period.prod())
 
 
 def _product(one, other) -> np.ndarray:
-    """Return the product of a complex matrix and a real one, at half the cost of that of complex ones."""
+    """Return the product of a complex matrix and a real one, at half the cost of a complex product."""
     product = np.empty((len(one), other.shape[1]), complex)
     product.real, product.imag = one.real @ other, one.imag @ other
     return product

@@ -1,6 +1,6 @@
-"""What the compiled loops of the noise-aware hidden Markov model hand to each other.
+"""Named tuples that the compiled loops of the noise-aware hidden Markov model pass to each other.
 
-Arrays are of all chains, (chains, …), where chains are started, and of one chain in the loops.
+Where chains are started, arrays hold all chains, (chains, …); in the loops they hold one chain.
 """
 
 from typing import NamedTuple
@@ -9,13 +9,13 @@ import numpy as np
 
 
 class Slots(NamedTuple):
-    """What a cell's counts are drawn by; see `noise_aware_events.LatentCounts`.
+    """The release in the order in which counts are drawn; see `noise_aware_events.LatentCounts`.
 
     Attributes:
-        levels: a field's levels with a release above 0, and then its others, (cells, levels).
+        levels: each field's levels, first those with a release above 0, (cells, levels).
         near: number of levels with a release above 0, (cells, fields).
-        releases: releases of these levels, 0 of others, (cells, levels).
-        crossings: the noise's part of the ratio of two neighbouring counts with the release between them.
+        releases: releases in this order, 0 where they are not above 0, (cells, levels).
+        crossings: the noise's factor in the weight ratio of two neighbouring counts with the release between them.
     """
 
     levels: np.ndarray
@@ -29,13 +29,13 @@ class Data(NamedTuple):
 
     Attributes:
         noisy: release, (cells, levels).
-        slots: the release by slots.
+        slots: the release in the order of slots.
         scale: scale of the Laplace noise.
         sizes: the fields' numbers of levels.
         free: whether states move.
         offsets: where searches for tilts start, (cells, fields); changed in place.
-        openness: probability that a cell is in another state than its own, (cells,); changed in place.
-        pivots: cumulated shares of each field's noisy counts, (levels,).
+        openness: probability that a cell is in a state other than its present one, (cells,); changed in place.
+        pivots: cumulative shares of the levels in their field's noisy counts, (levels,).
     """
 
     noisy: np.ndarray
@@ -75,7 +75,7 @@ class Tables(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Of each slot: α, mean and variance of its weights, their sum over that at the start, and the start."""
+    """Each slot's α, mean and variance of its weights w, Σ w/w(start), and start of the summation."""
 
     alphas: np.ndarray
     means: np.ndarray
@@ -85,7 +85,7 @@ class Moments(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Memory that loops write to.
+    """Work arrays of the loops.
 
     Attributes:
         moments: `Moments` of each state, (K, levels) each.
@@ -95,7 +95,7 @@ class Work(NamedTuple):
         proposal: counts that are proposed, (levels,).
         site: p(state of a cell | other states), (K,).
         slot_counts: counts of a cell's slots.
-        cumulated, guide, urn: of a Pólya urn; see `noise_aware_proposals._split`.
+        cumulated, guide, urn: arrays of a Pólya urn; see `noise_aware_proposals._split`.
     """
 
     moments: Moments

@@ -1,8 +1,8 @@
-"""Compiled proposals of a cell's counts in the noise-aware hidden Markov model; imported where chains are run only.
+"""Compiled proposals of a cell's counts in the noise-aware hidden Markov model; only code that runs chains imports it.
 
-A proposal draws the levels that hardly vary by their own weights w alone (`noise_aware_kernels`), then the other slots
-one after the other, the sum of those that are left being taken for normal; the last two are drawn exactly. As its
-probability is known, the Metropolis ratio makes up for all that is approximate.
+A proposal first draws the levels that hardly vary, each by its weights w alone (`noise_aware_kernels`). Then it draws
+the other slots one by one, with the sum of the remaining slots treated as normal; the last two are drawn exactly. The
+proposal's probability is known, so the Metropolis ratio corrects every approximation.
 """
 
 import math
@@ -12,20 +12,21 @@ import numpy as np
 from privpost.samplers.compiled import bare
 from privpost.samplers.noise_aware_kernels import _ROUGH, _factors, _growth, _row, _tilts
 
-# Weights below this share of their sum are left out of a slot's law.
+# A slot's law leaves out weights below this share of their sum.
 _CUT = 1e-7
-# Levels with a variance below this share of the mean one are drawn by their own weights alone, if they then have less
-# than `_MOST` of all variance; otherwise those below the smaller share.
+# Levels with a variance below this share of the mean variance are drawn by their own weights alone,
 _SMALL = 0.8
+# or those below this share, unless the former
 _SMALLER = 0.1
+# together have less than this share of all variance.
 _MOST = 0.25
 
 
 @bare
 def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, inverse, weights):
-    """Weights of a slot's counts given the events that are left, from `start` both ways; lowest, highest and sum.
+    """Write the weights of a slot's counts given the events left, from `start` both ways; return lowest, highest, sum.
 
-    The sum of the other slots is normal, or it is the count of slot j if that is not negative.
+    The sum of the other slots is normal; if j is not negative, slot j is the only other one.
     """
     a, release = alphas[i], y[i]
     curve, slope, back = 1.0, 1.0, 1.0
@@ -77,7 +78,7 @@ def _widest(first, size, variances):
 
 @bare
 def _alone(first, near, variances, variance):
-    """Below which variance levels are drawn by their own weights alone."""
+    """The largest variance at which levels are drawn by their own weights alone."""
     limit, total = _SMALL * variance / (near + 1), 0.0
     for i in range(first, first + near):
         if variances[i] <= limit:
@@ -87,9 +88,9 @@ def _alone(first, near, variances, variance):
 
 @bare
 def _propose(first, near, far, y, crossing, n, theta, scale, tables, moments, counts, draw, weights, rng):
-    """Draw the counts of a field's slots that sum to n, or leave those given; return the log-probability of them.
+    """Draw counts of a field's slots that sum to n, or read those in `counts`; return their log-probability.
 
-    −inf if numbers overflow or the counts do not fit in n, in which case no draw is made.
+    It is −inf if numbers overflow or the counts do not fit in n; then the draw is not complete.
     """
     inverse, size = tables.inverse, near + (far > 0)
     if size == 1:
@@ -139,7 +140,7 @@ def _propose(first, near, far, y, crossing, n, theta, scale, tables, moments, co
 
 @bare
 def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, counts, draw, rng):
-    """Draw or read a level's count by its own weights; its probability, 0 outside the weights."""
+    """Draw a level's count by its own weights, or read it; return its probability, 0 outside the weights."""
     a, release, start = alphas[i], y[i], starts[i]
     if draw:
         c, w, left = start, 1.0, rng.random() * masses[i] - 1.0
@@ -170,7 +171,7 @@ def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, cou
 
 @bare
 def _pick(i, low, high, mass, weights, counts, draw, rng):
-    """Draw or read a slot's count; log of its probability, −inf outside the weights and where they overflow."""
+    """Draw a slot's count or read it; return its log-probability, −inf outside the weights and where they overflow."""
     if not mass < math.inf:
         return -math.inf
     if draw:
@@ -188,7 +189,7 @@ def _pick(i, low, high, mass, weights, counts, draw, rng):
 
 @bare
 def _log_density(first, near, far, y, n, state_total, scale, tables, alphas, counts):
-    """ln of p(C | n, k) e^(−Σ|y − C|/s) of one field's slots, up to a constant of the release."""
+    """ln of p(C | n, k) e^(−Σ|y − C|/s) for one field's slots, up to a constant that depends on the release alone."""
     log_gammas, log_factorials, _, b = tables
     total = state_total + b * (near + far)
     logs = math.lgamma(total) + log_factorials[n] - math.lgamma(total + n)
@@ -233,10 +234,10 @@ def _split(levels, first, end, n, base, b, counts, work, rng):
 
 @bare
 def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
-    """Draw a cell's counts for n events in a state, or read them; log-density less log-probability of the proposal.
+    """Draw a cell's counts for n events in a state, or read them; return log-density less log-probability of proposal.
 
-    The field's tilts and moments are those in a `row` of `work`. Also returns the derivative of ln p(n | all else), and
-    −1 times the second one, of the saddlepoint's estimate.
+    Uses the fields' tilts and moments in a `row` of `work`. Also returns the first derivative of the saddlepoint
+    estimate of ln p(n | all else), and −1 times the second one.
     """
     (levels, nears, y, crossing), scale, sizes = data.slots, data.scale, data.sizes
     of_state, thetas, moments, slot_counts = sums.events[state], work.thetas[row], _row(work, row), work.slot_counts
@@ -256,7 +257,7 @@ def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
         if logs == -math.inf:
             return math.nan, slope, curve
         total += _log_density(start, near, far, y[t], n, of_state, scale, tables, moments.alphas, slot_counts) - logs
-        # At least the variance of a coin, lest the width vanishes with the events.
+        # At least a coin's variance: otherwise the width would vanish with the events.
         mean, variance = 0.0, 0.25
         for i in range(start, start + near + (far > 0)):
             mean += moments.means[i]
@@ -278,6 +279,6 @@ def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
 
 @bare
 def _weigh(t, n, state, data, sums, tables, work, counts, draw, rng):
-    """As `_draw`, with tilts and moments for n events, which are written to the first row of `work`."""
+    """`_draw` with tilts and moments computed for n events, which are written to the first row of `work`."""
     _tilts(t, n, state, 0, data, sums, tables, work)
     return _draw(t, n, state, 0, data, sums, tables, work, counts, draw, rng)

@@ -1,7 +1,7 @@
 """Posteriors of noise-aware models by quadrature over a scalar θ: no Markov chain.
 
-The redacted sum given θ is taken to be normal, as Bernstein and Sheldon (2018) take it; with Laplace noise its
-release y has a normal-Laplace density, so that p(θ | y) is known up to a one-dimensional integral.
+The redacted sum given θ is treated as normal, as in Bernstein and Sheldon (2018). With Laplace noise its release y has
+a normal-Laplace density, so p(θ | y) is known up to a one-dimensional integral.
 """
 
 from collections.abc import Callable
@@ -13,34 +13,35 @@ from scipy.special import erfcx, expit, logit
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers.noise_aware_gibbs import Kernel, State, noise_prior, noise_variance, random_sum
 
-# Cells of the first, common grid, and of each trial's own ones, each within what matters of the one before.
+# Cells of the first grid, common to all trials, then of each trial's grids: each divides the relevant cells before it.
 _CELLS = (160, 96, 256)
-# Logarithms of the density relative to its peak below which a cell is left out: on a coarse grid a peak can be missed.
+# A cell is left out if its log-density is this far below the peak: farther on the coarse grid, which can miss a peak.
 _DEPTHS = (60.0, 18.0)
 # Prior mass outside the grid on either side.
 _TAIL = 1e-10
 # Fourier inversion: nodes for the expectation over a record.
 _RECORD_NODES = 48
-# Its frequencies go up to so many turns per scale,
+# Its frequencies go up to this many turns per scale of the noise,
 _PERIODS = 6
-# come in blocks of so many,
+# come in blocks of this many,
 _BLOCK = 64
 # and end where |φ|ⁿ is below this.
 _NOTHING = 1e-20
-# `resolved_posterior` looks so many times the prior's range beyond that on either side,
+# The first grid of `resolved_posterior` goes beyond the prior's range by this multiple of it on either side,
 _BEYOND = 20.0
-# and so many deviations of a record beyond the interval.
+# and is finer for θ whose records have the interval within this many standard deviations of their mean.
 _DEVIATIONS = 40.0
-# Cells of its grid.
+# Number of cells of its grids.
 _FINE = 2048
-# The largest share of the mass in one of these cells, and outside the grid.
+# The largest share of the mass in one of these cells,
 _SHARE = 0.02
+# and outside the grid.
 _OUTSIDE = 1e-4
-# Its grids, the first and at most so many others: their depth, and the number of peaks that are followed.
+# Depth and number of peaks that are followed, for its first grid and for the others, of which there may be fewer.
 _GRIDS = ((60.0, 16), *((20.0, 16),) * 10, *((20.0, 0),) * 10)
 # Elements of one work array.
 _ELEMENTS = 100_000
-# Below this argument erfcx nears overflow, and the Laplace density of the closer tail takes its place.
+# Below this argument erfcx nears overflow; the Laplace density of the closer tail replaces it.
 _FAR = -20.0
 
 
@@ -54,7 +55,7 @@ def log_normal_laplace(residual, variance, scale) -> np.ndarray:
     near = (shift - residual) / root
     both = erfcx(np.maximum(near, _FAR)) + erfcx((shift + residual) / root)
     inside = np.log(both) - np.square(residual / root)
-    # Φ is 1 to rounding there: e^(v/2b² − r/b) / 2b.
+    # Φ rounds to 1 there, which leaves e^(v/2b² − r/b) / 2b.
     beyond = (0.5 * shift - residual) / scale + np.log(2.0)
     return np.where(near > _FAR, inside, beyond) - np.log(4 * np.asarray(scale))
 
@@ -67,17 +68,17 @@ class Posterior(NamedTuple):
     mass: np.ndarray
 
     def sample(self, draws: int, rng) -> np.ndarray:
-        """Independent draws (draws,) from the first trial's."""
+        """Independent draws (draws,) from the first trial's posterior."""
         cell = rng.choice(len(self.mass[0]), draws, p=self.mass[0])
         return self.theta[0, cell] + self.width[0, cell] * (rng.random(draws) - 0.5)
 
     def cdf(self, at) -> np.ndarray:
-        """P(Θ ≤ at | y) for each trial's own value, shape (trials,)."""
+        """P(Θ ≤ at | y) for one value of each trial, shape (trials,)."""
         share = (np.asarray(at)[:, None] - self.theta) / self.width + 0.5
         return np.clip((self.mass * np.clip(share, 0.0, 1.0)).sum(axis=1), 0.0, 1.0)
 
     def quantiles(self, probabilities) -> np.ndarray:
-        """Quantiles at some probabilities, shape (trials, probabilities)."""
+        """Each trial's quantiles at `probabilities`, shape (trials, probabilities)."""
         left = self.theta[:, 0] - self.width[:, 0] / 2
         ends = np.concatenate([left[:, None], self.theta + self.width / 2], axis=1)
         reached = np.concatenate([np.zeros((len(left), 1)), np.cumsum(self.mass, axis=1)], axis=1)
@@ -90,7 +91,7 @@ class Posterior(NamedTuple):
 
 
 def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
-    """The prior family's law with parameters (trials, k) in even cells within eight standard deviations."""
+    """The prior family's law with parameters (trials, k), in equal cells within eight standard deviations."""
     mean, sd = model.mean(parameters), np.sqrt(model.variance(parameters))
     ends = np.clip([mean - 8 * sd, mean + 8 * sd], *model.support)
     edges = np.linspace(*ends, _CELLS[-1] + 1, axis=1)
@@ -99,7 +100,7 @@ def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
 
 
 def coordinates(model: UnivariateFamily) -> tuple[Callable, Callable]:
-    """From a coordinate on the real line to θ and back: θ itself, ln θ or logit θ by the support of θ."""
+    """Functions from a real coordinate to θ and back; the coordinate is θ, ln θ or logit θ, by the support of θ."""
     ends = np.isfinite(model.support)
     if ends.all():
         return expit, logit
@@ -107,7 +108,7 @@ def coordinates(model: UnivariateFamily) -> tuple[Callable, Callable]:
 
 
 def parameter_edges(model: UnivariateFamily, cells: int = _CELLS[0]) -> np.ndarray:
-    """Edges of cells that hold the prior's mass, even in the coordinate of θ; shape (cells + 1,)."""
+    """Edges of cells that hold the prior's mass, evenly spaced in the coordinate of θ; shape (cells + 1,)."""
     to_theta, _ = coordinates(model)
     limit = 700.0 if np.isfinite(model.support).any() else 1e6 * (1 + abs(float(model.mean(model.prior))))
     reached = []
@@ -160,19 +161,19 @@ def _log_joint(model, release, n: int, scale, interval, theta) -> np.ndarray:
 
 
 def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: float, low, high) -> Posterior:
-    """`redacted_posterior` of one release, by grids that follow every peak until no cell holds much of the mass.
+    """`redacted_posterior` of one release, on grids that follow every peak until no cell holds much of the mass.
 
-    Several θ may explain one redacted sum. Cells around the highest peaks are kept, however far a grid's midpoints are
-    from their tops, and the first grid is fine where records fall into the interval. Cells need not be neighbours.
+    Several θ may explain one redacted sum. Each grid keeps the cells around the highest peaks, even if its midpoints
+    are far from the tops, and the first grid is fine where records fall into the interval. Cells need not be adjacent.
 
     Raises:
-        ValueError: the posterior cannot be told in floats, or reaches far beyond the prior's range.
+        ValueError: floats cannot resolve the posterior, or it reaches far beyond the prior's range.
     """
     releases, scales, *interval = (np.atleast_1d(np.asarray(value, float)) for value in (release, scale, low, high))
 
     def log_joint(theta):
         logs = _log_joint(model, releases, n, scales, interval, theta[None])[0]
-        # Of θ so small that squares of moments overflow.
+        # At very small θ squares of moments overflow.
         return np.where(np.isfinite(logs), logs, -np.inf)
 
     with np.errstate(all="ignore"):
@@ -191,7 +192,7 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
                     break
                 return Posterior(middle[None], width[None], mass[None])
             relevant = _relevant(weight, depth, peaks)
-            # At least in halves, or many cells of which one is too heavy would stay as they are.
+            # Cells are at least halved: otherwise a grid of many cells, one of them too heavy, would stay as it is.
             number = max(2, _FINE // max(1, relevant.sum()) + 1)
             width = np.repeat(width[relevant] / number, number)
             left = np.repeat(left[relevant], number) + width * np.tile(np.arange(number), relevant.sum())
@@ -199,7 +200,7 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
 
 
 def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
-    """Even edges in the coordinate of θ far beyond the prior's range, and where records fall into [low, high]."""
+    """Edges, even in the coordinate of θ, far beyond the prior's range; more where records fall into [low, high]."""
     to_theta, coordinate = coordinates(model)
     least, most = coordinate(parameter_edges(model, 1))
     limit = 700.0 if np.isfinite(model.support).any() else np.inf
@@ -235,9 +236,9 @@ def _relevant(weight, depth: float, peaks: int) -> np.ndarray:
 
 
 def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
-    """Edges (trials, cells + 1) of cells that divide evenly those cells whose log-density is not negligible.
+    """Edges (trials, cells + 1) of new cells, which evenly divide the cells whose log-density is not negligible.
 
-    A neighbour of such a cell is kept as well: a peak can lie between two midpoints.
+    The neighbours of such cells are divided as well: a peak can lie between two midpoints.
     """
     log_density = log_joint((edges[:, 1:] + edges[:, :-1]) / 2)
     near = log_density > log_density.max(axis=1, keepdims=True) - depth
@@ -246,9 +247,9 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
     relevant[:, :-1] |= near[:, 1:]
     size, row = relevant.shape[1], np.arange(len(relevant))[:, None]
     count = np.cumsum(relevant, axis=1)
-    # Just below the last cell's end, beyond which there is none.
+    # The last position is just below the end of the last cell: there is no cell beyond.
     position = np.minimum(np.arange(cells + 1) / cells, 1 - 1e-12) * count[:, -1:]
-    # The cell in which a position lies; every row of the flattened counts is moved beyond the one before.
+    # The cell in which a position lies, by one search in all rows: each is shifted beyond the one before.
     shift = row * (size + 1)
     cell = np.searchsorted((count + shift).ravel(), (position + shift).ravel(), side="right")
     cell = cell.reshape(position.shape) - row * size
@@ -258,10 +259,10 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
 
 
 def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, interval, theta) -> np.ndarray:
-    """p(y | θ) up to a constant, without the normal approximation of the redacted sum: an oracle for it.
+    """p(y | θ) up to a constant, without the normal approximation of the redacted sum: a check of it.
 
-    The characteristic function of the noisy sum is φ(ω)ⁿ/(1 + b²ω²), φ that of one record's t(x) 1[low ≤ x ≤ high], and
-    p(y | θ) its Fourier inversion by the trapezoidal rule. The expectation over a record is taken over its quantiles.
+    The noisy sum has the characteristic function φ(ω)ⁿ/(1 + b²ω²), with φ that of one record's t(x) 1[low ≤ x ≤ high].
+    The trapezoidal rule inverts it. φ is computed as an integral over the record's quantiles.
 
     Args:
         model: the family.
@@ -278,11 +279,11 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
     below, above = (model.cdf(end, theta) for end in interval)
     node, weight = np.polynomial.legendre.leggauss(_RECORD_NODES)
     statistic = model.statistic(model.quantile(below + (above - below) * (node + 1) / 2, theta))
-    # A period that holds all sums, and noise of a density below e^−40 beyond them on either side.
+    # The period holds all sums, and the noise on either side until its density falls below e^−40.
     ends = np.concatenate([[0.0], model.statistic(np.asarray(interval))])
     period = n * np.ptp(ends) + 80 * scale + np.ptp(release)
     step, last = 2 * np.pi / period, int(_PERIODS * period / scale)
-    # Frequencies in blocks: e^(iωt) is a block's first one times one of the first block's, a product of matrices.
+    # e^(iωt) is its value at the first ω of a block times a value of the first block: a matrix product per block.
     inner = np.exp(1j * step * np.arange(_BLOCK)[:, None] * statistic[:, None])
     first, turn = np.ones_like(statistic, complex), np.exp(1j * step * _BLOCK * statistic)
     values = np.zeros((len(theta), len(release)))
@@ -312,12 +313,12 @@ def power(values, n: int) -> np.ndarray:
 
 
 def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high) -> Kernel:
-    """Gibbs sampler of the same posterior that integrates the sum out of the update of θ.
+    """Gibbs sampler of the law of `redacted_posterior`, with the sum integrated out when it updates θ.
 
-    θ | σ², y has density ∝ p(θ) N(y; m(θ), V(θ) + σ²), drawn on each trial's own cells; s | θ, σ², y and σ² | y − s
+    θ | σ², y has density ∝ p(θ) N(y; m(θ), V(θ) + σ²), drawn on the trial's cells; s | θ, σ², y and σ² | y − s
     follow as in algorithm 2.
 
-    Args: as of `redacted_posterior`.
+    Args: as for `redacted_posterior`.
     """
     theta, width, _ = redacted_posterior(model, release, n, scale, low, high)
     low, high = (np.broadcast_to(np.asarray(value, float), release.shape)[:, None] for value in (low, high))

@@ -4,14 +4,14 @@ All probabilities θ are integrated out. With s the counts of the latent records
 
     p(x | z) ∝ Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
 
-Families overlap in their latent counts as they do in the data: nothing is approximated, and the chain's law is the
-exact posterior in the limit. Two kinds of Metropolis steps take turns. A *flip* changes one bit of one record, θ
-integrated out. A *shift* draws θ from its conditional and changes one θ_ij and all that hangs on it: with x = 1[u < θ]
-and the u of all records fixed, bits with u between the old and the new θ flip, their children's probabilities change,
-and so on down the graph. Its ratio is that of the noise alone. Below a noise scale of 8 shifts run in a sweep with
-chance scale/8. Flips mix where the release says much, shifts where it says little. A sweep costs O(n) per node and
-edge, whatever the size of the alphabet. Given the counts the probabilities are independent beta variables, so that
-averages over records need no draws of θ.
+Overlapping families share latent counts as they share data: nothing is approximated, and the chain's limit is the exact
+posterior. Two kinds of Metropolis steps take turns. A *flip* changes one bit of one record, with θ integrated out. A
+*shift* draws θ from its conditional and changes one θ_ij and all bits that depend on it: with x = 1[u < θ] and the u of
+all records fixed, bits with u between the old and the new θ flip, their children's probabilities change, and so on down
+the graph. The counts enter its acceptance ratio through the noise alone. Below a noise scale of 8, shifts run in a
+sweep with probability scale/8. Flips mix well where the release says much, shifts where it says little. A sweep costs
+O(n) per node and edge, whatever the size of the alphabet. Given the counts, the probabilities are independent beta
+variables, so averages over records need no draws of θ.
 """
 
 import math
@@ -23,12 +23,12 @@ from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.samplers.compiled import inner, outer
 
-# Scale of the noise below which shifts are rare, as most are rejected.
+# Noise scale below which shifts are made less often, as most are rejected.
 RARE = 8.0
 
 
 class State(NamedTuple):
-    """Bits of the latent records, (chains, n, |I|), and their counts, (chains, m, 2): ones and zeros of every θ."""
+    """Bits of the latent records, (chains, n, |I|), and their counts, (chains, m, 2): ones and zeros for each θ."""
 
     records: np.ndarray
     counts: np.ndarray
@@ -37,9 +37,9 @@ class State(NamedTuple):
 class _Graph(NamedTuple):
     """A network as arrays.
 
-    `offsets` (|I| + 1,) of each node's first θ; `parents` and their `weights` in the number of a node's configuration,
-    `children` with the weights that a node has in theirs, and all that follow from it, `after`, parents before
-    children; each node by node from its `_first` (|I| + 1,) on.
+    `offsets` (|I| + 1,) are the indices of each node's first θ. `parents` have `weights` in the index of the node's
+    configuration; the node has `child_weights` in those of its `children`; `after` are its descendants, parents before
+    children. These lists go node by node; a node's part begins at its `…_first` (|I| + 1,).
     """
 
     offsets: np.ndarray
@@ -76,8 +76,8 @@ class _Graph(NamedTuple):
 class Records:
     """Chains (`chain.Sampler`) on the latent records, one per release.
 
-    A step of the sampler takes every flip once, and every shift once or, where there is little noise, with a chance of
-    scale/`RARE`, in place; nothing is known of its cost.
+    A step of the sampler takes every flip once, in place, and every shift once; where there is little noise, a chain's
+    shifts run with probability scale/`RARE`. It reports no cost.
 
     Args:
         model: the network.
@@ -156,7 +156,7 @@ def flips(records, counts, release, scale, prior, graph, rng):
 
 @inner
 def _moved(noisy, count, j, v, by):
-    """By how much a count's distance from its release grows as it is changed by ±1."""
+    """How much a count's distance from its release grows if the count changes by ±1."""
     distance = noisy[j, v] - count[j, v]
     return abs(distance - by) - abs(distance)
 
@@ -175,7 +175,7 @@ def _proposed(theta, alpha, beta, rng):
 
 @outer(seconds=11)
 def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
-    """One step for each θ and what hangs on it, in place, in each chain with a chance of scale/rare, at most 1.
+    """One step for each θ and the bits that depend on it, in place; each chain runs with probability min(1, scale/rare).
 
     Shapes as in `State` and `Records`.
     """
@@ -195,12 +195,12 @@ def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
         _configurations(here, code, graph)
         _copy(count, new)
         for i in range(size):
-            # A shift of a node leaves its own configurations as they are.
+            # A shift of a node does not change that node's configurations.
             _sort(code, i, graph, order, first)
             for j in range(graph.offsets[i], graph.offsets[i + 1]):
                 proposal, log_ratio = _proposed(theta[j], prior[0], prior[1], rng)
                 old, theta[j] = theta[j], proposal
-                # Of the bits of one value.
+                # Only bits of one value may flip.
                 bit, chance = _flipping(old, proposal)
                 n_moved, cost = 0, 0.0
                 for t in range(first[j - graph.offsets[i]], first[j - graph.offsets[i] + 1]):
@@ -235,7 +235,7 @@ def _copy(source, target):
 
 @inner
 def _sort(code, node, graph, order, first):
-    """Sort the records by the configuration of a node's parents: `order` of them, and where each one's begin."""
+    """Sort the records by the configuration of a node's parents: write `order` and each configuration's `first`."""
     size, least = graph.offsets[node + 1] - graph.offsets[node], graph.offsets[node]
     first[: size + 1] = 0
     for r in range(len(code)):
@@ -251,15 +251,15 @@ def _sort(code, node, graph, order, first):
 
 @inner
 def _flipping(old, new):
-    """The value of the bits 1[u < θ] that may change as θ does, and their chance of it, the u given the bit uniform."""
+    """The value of bits 1[u < θ] that may flip as θ changes, and their probability: u is uniform given the bit."""
     return (1, (old - new) / old) if new < old else (0, (new - old) / (1 - old))
 
 
 @inner
 def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
-    """Flip a node of a record, and what follows of the others, their u fixed, in place; return what it costs.
+    """Flip a node of a record and the descendants that follow with their u fixed, in place; return the cost.
 
-    The cost is by how much the counts' distances from their releases grow; `added` is zero before and after.
+    The cost is how much the counts' distances from their releases grow; `added` is zero before and after.
     """
     cost = _flip(bits, code[node], node, noisy, count, added, graph)
     for k in range(graph.after_first[node], graph.after_first[node + 1]):
@@ -268,7 +268,7 @@ def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
             a, v = code[child], 1 - np.int64(bits[child])
             code[child] = a + added[child]
             added[child] = 0
-            # Out of the old configuration and into the new one; then its bit may change there.
+            # The record moves from the old configuration to the new one; then its bit may flip there.
             cost += _moved(noisy, count, a, v, -1)
             count[a, v] -= 1
             cost += _moved(noisy, count, code[child], v, 1)
@@ -281,7 +281,7 @@ def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
 
 @inner
 def _flip(bits, j, node, noisy, count, added, graph):
-    """Flip one bit, which θ_j governs, and note it for the configurations of its children; return what it costs."""
+    """Flip one bit, which θ_j governs, and add its children's change of configuration to `added`; return the cost."""
     one = np.int64(bits[node])
     cost = _moved(noisy, count, j, 1 - one, -1) + _moved(noisy, count, j, one, 1)
     count[j, 1 - one] -= 1

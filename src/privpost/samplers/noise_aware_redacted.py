@@ -1,8 +1,8 @@
 """Algorithm 2 of Bernstein and Sheldon (2018): Gibbs sampler of p(θ | y), y a noisy sum of the records in an interval.
 
-A sweep needs moments of sums of records at θ. They are smooth in θ, so that trials of one interval tabulate them over
-the prior's range and interpolate; if θ is a rate, so do trials whose intervals are multiples of one. Where that is not
-good to `CLOSE`, and beyond the table, the family computes them.
+A sweep needs moments of sums of records at θ. They are smooth in θ, so trials that share an interval interpolate in a
+table over the prior's range; if θ is a rate, so do trials whose intervals are multiples of one another. The family
+computes moments outside the table, and all moments where interpolation is not good to `CLOSE`.
 """
 
 import math
@@ -39,9 +39,9 @@ def redacted_kernel(
     With m_c, V_c the moments of the redacted sum, g = V_c/(V_c + σ²), m_c' = m_c + g(y − m_c), V_c' = gσ²:
     "independent" draws the full sum from N(m_l + m_c' + m_u, V_l + V_c' + V_u), as the paper does;
     "multinomial" accounts for Cov(s_r, s_q) = −n q_r q_q μ̂_r μ̂_q between segments, so that with n E x, n Var x
-    the moments of the full sum and C = V_c − m_c(nEx − m_c)/n its covariance with the redacted one, the sum is
+    the moments of the full sum and C = V_c − m_c(nEx − m_c)/n its covariance with the redacted one, the full sum is
     N(nEx + C(y − m_c)/(V_c + σ²), n Var x − C²/(V_c + σ²)). A sweep draws the redacted sum from N(m_c', V_c') for σ² as
-    `noise_variance` does, then the full sum for θ: the paper's cycle, begun where the moments serve both draws.
+    `noise_variance` does, then the full sum for θ: the paper's cycle, started where the moments serve both draws.
 
     Args:
         model: the family and its prior.
@@ -52,7 +52,7 @@ def redacted_kernel(
         segments: "independent" or "multinomial".
 
     Raises:
-        ValueError: another value of `segments`.
+        ValueError: `segments` has another value.
     """
     if segments not in SEGMENTS:
         raise ValueError(f"segments is {segments!r}; allowed: {', '.join(SEGMENTS)}")
@@ -87,11 +87,11 @@ def redacted_kernel(
 
 
 def sum_moments(model: UnivariateFamily, n: int, interval, segments: str, theta, moments) -> None:
-    """Write to `moments` (4, trials) those of sums of n records given θ (trials,).
+    """Write moments of sums of n records given θ (trials,) to `moments` (4, trials).
 
-    Mean and variance of the redacted sum; then those of the full sum ("multinomial"), or of what lies below the
-    interval and above it, added ("independent"). With a sum's mean m and variance V from each segment, and those of all
-    records, Σ m is the mean of all, and n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n: the lower segment need not be computed.
+    Rows are the mean and variance of the redacted sum; then those of the full sum ("multinomial"), or the added ones of
+    the segments below and above the interval ("independent"). The segments' means m and variances V give the full sum's
+    mean Σ m and variance n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n, so the lower segment need not be computed.
     """
     low, high = interval
     mean, variance = random_sum(n, model.segment_moments(theta, low, high))
@@ -110,11 +110,11 @@ class Table(NamedTuple):
     """`sum_moments` of one interval on an even grid of a coordinate of θ, for cubic interpolation.
 
     Attributes:
-        coordinate: θ's, as `coordinates` has it.
+        coordinate: from θ to the grid's coordinate; see `coordinates`.
         start, step: of the grid.
         values: shape (nodes, 4).
-        multiple: of the tabulated interval, by trial, or 1. Sums of records of the rate θ are multiples of those of the
-            rate θ multiple, in the tabulated interval.
+        multiple: each trial's interval divided by the tabulated one, or 1. Sums at rate θ are distributed as `multiple`
+            times sums at rate θ·multiple in the tabulated interval.
     """
 
     coordinate: Callable
@@ -125,7 +125,7 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, model: UnivariateFamily, n: int, interval, segments: str) -> "Table | None":
-        """The table over the prior's range; None for intervals of several kinds, or where interpolation is not good."""
+        """The table over the prior's range; None if one table cannot serve all, or interpolation is not good."""
         low, high = interval
         multiple = 1.0
         if np.any(low != low[0]) or np.any(high != high[0]):
@@ -140,7 +140,7 @@ class Table(NamedTuple):
         nodes, step = np.linspace(*coordinate(ends), NODES, retstep=True)
         between = nodes[8:-8:16] + step / 2
         values, exact, estimate = (np.empty((4, size)) for size in (NODES, len(between), len(between)))
-        # What overflows or has no digits is no number, and the table refused.
+        # Overflow and loss of all digits give values that are not finite: then the table is refused.
         with np.errstate(all="ignore"):
             for at, moments in ((nodes, values), (between, exact)):
                 sum_moments(model, n, [end[:1] for end in interval], segments, to_theta(at), moments)
@@ -150,7 +150,7 @@ class Table(NamedTuple):
         return table if np.isfinite(values).all() and error.max() < CLOSE else None
 
     def write(self, theta, moments) -> bool:
-        """Write the moments at θ (trials,) to an array (4, trials), if the table holds all of them."""
+        """Write the moments at θ (trials,) to `moments` (4, trials) if the table covers all θ, and return whether."""
         place = self.coordinate(theta * self.multiple)
         place -= self.start
         place /= self.step
@@ -165,7 +165,7 @@ class Table(NamedTuple):
 
 @outer()
 def _interpolate(values, place, moments):
-    """Write to `moments` (4, trials) the cubic polynomials through the four nodes around each place on the grid."""
+    """Write to `moments` (4, trials) the cubic through the four nodes around each place on the grid, at that place."""
     for t in range(len(place)):
         k = int(place[t])
         f = place[t] - k
@@ -178,10 +178,10 @@ def _interpolate(values, place, moments):
 
 @outer()
 def _sums(moments, release, scale, joint, limits, drawn, rng):
-    """Draw redacted sums, noise variances and full sums; how many full ones were rejected, and are left as nan.
+    """Draw redacted sums, noise variances and full sums; count the full sums rejected, and those left as nan.
 
-    `joint` is n for segments that are multinomial, else 0; `drawn` are the arrays (trials,) to write to, of which the
-    variances are read first: redacted, variance, full, and mean and standard deviation of the full sum.
+    `joint` is n for multinomial segments, else 0. `drawn` has the arrays (trials,) to write to: redacted sum, variance
+    (read before it is written), full sum, and mean and standard deviation of the full sum.
     """
     redacted, variance, full, centre, sd = drawn
     rejected, left = 0, 0

@@ -7,11 +7,11 @@ The second moments S = Σ vvᵀ of n records v = (x, y) are latent. With V the f
     S | Ω, z               from N(nΩ, n(Ω_ik Ω_jl + Ω_il Ω_jk)) × N(z, noise), the paper's normal approximation,
     variances | S, z       of Laplace noise, a scale mixture of normals.
 
-With `law="normal"` every proposal of S that is positive definite is taken, as in the paper: the first two conditionals
-then belong to no common joint law, and the chain's limit is close to the posterior for large n. With `law="wishart"`
-S is taken with the chance that makes its conditional law the true one, so that the limit is the exact posterior.
-A random-walk step on S with the parameters integrated out follows (`jumps`), without which the chain moves by the
-sampling error of S, slowly where noise is much larger.
+With `law="normal"` every positive definite proposal of S is accepted, as in the paper: the first two conditionals then
+have no common joint law, and the chain's limit is close to the posterior for large n. With `law="wishart"` a proposal
+is accepted with the probability that makes the conditional law of S the true one: the limit is the exact posterior.
+Random-walk steps on S with the parameters integrated out follow (`jumps`). Without them the chain would move by the
+sampling error of S, which is slow where the noise is much larger.
 
 Every step acts on all trials at once; its cost does not depend on n.
 """
@@ -50,7 +50,7 @@ class State(NamedTuple):
     Attributes:
         theta: (w, σ²), shape (trials, d + 1).
         gram: latent second moments, shape (trials, d + 1, d + 1).
-        law: law of (w, σ²) given those of the sweep before.
+        law: law of (w, σ²) given the second moments of the sweep before.
         variance: variance of each noise variate, shape (q, trials).
     """
 
@@ -61,7 +61,7 @@ class State(NamedTuple):
 
 
 def kernel(model: NormalRegression, moments, n: int, noise: Noise, law: Law = "wishart", jumps: int = 1) -> Kernel:
-    """The chains for a batch of releases; a sweep costs the number of proposals of S that were not taken.
+    """The chains for a batch of releases; the cost of a sweep is the number of rejected proposals of S.
 
     Args:
         model: prior and bounds.
@@ -69,7 +69,7 @@ def kernel(model: NormalRegression, moments, n: int, noise: Noise, law: Law = "w
         n: public number of records, ≥ d + 1.
         noise: its law.
         law: of S given the parameters, "wishart" or the paper's "normal".
-        jumps: random-walk steps of S a sweep, 0 for "normal".
+        jumps: random-walk steps of S per sweep; "normal" takes none.
 
     Raises:
         ValueError: n below d + 1, or an unknown law.
@@ -114,7 +114,7 @@ class _Chains:
         return gram[:, *self.places].T
 
     def _moments(self, theta, state, rng):
-        """Latent second moments by one Metropolis step from their normal conditional law, and how many stayed."""
+        """Latent second moments by a Metropolis step from their normal conditional law, and how many are rejected."""
         omega = self._covariance(theta, state.gram, rng)
         (i, j), n = self.places, self.n
         # (q, q, trials)
@@ -132,7 +132,7 @@ class _Chains:
         return np.where(accepted[:, None, None], proposed, state.gram), int((~accepted).sum())
 
     def _covariance(self, theta, gram, rng):
-        """Ω (trials, d + 1, d + 1) of parameters, and of features' covariances drawn given their second moments."""
+        """Ω (trials, d + 1, d + 1) from the parameters and features' covariances drawn given second moments."""
         d = self.model.dimension
         weights, variance = theta[:, :d], theta[:, d]
         scale = self.model.feature_scale * np.eye(d) + gram[:, :d, :d]
@@ -153,9 +153,9 @@ class _Chains:
         return wishart + (square - 2 * n * trace + n * n * p) / (4 * n)
 
     def _jumps(self, gram, rng):
-        """Random-walk steps of S given the release alone: variables stretched, then one sheared by the others.
+        """Random-walk steps of S given the release alone: stretch the variables, then shear one of them by the others.
 
-        S → ASAᵀ has the Jacobian |A|^(p + 1), and A⁻¹ is drawn as often as A. Sizes come from a wide range, as the
+        S → ASAᵀ has the Jacobian |A|^(p + 1), and A⁻¹ is as likely as A. Step sizes span a wide range, as the
         posterior may be as narrow as the noise or as wide as the prior.
         """
         trials, p = gram.shape[:2]

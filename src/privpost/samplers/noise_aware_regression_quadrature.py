@@ -1,7 +1,8 @@
-"""Posterior of one weight given noisy second moments, by quadrature over the three latent ones.
+"""Posterior of one weight given noisy second moments, by quadrature over the three latent moments.
 
-With the parameters integrated out p(S | z) ∝ p(S) p(z | S) has three dimensions, in which S = (Σx², Σxy, Σy²) is
-written as ln Σx², least squares' slope and ln of its squared residuals; the weight given S has Student's law.
+With the parameters integrated out, p(S | z) ∝ p(S) p(z | S) has three dimensions, as S is (Σx², Σxy, Σy²). Its
+coordinates are ln Σx², the least-squares slope and ln of the sum of its squared residuals. The weight given S has
+Student's law.
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ def weight_cdf(model: NormalRegression, moments, n: int, noise: Noise, at, start
         at: the points.
         starts: draws from the prior and around the release that find where the mass is.
         size: nodes per dimension.
-        seed: of these draws, which move the grid's ends alone.
+        seed: seed of these draws, which affect only the ends of the grid.
     """
     low, high = _box(model, np.asarray(moments, float), n, noise, starts, np.random.default_rng(seed))
     for _ in range(3):
@@ -47,14 +48,14 @@ def _gram(nodes):
 
 
 def _log_density(model, moments, n, noise, nodes):
-    """ln p(S | z) with the Jacobian of (Σx², Σxy, Σy²) in the three coordinates: Σx²² times the residual."""
+    """ln p(S | z) with the Jacobian of (Σx², Σxy, Σy²) in the three coordinates: (Σx²)² times the residual."""
     gram = _gram(nodes)
     residual = np.asarray(moments)[:, None] - gram[:, [0, 0, 1], [0, 1, 1]].T
     return model.log_marginal(gram, n) + noise.log_density(residual) + 2 * nodes[0] + nodes[2]
 
 
 def _box(model, moments, n, noise, starts, rng):
-    """Ends of a box that holds the mass: of the prior's sums, and of what is near the release."""
+    """Ends of a box that holds the mass: it contains draws of S from the prior and draws near the release."""
     covariance = model.feature_scale / (2 * rng.standard_gamma(model.degrees / 2, starts))
     variance = model.rate / rng.standard_gamma(model.shape, starts)
     slopes = np.sqrt(variance / model.prior_precision) * rng.standard_normal(starts)

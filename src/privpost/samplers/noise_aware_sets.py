@@ -1,7 +1,7 @@
-"""Compiled moves of several cells' states: runs of cells, and two states' cells that are split anew.
+"""Compiled moves of several cells' states at once: runs of cells, and re-splits of two states' cells.
 
-Imported where chains are run and nowhere else. Cells take their counts along: each cell's are drawn given those before
-it, and the saddlepoint's estimates tell what a state's cells are worth together.
+Only code that runs chains imports this module. The cells' counts move with their states: each cell's are drawn given
+those of the cells before it, and saddlepoint estimates give the density of a state's cells together.
 """
 
 import math
@@ -13,7 +13,7 @@ from privpost.samplers.hidden_markov_kernels import log_prior, move_site, site_w
 from privpost.samplers.noise_aware_kernels import _add, _copy, _tilts
 from privpost.samplers.noise_aware_proposals import _draw, _weigh
 
-# How often a run is proposed a state without other cells, against one with some.
+# How often a run is proposed a state without other cells, relative to a state with some.
 EMPTY = 0.1
 # Passes that refine a re-split.
 PASSES = 2
@@ -21,7 +21,7 @@ PASSES = 2
 
 @bare
 def _place(cells, state, tables, totals, sums, sign):
-    """Add the counts of cells to those of a state, or take them away; `tables` has a row for each."""
+    """Add cells' counts to a state's, or subtract them (`sign`); `tables` has one row per cell."""
     for place in range(len(cells)):
         _add(sums.counts[state], tables[place], sign)
         sums.events[state] += sign * totals[cells[place]]
@@ -38,11 +38,11 @@ def _relabel(t, end, state, states, layout, sums):
 
 @inner
 def move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, rng):
-    """Propose one other state, and counts, for all cells from t to before `end`, if they follow each other in one.
+    """Propose one new state, and counts, for all cells from t to before `end`, if they are consecutive in one state.
 
-    States that no other cell holds are alike, and are proposed less often. A cell's counts are proposed given those
-    before it, in both directions. Cells that keep each other in a state leave it together, or hardly ever. Returns
-    whether it was accepted.
+    Cells that hold each other in a state hardly ever leave it one by one. States without other cells are alike, and are
+    proposed less often. Each cell's counts are proposed given those of the cells before it, in the reverse move too.
+    Returns whether the move was accepted.
     """
     states, counts, totals = latent
     old = states[t]
@@ -89,7 +89,7 @@ def move_run(t, end, data, observed, latent, sums, layout, prior, tables, work, 
 
 @inner
 def _worth(cells, latent, data, sums, layout, prior, tables, work, rng):
-    """ln p(states, release) of cells with the counts of two states, estimated cell after cell, up to a constant."""
+    """Estimate ln p(states, release) of the cells of two states, one cell after the other, up to a constant."""
     states, counts, totals = latent
     for t in cells:
         _add(sums.counts[states[t]], counts[t], -1)
@@ -105,7 +105,7 @@ def _worth(cells, latent, data, sums, layout, prior, tables, work, rng):
 
 @inner
 def _allot(t, pair, data, latent, sums, layout, prior, tables, work, rng, first):
-    """Draw which state of a pair a cell is in, by the saddlepoint's estimates, and its counts."""
+    """Draw one state of a pair for a cell, by saddlepoint estimates, and then the cell's counts."""
     states, counts, totals = latent
     old, proposal, site, odds = states[t], work.proposal, work.site, np.zeros(2)
     if not first:
@@ -114,7 +114,7 @@ def _allot(t, pair, data, latent, sums, layout, prior, tables, work, rng, first)
     move_site(t, old, states, layout.first, layout.last, sums.moves, sums.leaving, -1.0)
     site_weights(t, states, layout.first, layout.last, sums.moves, sums.leaving, prior, site)
     for j in range(2):
-        # In the first pass neighbours are still where they were.
+        # The first pass ignores the neighbours, which still have their old states.
         odds[j] = _tilts(t, totals[t], pair[j], pair[j], data, sums, tables, work)
         odds[j] += 0.0 if first else math.log(site[pair[j]])
     new = pair[int(rng.random() * (1 + math.exp(min(odds[0] - odds[1], 700.0))) < 1)]
@@ -129,16 +129,16 @@ def _allot(t, pair, data, latent, sums, layout, prior, tables, work, rng, first)
 
 @inner
 def resplit(seen, data, latent, sums, layout, prior, tables, work, rng):
-    """Split the cells of two states anew, one of which may have none, and keep what is worth more.
+    """Split the cells of two states anew, one of which may have none; accept by the ratio of the splits' densities.
 
-    Cells come in random order to the state that suits them better given those before; some passes refine it. As the
-    probability of a split is left out, this is for the search in the burn-in. Returns whether it was accepted.
+    Cells in random order draw a state of the pair given the cells before them; some passes refine the split. The ratio
+    leaves out the probability of proposing it: use this only in the burn-in's search. Returns whether it was accepted.
     """
     states, counts, totals = latent
     members = np.zeros(len(sums.counts), np.int64)
     for t in seen:
         members[states[t]] += 1
-    # States without cells are alike, so that one of them stands for all; small states are met as often as large ones.
+    # States without cells are alike: one of them stands for all. Small states are drawn as often as large ones.
     occupied = np.flatnonzero(members > 0)
     size = len(occupied)
     one, other = int(rng.random() * size), int(rng.random() * (size - (size == len(members))))

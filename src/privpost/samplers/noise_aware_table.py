@@ -1,16 +1,16 @@
 """Posterior of a Bayesian network given noisy counts, by a Markov chain on the table of all records.
 
 The latent state is the contingency table h of the n records over the 2^|I| cells; all probabilities θ are integrated
-out. With A the counts of one record of each cell, s = Ah, and f the density of the noise,
+out. With A the counts of one record in each cell, s = Ah, and f the density of the noise,
 
     p(h | z) ∝ n!/Π_x h_x! · Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
 
-Families overlap in their latent counts as they do in the data: nothing is approximated, and the chain's law is the
-exact posterior in the limit. Two kinds of Metropolis steps take turns. A *move* carries t records from a cell to
-another one. A *shift* draws one θ_ij from its conditional and changes it together with the records that it governs:
-with x = 1[u < θ] and the u of all records fixed, those with u between the old and the new θ flip. Moves mix where the
-release says much, shifts where it says little. The table serves small networks. Given the counts the probabilities are
-independent beta variables, so that averages over tables need no draws of θ.
+Overlapping families share latent counts as they share data: nothing is approximated, and the chain's limit is the exact
+posterior. There are two kinds of Metropolis steps. A *move* carries t records from one cell to another. A *shift* draws
+one θ_ij from its conditional and changes it together with the records that it governs: with x = 1[u < θ] and the u of
+all records fixed, records with u between the old and the new θ flip. Moves mix well where the release says much, shifts
+where it says little. The table is for small networks. Given the counts, the probabilities are independent beta
+variables, so averages over tables need no draws of θ.
 """
 
 import itertools
@@ -44,7 +44,7 @@ class State(NamedTuple):
 class Tables:
     """Chains (`chain.Sampler`) on the contingency table, one per release; all of them take the same steps at once.
 
-    A step of the sampler takes every move and shift once, in place; nothing is known of its cost.
+    A step of the sampler takes every move and shift once, in place, and reports no cost.
 
     Args:
         model: the network.
@@ -57,7 +57,7 @@ class Tables:
     """
 
     def __init__(self, model: BayesianNetwork, release, n: int, scale):
-        # Imported by those who run chains: loading the compiler takes longer than most commands.
+        # Imported only to run chains: loading the compiler takes longer than most commands.
         from privpost.samplers import noise_aware_table_kernels as kernels
 
         records, cell_counts = cells(model)

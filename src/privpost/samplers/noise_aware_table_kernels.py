@@ -1,6 +1,6 @@
 """Compiled sweeps of the chain on a Bayesian network's table of records; imported where chains are run only.
 
-All chains take the same step at once: their random numbers are drawn one kind after the other, chain by chain.
+All chains take the same step at once. Random numbers are drawn one kind after the other, each kind chain by chain.
 """
 
 from typing import NamedTuple
@@ -11,15 +11,15 @@ from privpost.samplers.compiled import bare, inner, outer
 
 
 class Steps(NamedTuple):
-    """All steps, one after the other; what step k has of a list stands from `first_…[k]` to before `first_…[k + 1]`.
+    """All steps. Step k's part of a list goes from `first_…[k]` to before `first_…[k + 1]`.
 
     Attributes:
         theta: the θ that a step shifts, −1 for a move; (steps,).
         source, sink: pairs of cells between which a step carries records.
         counts: the counts that a step changes.
-        weighed: where such a count stands in the table of ln Γ, −1 where θ is not integrated out.
-        by: how much a record of each pair adds to each such count, pairs running fastest.
-        totals, totals_by: as `counts` and `by`, of the numbers of records by configuration of the parents.
+        weighed: where the table of ln Γ begins for such a count, −1 where θ is not integrated out.
+        by: what a record carried in each pair adds to each such count; pairs vary fastest.
+        totals, totals_by: as `counts` and `by`, for the numbers of records with each configuration of the parents.
     """
 
     theta: np.ndarray
@@ -38,16 +38,16 @@ class Steps(NamedTuple):
 
     @classmethod
     def of(cls, steps, cell_counts, n: int) -> "Steps":
-        """Of each step's θ (−1 for a move) and the cells that records leave and go to.
+        """The steps as arrays, from each step's θ (−1 for a move) and the cells that records leave and go to.
 
-        `cell_counts` (2^|I|, 2m) are the counts of one record of each cell, and n is the number of records.
+        `cell_counts` (2^|I|, 2m) are the counts of one record in each cell, and n is the number of records.
         """
         rows = []
         for theta, source, sink in steps:
             by = (cell_counts[sink] - cell_counts[source]).T
             totals_by = by.reshape(-1, 2, len(source)).sum(axis=1)
             counts, totals = np.flatnonzero(by.any(axis=1)), np.flatnonzero(totals_by.any(axis=1))
-            # Of ones and of zeros, one after the other.
+            # The table has the values for ones, then those for zeros.
             weighed = np.where(counts // 2 == theta, -1, counts % 2 * (n + 1))
             rows.append((source, sink, counts, weighed, by[counts].ravel(), totals, totals_by[totals].ravel()))
         columns = list(zip(*rows, strict=True))
@@ -61,7 +61,7 @@ class Steps(NamedTuple):
 
 @bare
 def _added(by, place, n_pairs, moved, c):
-    """What the records that a chain moves add to a number."""
+    """What the records that chain c moves add to one count or total."""
     total = np.int64(0)
     for pair in range(n_pairs):
         total += by[place + pair] * moved[pair, c]
@@ -70,7 +70,7 @@ def _added(by, place, n_pairs, moved, c):
 
 @bare
 def _gain(k, c, moved, counts, release, precision, steps, logs):
-    """Log-ratio of the noise and of the prior of all θ that are integrated out, if a chain moves so many records."""
+    """Log-ratio of the noise's density and of the factors of all integrated θ, if chain c moves `moved` records."""
     log_gamma, log_gamma_total = logs[1], logs[2]
     n_pairs = steps.first_pair[k + 1] - steps.first_pair[k]
     noise, prior, place = 0.0, 0.0, steps.first_by[k]
@@ -93,7 +93,7 @@ def _gain(k, c, moved, counts, release, precision, steps, logs):
 
 @bare
 def _take(k, c, moved, table, counts, steps):
-    """Move the records of a chain."""
+    """Move the records of chain c."""
     first, n_pairs = steps.first_pair[k], steps.first_pair[k + 1] - steps.first_pair[k]
     for pair in range(n_pairs):
         table[steps.source[first + pair], c] -= moved[pair, c]
@@ -106,7 +106,7 @@ def _take(k, c, moved, table, counts, steps):
 
 @inner
 def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
-    """Numbers of records for a move, 0 where a cell has not so many, and what the orders of the records add."""
+    """Propose numbers of records for a move, 0 where a cell has too few, and the log-ratio of n!/Π_x h_x!."""
     width, log_factorial = widths[rng.integers(0, len(widths))], logs[0]
     for c in range(len(gains)):
         step = rng.integers(-width, width)
@@ -121,7 +121,7 @@ def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
 
 @inner
 def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
-    """Numbers of records that flip as θ does, and the log-ratio of its prior to its proposal."""
+    """Propose θ and the numbers of records that flip with it, and the log-ratio of its prior to its proposal."""
     chains, (alpha, beta), j = len(gains), prior, 2 * steps.theta[k]
     theta, proposal = np.empty(chains), np.empty(chains)
     for c in range(chains):
@@ -153,7 +153,7 @@ def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
 
 @outer(seconds=5)
 def sweep(order, table, counts, release, precision, steps, logs, prior, widths, rng):
-    """Take steps in some order, in place.
+    """Take steps in the order given, in place.
 
     Args:
         order: numbers of steps.
@@ -163,7 +163,7 @@ def sweep(order, table, counts, release, precision, steps, logs, prior, widths, 
         steps: all steps.
         logs: ln j! for j = 0..n, ln Γ(α + j) and then ln Γ(β + j), ln Γ(α + β + j).
         prior: (α, β).
-        widths: largest numbers of records of a move, of which one is drawn.
+        widths: largest numbers of records in a move; each move draws one of them.
         rng: source of randomness.
     """
     gains, moved = np.empty(table.shape[1]), np.empty((len(table), table.shape[1]), np.int64)

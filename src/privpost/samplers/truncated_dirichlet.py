@@ -7,9 +7,9 @@ def sample(alpha, low, rng: np.random.Generator) -> np.ndarray:
     """One exact draw per leading index of x ~ Dirichlet(α) given x_i ≥ low for all i.
 
     All entries but the one with the largest α are proposed from Gamma(α_i, rate c) truncated at `low`, with c such
-    that the means sum to about 1; the last one is what is left to 1, and the proposal is accepted with probability
-    f(x_K) / max f, f(x) = x^(α_K−1) e^(−cx). A proposal ends as soon as nothing is left for x_K. Any c is exact; c only
-    sets the share of accepted proposals. Where all α are 1 the draw is a shifted uniform one.
+    that the means sum to about 1. The remaining entry x_K is 1 less their sum, and the proposal is accepted with
+    probability f(x_K) / max f, f(x) = x^(α_K−1) e^(−cx). A proposal ends as soon as too little is left for x_K. Any c
+    gives exact draws; c only sets the share of accepted proposals. If all α are 1 the draw is a shifted uniform one.
 
     Args:
         alpha: α ≥ 1, shape (..., K), K ≥ 2.
@@ -35,7 +35,7 @@ def sample_counted(alpha, low, rng: np.random.Generator) -> tuple[np.ndarray, in
     low = np.broadcast_to(np.asarray(low, float), alpha.shape[:-1]).ravel()
     if not np.all((low >= 0) & (low * n_levels < 1)):
         raise ValueError(f"low must lie in [0, 1/{n_levels})")
-    # Imported by those who draw: loading the compiler takes longer than most commands.
+    # Imported only to draw: loading the compiler takes longer than most commands.
     from privpost.samplers.truncated_dirichlet_draws import draw_rows
 
     rows = np.ascontiguousarray(alpha.reshape(-1, n_levels))

@@ -1,11 +1,11 @@
-"""Compiled draws of `truncated_dirichlet`; imported where it draws and nowhere else."""
+"""Compiled draws of `truncated_dirichlet`, which imports this module only to draw."""
 
 import math
 
 from privpost.samplers.compiled import inner, outer
 from privpost.samplers.truncated_masses import beyond, tail_of
 
-# Fixed-point steps for the rate bring it nearer by a factor of about K low each; up to here three are enough.
+# Each fixed-point step multiplies the rate's error by about K low; up to this K low three steps are enough.
 _FEW_STEPS = 0.26
 
 
@@ -25,7 +25,7 @@ def _rate(alpha, low):
             if shape == 1:
                 hazard += t
             elif t < 2:
-                # Exact at shapes 1 and 2, and much cheaper; any rate gives exact draws.
+                # Exact at shapes 1 and 2, and much cheaper than `beyond`; draws are exact at any rate.
                 hazard += t * math.exp((shape - 1) * log_share)
             else:
                 hazard += beyond(shape, t, shape * log_t - t - math.lgamma(shape))[1]
@@ -35,10 +35,10 @@ def _rate(alpha, low):
 
 @inner
 def _balanced(alpha, low, total, rate):
-    """The rate of `_rate` to nine digits: Newton's steps from `rate`, within a bracket that begins at Σα."""
+    """The rate of `_rate` to nine digits: Newton's method from `rate`, within a bracket that begins at Σα."""
     least, most = total, math.inf
     for _ in range(100):
-        # Means above 1 ask for a larger rate. dh/dt = h (h + α − t)/t.
+        # If the means sum to more than 1, the rate must rise. dh/dt = h (h + α − t)/t.
         t, excess, slope = rate * low, total - rate, -1.0
         log_t = math.log(t)
         for shape in alpha:
@@ -69,7 +69,7 @@ def _gamma_beyond(shape, t, rng):
         if draw >= t:
             return draw, variates
     while True:
-        # The exponential that is tangent to the density's logarithm at t.
+        # The proposal is exponential, with a log-density tangent to the gamma's at t.
         variates += 2
         excess = rng.standard_exponential() / (t - shape + 1)
         if -rng.standard_exponential() <= (shape - 1) * (math.log1p(excess) - excess):
@@ -109,7 +109,7 @@ def draw_rows(alpha, low, rng, draws):
                     variates += number
                     out[i] = draw / rate
                     total_drawn += out[i]
-                    # What follows cannot mend it.
+                    # Too little is left for x_K.
                     if total_drawn > most:
                         break
             variates += 1

@@ -1,15 +1,15 @@
-"""Probability that all levels of a Dirichlet law are at least a bound, for compiled chains; imported by them only.
+"""Probability that all levels of a Dirichlet law are at least a bound, for compiled chains; only they import it.
 
-For x ~ Dirichlet(α), A = Σα_i, the inverse Laplace transform of a product gives it for any c > 0, exactly:
+For x ~ Dirichlet(α) and A = Σα_i, it is the inverse Laplace transform of a product, exactly and for any c > 0:
 
     P(all x_i ≥ low) = Γ(A) / (2πi) ∫ e^z z^(−A) Π_i Q(α_i, low z) dz along z = c (1 + iθ)², θ from −∞ to ∞,
 
-with Q the upper regularised incomplete gamma function. Gammas of shapes α_i beyond c low have a sum of mean A + Σh_i,
-h as in `beyond`; with c near it the integrand falls like a normal density, and the trapezoid rule errs exponentially
-little. ln Q at the nodes is looked up: it is a polynomial in √α_i on short intervals.
+with Q the upper regularised incomplete gamma function. Gamma variables of shapes α_i, each beyond c low, have a sum of
+mean A + Σh_i, h as in `beyond`. With c near this mean the integrand falls like a normal density, and the error of the
+trapezoid rule is exponentially small. ln Q at the nodes comes from a table of polynomials in √α_i on short intervals.
 
-Beside exact sums for whole α (2 to 40 levels) and incomplete beta functions, ln P is off by less than 1e-6 for bounds
-of at most a third of 1/levels, 2e-6 at half of it, 1e-5 at two thirds, and 1e-2 at 20/21.
+Compared with exact sums for integer α (2 to 40 levels) and incomplete beta functions, ln P is off by less than 1e-6 for
+bounds of at most a third of 1/levels, 2e-6 at half of 1/levels, 1e-5 at two thirds, and 1e-2 at 20/21.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ from privpost.samplers.truncated_mass_table import (
 )
 
 _PART = NODES + 1
-# Chebyshev's points in [−1, 1], and what turns values there into coefficients of powers.
+# Chebyshev's points in [−1, 1], and the matrix that turns values there into coefficients of powers.
 _POINTS = np.cos(np.pi * (np.arange(TERMS) + 0.5) / TERMS)
 _POWERS = np.linalg.inv(np.vander(_POINTS, increasing=True))
-# How far c may lie below the mean and above it, in standard deviations; nearer to 0 the integrand has a pole.
+# How far c may lie below the mean, in standard deviations: towards 0, where the integrand has a pole,
 BELOW = 0.25
+# and above the mean.
 ABOVE = 1.25
 
 
@@ -52,7 +53,7 @@ def squared(w):
 def continued_fraction(alpha, w, c, close, most):
     """Lentz's continued fraction of Γ(α, w) / (w^α e^(−w)), real or complex as w and the large number c are.
 
-    It ends where a step changes it by a share of less than `close`, and after `most` steps.
+    It ends when a step changes it by a share of less than `close`, or after `most` steps.
     """
     b = w + 1 - alpha
     d = 1 / b
@@ -71,10 +72,10 @@ def continued_fraction(alpha, w, c, close, most):
 def beyond(alpha, t, log_density):
     """ln Q(α, t) and h of the gamma law beyond t > 0, α > 1; its mean there is α + h.
 
-    `log_density` is that of h = t^α e^(−t) / Γ(α, t) without the tail's mass: ln of t^α e^(−t) / Γ(α).
+    h is t^α e^(−t) / Γ(α, t); `log_density` is ln of t^α e^(−t) / Γ(α), which is h without the division by Q.
     """
     if t < alpha + 1:
-        # P(α, t) is at most twice this density below the mean: nothing is cut off.
+        # Below the mean P(α, t) is at most twice this density: nothing is cut off.
         if t < alpha and log_density < -38.0:
             return 0.0, 0.0
         term = 1 / alpha
@@ -99,13 +100,13 @@ def tail_of(alpha, t, log_t, log_gamma):
 
 @inner
 def log_tail(alpha, w, log_w, log_gamma):
-    """ln Q(α, w) of α ≥ 1 and complex w off the negative axis, given ln w and ln Γ(α); on any branch."""
+    """ln Q(α, w) for α ≥ 1 and complex w off the negative axis, given ln w and ln Γ(α); on any branch."""
     if alpha <= 1:
         return -w
     log_density = alpha * log_w - w - log_gamma
     density = np.exp(log_density)
     size = abs(w)
-    # To the left the fraction of a small w is slow, and the series of a large one cancels.
+    # In the left half-plane the fraction is slow for small w, and the series cancels for large w.
     if size < alpha + 1 or (w.real < 0 and size < 6):
         term = 1 / alpha + 0j
         total, n = term, alpha
@@ -121,16 +122,16 @@ def log_tail(alpha, w, log_w, log_gamma):
 
 @inner
 def place_of(grid, stretch):
-    """c of a place on a grid with steps of less than √V, and the step of θ there; `stretch` is 2 log₂ c/V, rounded."""
+    """c at a place of a grid with steps of less than √V, and the step of θ there; `stretch` is 2 log₂(c/V), rounded."""
     root = 0.36 * grid * 2.0 ** (-0.25 * stretch)
     c = root * root
-    # As for a normal density of variance V: as much is cut off as the rule errs by.
+    # For a normal density of variance V, this step makes the part cut off equal to the rule's error.
     return c, math.sqrt(math.pi / (2 * NODES * c * 2.0 ** (-0.5 * stretch)))
 
 
 @inner
 def row_of(kind, low, grid, stretch, part, tails):
-    """The place of polynomials of ln Q and h on an interval of √α, or of part −1 of ln |z/c| and arg z, in the rows.
+    """The row of the polynomials of ln Q and h on an interval of √α, or for part −1 that of ln |z/c| and arg z.
 
     Args:
         kind, low: of the field, see `Tails`.
@@ -155,7 +156,7 @@ def row_of(kind, low, grid, stretch, part, tails):
 
 @inner
 def fill_row(low, grid, stretch, part, row):
-    """Compute what `row_of` gives, by values at Chebyshev's points."""
+    """Compute the row that `row_of` returns, from values at Chebyshev's points."""
     c, step = place_of(grid, stretch)
     t, row[:] = c * low, 0.0
     if part < 0:
@@ -176,7 +177,7 @@ def fill_row(low, grid, stretch, part, row):
         h = tail_of(alpha, t, log_t, log_gamma)[1]
         for j in range(_PART):
             value = log_tail(alpha, nodes[j], logs[j], log_gamma)
-            # All on one branch; which one is all the same.
+            # All values on one branch; it does not matter which.
             if m == 0:
                 angles[j] = value.imag
             angles[j] = value.imag - 2 * math.pi * math.floor((value.imag - angles[j]) / (2 * math.pi) + 0.5)
@@ -189,9 +190,9 @@ def fill_row(low, grid, stretch, part, row):
 
 @inner
 def add_level(alpha, change, kind, low, point, tails):
-    """Add a level's ln Q and h to a point, or with a change of −1 take them away, and give h.
+    """Add a level's ln Q and h to a point, or subtract them if `change` is −1; return h.
 
-    Nothing is cut off of an α beyond a bound of the point.
+    Both are 0 for an α from the point's `LEAST` on, whose gamma law loses nothing to the bound.
     """
     if alpha >= point[LEAST]:
         return 0.0
@@ -219,7 +220,7 @@ def add_level(alpha, change, kind, low, point, tails):
 
 @inner
 def gap_of(shapes, point):
-    """How far c lies above the mean of the sum of gammas, in their standard deviations."""
+    """How far c lies above the mean of the sum of gammas, in standard deviations of the sum."""
     c = place_of(int(point[GRID]), int(point[STRETCH]))[0]
     return (c - shapes - point[LAST]) / math.sqrt(point[VARIANCE])
 
@@ -232,12 +233,12 @@ def spread(alpha, h, t):
 
 @inner
 def fill_point(alphas, shapes, kind, low, point, tails):
-    """Place c near the mean by Newton's steps, and sum the levels' rows.
+    """Place c near the mean by Newton's method, and sum the levels' rows.
 
     Args:
         alphas, shapes: α_i and their sum.
-        point: place on the grid (0 for none yet), its stretch, the least α that nothing is cut off of, the variance V
-            of the sum of gammas at c, and the sums of rows.
+        point: place on the grid (0 for none yet), its stretch, the least α that loses nothing to the bound, the
+            variance V of the sum of gammas at c, and the sums of rows.
     """
     mean, variance = shapes / (1 - 0.5 * len(alphas) * low), shapes
     if point[GRID] > 0:
@@ -247,7 +248,7 @@ def fill_point(alphas, shapes, kind, low, point, tails):
         middle = 0.5 * (ABOVE - BELOW)
         grid = max(1, int(math.sqrt(mean + middle * math.sqrt(variance)) / 0.36 * 2.0 ** (0.25 * stretch) + 0.5))
         t = place_of(grid, stretch)[0] * low
-        # Bernstein's bound: P(α, t) < e^(−32) from here on.
+        # Bernstein's bound: P(α, t) < e^(−32) from this α on.
         point[GRID], point[STRETCH], point[LEAST] = grid, stretch, t + 10.7 + math.sqrt(114 + 64 * t)
         point[SUMS:] = 0.0
         slope, variance = 0.0, 0.0
@@ -265,7 +266,7 @@ def fill_point(alphas, shapes, kind, low, point, tails):
 
 @inner
 def mass_at(shapes, log_gamma, kind, low, point, tails):
-    """ln P from what `fill_point` has summed; `log_gamma` is ln Γ(A)."""
+    """ln P from the sums of `fill_point`; `log_gamma` is ln Γ(A)."""
     grid, stretch = int(point[GRID]), int(point[STRETCH])
     c, step = place_of(grid, stretch)
     node = tails.rows[row_of(kind, low, grid, stretch, -1, tails)]
@@ -281,9 +282,9 @@ def mass_at(shapes, log_gamma, kind, low, point, tails):
 
 @inner
 def log_masses(sums, entries, masses, points):
-    """ln P of each field of one state, written to `masses` (fields,), with `points` as in `fill_point` (fields, …).
+    """Write ln P of each field of one state to `masses` (fields,), with `points` as in `fill_point` (fields, …).
 
-    `sums` are totals and ln Γ of them (entries, 2), of all levels and then of all fields, as in `collapsed_sweep`.
+    `sums` (entries, 2) has totals and their ln Γ, of all levels and then of all fields, as in `collapsed_sweep`.
     """
     bounds, lows, tails = entries.bounds, entries.lows, entries.tails
     for d in range(len(lows)):
@@ -308,10 +309,10 @@ def truncation_masses(sums, entries):
 
 @inner
 def change_masses(span, index, entries, before, sums, masses, points):
-    """`log_masses` of a state of whose levels only a cell's have changed, by those; `before` are its sums till then.
+    """Update `log_masses` of a state in which only one cell's levels have changed; `before` are the old sums.
 
     Args:
-        span, index: where the cell's entries begin and end, and the levels of entries.
+        span, index: where the cell's entries begin and end, and the level of each entry.
     """
     bounds, lows, tails, d = entries.bounds, entries.lows, entries.tails, 0
     for j in range(span[0], span[1]):
