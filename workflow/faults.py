@@ -4,7 +4,7 @@ import ast
 import copy
 from collections.abc import Iterable, Iterator
 
-# Instances for the contract tests, and words: changing them is no fault.
+# Functions that give instances for the contract tests, or words: a change of them is no fault.
 SPARED = {"examples", "__repr__", "__post_init__", "name", "recorded", "options"}
 OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
 OPERATORS |= {ast.FloorDiv: ast.Div, ast.MatMult: ast.Add, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
@@ -59,8 +59,8 @@ def places(tree: ast.Module) -> Iterator[tuple[str, ast.AST, str, int | None]]:
 
 
 def _within(name: str, parent: ast.AST) -> Iterator[tuple[str, ast.AST, str, int | None]]:
-    # Errors, warnings, annotations and texts are left alone, and functions within functions have their own turn.
-    # `strict=True` checks lengths and is no arithmetic.
+    # Errors, imports, annotations and texts get no fault; a function within a function has its own turn. `strict=True`
+    # checks lengths and is no arithmetic.
     if isinstance(parent, ast.Raise | ast.Assert | ast.FunctionDef | ast.JoinedStr | ast.Import | ast.ImportFrom):
         return
     if isinstance(parent, ast.keyword) and parent.arg == "strict":
@@ -75,8 +75,10 @@ def _within(name: str, parent: ast.AST) -> Iterator[tuple[str, ast.AST, str, int
 
 
 def mutants(source: str, of: Iterable[str] = ()) -> Iterator[tuple[str, str, ast.Module]]:
-    """Yield place, change and syntax tree of every mutant of a module, or of those in functions with certain names. The
-    tree has its fault until the next one is asked for."""
+    """Yield place, change and syntax tree of every mutant of a module, or of its functions named in `of`.
+
+    The tree has a fault until the next one is asked for.
+    """
     tree = ast.parse(source)
     for name, parent, field, index in places(tree):
         if of and name not in of:

@@ -4,13 +4,13 @@
     python workflow/mutants.py --changed origin/main --seconds 120
 
 A name is a study (its study.py and claims.py) or a module below src/privpost. The tests are those that import the
-module or name the study, then the others of its room, and of these the ones that take at most `--limit` seconds; a
-fault meets those that run its function. A fault that none of them sees is printed as it stands in the file. Survivors
-that change nothing stand in equivalent_mutants.txt, with the reason.
-With `--changed` the files are those that differ from where the branch left a commit, those with most new lines first;
-with `--seconds` faults are tried in a random order, the same every time, for so long.
+module or name the study, then the others of its room, without tests that take more than `--limit` seconds. A fault
+meets the tests that run its function. A fault that none of them sees is printed as it stands in the file.
+equivalent_mutants.txt lists the survivors that change nothing, each with the reason.
+`--changed` takes the files that differ from where the branch left a commit, those with most new lines first;
+`--seconds` tries faults for so long, in a random order that is the same every time.
 
-Libraries (mutmut, cosmic-ray) start Python anew for each mutant, which takes longer here than the tests do. This one
+Libraries (mutmut, cosmic-ray) start Python anew for each mutant, which here takes longer than the tests. This program
 collects and runs the tests once, and forks that process for each fault, which gives the function its changed code.
 """
 
@@ -40,9 +40,9 @@ SOURCES, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests" / "unit", ROOT / "work
 PACKAGE, TURNS = SOURCES / "privpost", ROOT / "tests" / "workflow" / "test_claims_turn.py"
 # Seconds that a mutant may take in addition to three times the tests' time.
 SPARE = 10.0
-# Seconds of the processor after which no more tests of a file are tried.
+# Processor seconds after which no more tests of a file are tried.
 LONGEST = 90.0
-# The least seconds that a file gets, if half of them are left, and the share of them for choosing tests.
+# The least seconds that a file gets, if half of them are left, and the largest share of them for choosing tests.
 WORTH, SHARE_OF_TESTS = 30.0, 0.4
 # Tests of all classes of a room, or of all studies.
 CONTRACTS = {"test_gate_of_studies.py", "test_mechanisms.py", "test_models.py", "test_seeded_faults.py"}
@@ -58,7 +58,7 @@ def functions_in(code: CodeType) -> Iterator[CodeType]:
 
 
 def put_in_place(code: CodeType) -> None:
-    """Give the functions of a loaded module the code of a changed one, and forget what functions have remembered."""
+    """Give the functions of a loaded module the code of a changed one, and empty the caches of all functions."""
     new = {(changed.co_qualname, changed.co_firstlineno): changed for changed in functions_in(code)}
     for item in gc.get_objects():
         if isinstance(item, functools._lru_cache_wrapper):
@@ -82,8 +82,10 @@ def printing() -> Iterator[IO[str]]:
 
 
 def in_child(work: Callable[[], int], limit: float, end: float = math.inf) -> int:
-    """Run a function of no arguments in a forked process; returns its status, negative after so many seconds of
-    the processor or ten times as many of the clock, or when `end` has come."""
+    """Run a function of no arguments in a forked process and return its status.
+
+    It is negative after `limit` processor seconds, after ten times as many by the clock, or at the time `end`.
+    """
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit)))
@@ -106,23 +108,25 @@ def in_child(work: Callable[[], int], limit: float, end: float = math.inf) -> in
 
 
 def spent() -> float:
-    """Return the seconds that this process and those that it waited for have had of the processor."""
+    """Return the processor seconds of this process and of the processes that it waited for."""
     return sum(os.times()[:4])
 
 
 class Tests:
-    """A plugin that runs the collected tests of a file, notes which of its functions each one runs and how long it
-    takes, and then calls a function with itself in place of running them."""
+    """A plugin that runs a file's collected tests, and calls a function with itself in place of Pytest's own run.
+
+    It notes which functions of the file each test runs, and how long the test takes.
+    """
 
     def __init__(self, path: Path, subjects: list[str], limit: float, longest: float, then: Callable[[Self], None]):
         self.path, self.subjects, self.limit, self.longest, self.then = str(path), subjects, limit, longest, then
         self.items, self.reached, self.took = [], {}, {}
 
     def pytest_collection_modifyitems(self, items):
-        # Contracts run on all subjects; only the ones about these subjects count.
+        # Contract tests run on all subjects; only those about these subjects count.
         plain = [item for item in items if item.path.name not in CONTRACTS]
         mine = [item for item in items if any(name in item.nodeid for name in self.subjects)]
-        # Falsified tables see most of what claims do: they come first where time is short.
+        # Tests on falsified tables see most faults of claims: they come first, as time may be short.
         items[:] = dict.fromkeys([item for item in mine if item.path == TURNS] + plain + mine)
 
     def pytest_runtestloop(self, session):
@@ -137,7 +141,7 @@ class Tests:
         return True
 
     def passes(self, item) -> bool:
-        """Return whether a test passes twice; only the second run is timed, as the first may set things up."""
+        """Return whether a test passes twice. Only the second run is timed: the first may set things up."""
         functions: set[str] = set()
 
         def note(frame: FrameType, event: str, argument: object) -> None:
@@ -174,7 +178,7 @@ def tests_of(path: Path, study: str | None) -> list[str]:
     """Return the tests of a file, the most telling first.
 
     For a study: the tests on falsified tables (claims only), then the tests that name it. For a module: its room's
-    contract tests, tests of the room that import it, tests anywhere that import one of its classes, the room's rest.
+    contract tests, tests of the room that import it, tests anywhere that import one of its classes, the room's others.
     """
 
     def naming(words: str, tests: list[Path]) -> list[Path]:
@@ -183,7 +187,7 @@ def tests_of(path: Path, study: str | None) -> list[str]:
     if study is not None:
         paper, stem = study.split("/")
         named = rf"{study}|{paper}\.{stem}\b|{paper} import .*\b{stem}\b"
-        # Recomputed cells see most: they come first where time is short.
+        # Tests that recompute cells see most faults: they come first, as time may be short.
         tests = sorted(
             (TESTS / "experiments").rglob("test_*.py"), key=lambda test: ("recomputed" not in test.name, test)
         )
@@ -210,7 +214,7 @@ def heirs(names: list[str]) -> list[str]:
 
 
 def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: float, equivalent: set[str]) -> tuple:
-    """Return the numbers of mutants, of killed and of equivalent ones, and print the survivors."""
+    """Return the numbers of tried, killed and equivalent mutants, and print the survivors."""
     end, counts = time.monotonic() + seconds, [0, 0, 0]
     source = path.read_text(encoding="utf-8")
     subjects = [study] if study else heirs(re.findall(r"^class (\w+)", source, re.MULTILINE))
@@ -257,8 +261,10 @@ def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: 
 
 
 def changed(base: str) -> list[Path] | None:
-    """Return the package's modules that differ from where this branch left a commit, those with most new lines first;
-    None where there is nothing to compare with, as in a clone without history."""
+    """Return the package's modules that differ from where this branch left a commit, those with most new lines first.
+
+    None if there is nothing to compare with, as in a clone without history.
+    """
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", *words], capture_output=True, text=True, cwd=ROOT, check=False)
@@ -276,7 +282,7 @@ def changed(base: str) -> list[Path] | None:
 
 
 def study_of(path: Path) -> str | None:
-    """Return the study whose study.py or claims.py a file is, or None."""
+    """Return the study that a file belongs to as study.py or claims.py, or None."""
     within = path.name in ("study.py", "claims.py") and (path.parent / "study.py").is_file()
     return "/".join(path.parts[-3:-1]) if within else None
 
@@ -292,12 +298,12 @@ def named(names: list[str]) -> list[Path]:
 
 
 def too_low(total: int, killed: int, sampled: bool) -> bool:
-    """Whether less than nine of ten mutants are killed, in a sample by more than two standard errors."""
+    """Whether fewer than nine of ten mutants are killed; in a sample, fewer by more than two standard errors."""
     return killed < 0.9 * total - (2 * math.sqrt(0.09 * total) if sampled else 0)
 
 
 def main() -> int:
-    """Examine what is named or has changed; returns 1 where less than nine of ten mutants are killed."""
+    """Examine what is named or has changed; return 1 if fewer than nine of ten mutants of a file are killed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--changed", metavar="COMMIT", help="examine the files that differ from where HEAD left it")

@@ -31,7 +31,7 @@ def classes(path: Path) -> list[str]:
 
 
 def contracts(modules: list[Path]) -> list[list[str]]:
-    """Return the runs of contract tests, which find their subjects by place and import none of them."""
+    """Return the runs of contract tests. These find their subjects by place, and import none of them."""
     runs = []
     for room in sorted({path.relative_to(PACKAGE).parts[0] for path in modules}):
         test = TESTS / room / f"test_{room}.py"
@@ -42,7 +42,7 @@ def contracts(modules: list[Path]) -> list[list[str]]:
 
 
 def main() -> int:
-    """Run the tests and the study; returns the first exit status that is not 0, also where no test ran."""
+    """Run the tests and the study; return the first exit status that is not 0, or `NO_TEST` if no test ran."""
     paths = changed()
     modules = [path for path in paths if path.suffix == ".py" and path.is_relative_to(PACKAGE)]
     words = {word for path in modules for word in (path.stem, *classes(path))}

@@ -1,7 +1,7 @@
 """Lays out the documentation site under build/site/source: documents, what they link to, and pages of the API.
 
-Documents are rendered from the published tables. Their targets have the same paths as in the checkout, so that links
-hold here too; tables are compressed, and figures lose what nobody sees.
+Documents are rendered from the published tables. Link targets have the same paths as in the checkout, so the links work
+here too. Tables are compressed, and figures lose everything that is not visible.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from privpost.lab import grid
 from privpost.report import documents
 
 SOURCE = Path("build/site/source")
-# Pages that are not rendered, and targets of links in a page: in Markdown, with a title or without, or in HTML.
+# Folders of pages that are not rendered, and targets of a page's links: in Markdown, with or without title, or in HTML.
 PAGES = ("conf", "examples", "src")
 TARGET = re.compile(r'(?<=\]\()[^()\s#]+|(?<=href=")[^"#]+|(?<=src=")[^"#]+')
-# Packages of which a user calls the public names only.
+# Packages from which a user calls only the public names.
 PUBLIC = ("mechanisms", "models")
 # Base classes of a package's public names.
 BASES = {"Mechanism": "privpost.mechanisms.base"}
-# The packages that a study is written with; "Find your way" leads to studies, claims and figures.
+# The packages with which a study is written; "Find your way" leads to studies, claims and figures.
 INSIDE = ("distributions", "datasets", "evaluation", "lab", "privacy", "release", "samplers")
 
 
 def main() -> None:
-    """Make the folder anew."""
+    """Remove the folder and build it again."""
     shutil.rmtree(SOURCE, ignore_errors=True)
     documents.write(grid.load_studies(), Path("results"), Path("figures"), SOURCE)
     pages = [Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _write_linked(page: Path) -> None:
-    """Write what a page links to beside it, and let its links name the compressed tables."""
+    """Write the files that a page links to, and make its links name the compressed tables."""
     text = page.read_text(encoding="utf-8")
     for target in sorted(set(TARGET.findall(text))):
         path = Path(os.path.normpath(page.parent.relative_to(SOURCE) / target))
@@ -70,11 +70,11 @@ def _write_linked(page: Path) -> None:
 def compact(svg: str) -> str:
     """Return an SVG of half its size that looks the same.
 
-    Coordinates are rounded to a hundredth of a point, styles become classes, and names that nothing refers to, metadata
-    and line breaks go.
+    Coordinates are rounded to a hundredth of a point, and styles become classes. Metadata, line breaks and names that
+    nothing refers to are removed.
     """
     svg = re.sub(r"<metadata>.*?</metadata>|<!DOCTYPE[^>]*>", "", svg, flags=re.DOTALL)
-    # Inside tags only: numbers of text are ticks.
+    # Only inside tags: numbers in text are tick labels.
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _rounded, tag[0]), svg)
     used = set(re.findall(r"#([\w.]+)", svg))
     svg = re.sub(r' id="([\w.]+)"', lambda name: name[0] if name[1] in used else "", svg)
@@ -86,12 +86,12 @@ def compact(svg: str) -> str:
 
 
 def _rounded(number: re.Match) -> str:
-    """Return a number with two decimals at most, and no sign of a zero."""
+    """Return a number with at most two decimals, and without the sign of a zero."""
     return f"{round(float(number[0]), 2) + 0.0:.10g}"
 
 
 def _write_reference(package: str, names: list[str]) -> None:
-    """Write a page of the API, with a block for each of some names."""
+    """Write a page of the API, with a block for each name."""
     page = SOURCE / "reference" / f"{package}.md"
     page.parent.mkdir(exist_ok=True)
     page.write_text("\n\n".join([f"# privpost.{package}", *(f"::: {name}" for name in names)]) + "\n", encoding="utf-8")

@@ -175,7 +175,7 @@ def _proposed(theta, alpha, beta, rng):
 
 @outer(seconds=11)
 def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
-    """One step for each θ and the bits that depend on it, in place; each chain runs with probability min(1, scale/rare).
+    """One step for each θ and the bits that depend on it, in place; in a chain with probability min(1, scale/rare).
 
     Shapes as in `State` and `Records`.
     """
