@@ -1,4 +1,4 @@
-"""What a benchmark reports: a ratio measured in one run, held against a bar; and the bars that there are."""
+"""What a benchmark reports: a ratio measured in one run, compared with a bar; and the list of all bars."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Bar(NamedTuple):
-    """A bar that a table of all benchmarks has to show: the row's words, and what it needs that is not always there."""
+    """A bar that a table of all benchmarks has to show: the row's words, and what it needs that may be missing."""
 
     benchmark: str
     what: str
@@ -23,7 +23,7 @@ class Bar(NamedTuple):
 
 _SWEEP, _VARIATES = "noise-aware Gibbs", "numpy's variates of a sweep alone"
 _LOGISTIC = "50 independent draws, logistic posterior (n = 7988, d = 784)"
-# The commit whose commands are timed beside ours, and at most which share of their time ours may take.
+# The commit whose commands are timed beside ours, and the largest share of their time that ours may take.
 BASELINE = os.environ.get("BASELINE") or "ac17c5d"
 COMMANDS = {
     "privpost status": 0.6,
@@ -32,7 +32,7 @@ COMMANDS = {
     "a sweep of 18 cells": 1,
     (DRAWN := "all figures from the shipped tables"): 0.45,
 }
-# Kept apart from the modules that measure them, so that one which is no longer measured is missed.
+# The bars are apart from the modules that measure them, so that a bar that is no longer measured is noticed.
 BARS = (
     *(Bar("baseline", w, f"commit {BASELINE}", f"<= {limit:g}") for w, limit in COMMANDS.items() if w != DRAWN),
     Bar("baseline", DRAWN, f"commit {BASELINE}", "<= 0.45", needs="a quiet machine"),
@@ -94,7 +94,7 @@ def row(
 
 
 def reference(what: str, against: str, ratio: float, *, ours=None, theirs=None, unit="", note="") -> dict:
-    """Return a row that no bar belongs to; it stands beside one that has a bar, so that the reader sees both."""
+    """Return a row without a bar, for a comparison beside a row with one."""
     values = {"ratio": float(ratio), "bar": "", "met": "", "ours": ours, "theirs": theirs, "unit": unit, "note": note}
     return {"what": what, "against": against, **values}
 
@@ -102,7 +102,7 @@ def reference(what: str, against: str, ratio: float, *, ours=None, theirs=None, 
 def cpu_seconds(function: Callable, *arguments, calls: int = 1, repeats: int = 1, **keywords):
     """Return the least CPU time of a call in seconds, over `repeats` loops of `calls`, and the last result.
 
-    CPU time of the process, and the least of several: what else runs on the machine can only make it longer.
+    It is the least CPU time of the process, as other work on the machine can only lengthen it.
     """
     times = []
     for _ in range(repeats):
@@ -114,9 +114,9 @@ def cpu_seconds(function: Callable, *arguments, calls: int = 1, repeats: int = 1
 
 
 def side_by_side(functions: Sequence[Callable], calls: Sequence[int], repeats: int) -> list[float]:
-    """Return the least CPU time of a call of each function in seconds, the functions timed in turn.
+    """Return the least CPU time of a call of each function in seconds.
 
-    In turn, so that a spell in which the machine is slower, or its caches are shared, falls on all of them.
+    Functions are timed in turn, so that a spell in which the machine is slower, or its caches are shared, affects all.
     """
     for function in functions:
         function()
@@ -125,7 +125,7 @@ def side_by_side(functions: Sequence[Callable], calls: Sequence[int], repeats: i
 
 
 class Command(NamedTuple):
-    """What a command took, its children included (seconds), and what it printed on either stream."""
+    """The seconds that a command took, its children included, and what it printed on either stream."""
 
     wall_seconds: float
     cpu_seconds: float

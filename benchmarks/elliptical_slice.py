@@ -18,7 +18,7 @@ from privpost.samplers import chain
 # The bracket shrinks by a quarter on average, so that after this many times no floating-point angle is left.
 _MAX_SHRINKS = 200
 # Proposals are state-independent, so many sweeps share one matrix product; its result has this many elements at most.
-# 32 MiB are the largest array that the allocator keeps for the next one: beyond, pages are made anew each time.
+# The allocator reuses the memory of arrays up to 32 MiB; larger arrays get new pages each time.
 _PRODUCT_ELEMENTS = 1 << 22
 
 
@@ -52,7 +52,7 @@ class _Points(NamedTuple):
 
 
 class State(NamedTuple):
-    """Chains, the residual (c,) of their log-density, the proposals of later sweeps, and how many were made."""
+    """Chains, the residual (c,) of their log-density, the proposals for later sweeps, and how many were made so far."""
 
     points: _Points
     log_residual: np.ndarray
@@ -67,11 +67,11 @@ class EllipticalSlice:
     A step costs log-densities evaluated, shape (n_chains,).
 
     Attributes:
-        log_density: that of the target up to a constant, of weights (c, d) and their predictors (c, n); shape (c,).
+        log_density: of the target up to a constant, for weights (c, d) and their predictors (c, n); shape (c,).
         design: (n, d), predictors are weights @ design.T.
         gaussian: proposals are drawn from it.
         n_chains: number of chains.
-        n_sweeps: how many sweeps there will be: proposals of more are not made at once.
+        n_sweeps: number of sweeps to come: no more proposals than that are made at once.
         confine: moves weights (c, d) to where the density is positive; None where it is everywhere.
     """
 
@@ -108,7 +108,7 @@ class EllipticalSlice:
         return State(proposal, proposed, rest, made), calls
 
     def residual(self, points: _Points) -> np.ndarray:
-        """Return the log-density without the Gaussian's, shape (c,)."""
+        """Return the log-density less that of the Gaussian, shape (c,)."""
         squares = np.einsum("cd,cd->c", points.whitened, points.whitened)
         return self.log_density(points.weights, points.predictors) + 0.5 * squares
 
@@ -118,7 +118,7 @@ class EllipticalSlice:
         return _Points(np.zeros(len(mean)), mean, self.design @ mean)
 
     def _proposal(self, ready: _Points | None, made: int, rng) -> tuple[_Points, _Points, int]:
-        """The next of the proposals that are ready, or of a new block; those left, and how many steps have them."""
+        """The next proposal of those ready or of a new block; the proposals left, and the number made so far."""
         if ready is None or not len(ready.weights):
             n_block = max(1, _PRODUCT_ELEMENTS // (self.n_chains * len(self.design)))
             # The first proposal is the start.

@@ -1,9 +1,9 @@
 """Measure the project's speed against its bars: every module of benchmarks/suite, or those named on the command line.
 
 A module there has `NAME` and `run()`, which returns rows made by `bars.row`. Both sides of a ratio are measured in one
-run on one machine, one thread each. Writes results/benchmarks.csv, in which the rows of benchmarks that were not run
-stay, and its figure. The table is written after each module, one that fails is reported
-and the others are measured, and bars of `bars.BARS` that nobody measured stand in it without a ratio.
+run on one machine, one thread each. Writes results/benchmarks.csv after each module, and then its figure. Rows of
+benchmarks that were not run stay in the table; bars of `bars.BARS` that nobody measured have no ratio there. A module
+that fails is reported, and the others are measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from types import ModuleType
 
 from bars import BARS, Bar
 
-# Before numpy is imported: the ratios are those of single threads.
+# Set before numpy is imported, as the ratios are for single threads.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
@@ -50,7 +50,7 @@ def collect(folder: Path = SUITE) -> dict[str, ModuleType]:
 
 
 def machine() -> str:
-    """Return the number of cores and the processor's model: what the absolute times in the notes belong to."""
+    """Return the number of cores and the processor's model, to which the absolute times in the notes belong."""
     model = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.is_file():
@@ -62,7 +62,7 @@ def machine() -> str:
 
 
 def merge(former, rows: dict[str, list[dict]], where: str):
-    """Return the table of all benchmarks: new rows of those that ran (by name), the former table's of the others."""
+    """Return the table of all benchmarks: new rows for those that ran (by name), former rows for the others."""
     import pandas as pd
 
     kept = [row for row in former.to_dict("records") if row["benchmark"] not in rows]
@@ -72,7 +72,7 @@ def merge(former, rows: dict[str, list[dict]], where: str):
 
 
 def complete(table, bars: Sequence[Bar] = BARS):
-    """Return the table with a row that has no ratio for each bar that no row is about, and the bars of those."""
+    """Return the table, with a row without a ratio for each bar that has no row, and a list of these bars."""
     import pandas as pd
 
     measured = table[table.ratio.notna()]
@@ -87,14 +87,14 @@ def complete(table, bars: Sequence[Bar] = BARS):
 
 
 def reason(bar: Bar) -> str:
-    """Return what stands in the place of a bar that was not measured."""
+    """Return the note for a bar that was not measured."""
     return f"not measured: needs {bar.needs}" if bar.needs else "not measured"
 
 
 def main(names: list[str]) -> int:
     """Run the named benchmarks (all by default) and write table and figure.
 
-    Returns 1 when one fails, misses a bar, or leaves a bar unmeasured other than for want of an optional package.
+    Returns 1 if one fails, misses a bar, or leaves a bar unmeasured for a reason other than a missing optional package.
     """
     import pandas as pd
 

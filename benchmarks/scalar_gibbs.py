@@ -44,7 +44,7 @@ def dual_segment(theta, low, high):
 
 
 def autograd_segment():
-    """The same with the package autograd, as author code has it; raises ImportError where it is not installed."""
+    """The same with the package autograd, as in authors' code; raises ImportError where it is not installed."""
     import autograd.numpy as anp
     from autograd import grad
 

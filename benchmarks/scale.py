@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/scale.py            ten minutes; works in a temporary clone of the last commit
 
-The cells are cheap ones (RDP curves of one order), so what is measured is the pipeline's own cost. Each row is one
-process: wall and CPU seconds, peak memory. Measured on whatever runs beside it: CPU seconds are what to compare.
+The cells are cheap (RDP curves of one order), so this measures the pipeline's own cost. Each row is one process: wall
+and CPU seconds, peak memory. Compare CPU seconds, as other programs may run at the same time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
 
 
 def sweep(cells: int) -> list[str]:
-    """Return the words of an ad hoc sweep of a number of cells, a multiple of 100."""
+    """Return the arguments of an ad hoc sweep of a number of cells, a multiple of 100."""
     return ["-m", f"study={STUDY}", f"alpha=range(1,{cells // 100 + 1})", "beta=range(1,101)", "order=2"]
 
 
@@ -77,7 +77,7 @@ def rows(folder: Path, log: Path):
         yield row("plan a sweep", cells, 0, ["privpost", *sweep(cells), "-n"])
     for cells in (1000, 100_000):
         enlarge(folder, cells)
-        # A study is one job; its figures are another.
+        # A study has one job, and another one for its figures.
         command = ["snakemake", "-n", "--quiet", "all", "--config", f"studies={STUDY}"]
         yield row("Snakemake's dry run", cells, 2, command)
     subprocess.run(["git", "checkout", "--quiet", "."], cwd=folder, check=True)
@@ -92,7 +92,7 @@ def rows(folder: Path, log: Path):
 
 
 def main() -> int:
-    """Measure everything, then replace the table: a run that breaks off leaves the former one whole."""
+    """Measure everything, then replace the table: a run that breaks off leaves the former table whole."""
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     found = []
     with tempfile.TemporaryDirectory(prefix="privpost-scale-") as scratch:

@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/timing_attack.py          half a minute
 
 Draws about two data sets take turns, 200 timings each by the clock and by the processor. A threshold is chosen on every
-other pair and tried on the rest, once with the waiting of `mechanisms.rounded` and once without. 50 % is chance, whose
+other pair and tested on the rest, once with the waiting of `mechanisms.rounded` and once without. 50 % is chance, whose
 standard deviation is 3.5 %.
 """
 
@@ -38,7 +38,7 @@ def timings(draw, first: int, second: int, clock) -> np.ndarray:
 
 
 def told(times: np.ndarray) -> float:
-    """Share of the odd rows' times that the even rows' best threshold gives to the right one."""
+    """Share of times in the odd rows that the best threshold for the even rows gives to the right data set."""
     tried, rest = times[::2], times[1::2]
     levels = np.unique(tried)
     right = ((tried[:, :1] <= levels).mean(axis=0) + (tried[:, 1:] > levels).mean(axis=0)) / 2
@@ -48,7 +48,7 @@ def told(times: np.ndarray) -> float:
 
 
 def main() -> None:
-    """Print what each attack finds."""
+    """Print the result of each attack."""
     for mechanism, first, second in ATTACKS:
         for name in ("waiting", "no waiting"):
             for clock in (time.perf_counter, time.thread_time):

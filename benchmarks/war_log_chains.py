@@ -44,7 +44,7 @@ def methods(model, n: int, counts) -> dict:
 
 
 def main() -> None:
-    """Time all methods by turns, so that other work on the machine meets all alike, and write the quickest runs."""
+    """Time all methods in turn, so that other work on the machine affects all alike, and write the quickest runs."""
     rows = []
     for dataset, numbers in STATES.items():
         try:

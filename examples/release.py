@@ -1,7 +1,7 @@
 """From a CSV file to a private release and its posterior: `privpost release` on synthetic answers.
 
 A notebook in plain Python: editors such as VS Code, Spyder and Jupyter (with jupytext) run it cell by cell at the
-`# %%` marks, and `python examples/release.py` runs it at once, in a new folder `commute`.
+`# %%` marks, and `python examples/release.py` runs all of it, in a new folder `commute`.
 """
 
 # %% [markdown]
@@ -33,8 +33,8 @@ with (folder / "answers.csv").open("w", newline="") as file:
 
 # %% [markdown]
 # ## The release
-# The same as `privpost release commute/commute.yaml --data commute/answers.csv --output commute/release.json`. It can
-# be done once: the file is not overwritten, and the ledger holds what it cost.
+# This is `privpost release commute/commute.yaml --data commute/answers.csv --output commute/release.json`. It works
+# only once: the file is not overwritten, and the ledger holds its cost.
 
 # %%
 specification, data, output = (str(folder / name) for name in ("commute.yaml", "answers.csv", "release.json"))
@@ -46,8 +46,8 @@ print(f"noise: {release['privacy']['noise']['distribution']}, scale {release['pr
 
 # %% [markdown]
 # ## The posterior
-# The draws account for the noise. Whoever took the noisy counts for exact ones would be surer than the data allow, and
-# could meet a negative count.
+# The draws account for the noise. An analysis that treats the noisy counts as exact is surer than the data allow, and
+# may meet a negative count.
 
 # %%
 aware = np.array([release["posterior"]["draws"][f"P(commute = {level})"] for level in levels]).T

@@ -93,7 +93,7 @@ smoke:
 
 @pytest.fixture(scope="session", autouse=True)
 def composed_once():
-    """The checkout's own configurations, which no test changes, are composed once: Hydra takes a tenth of a second."""
+    """Compose each of the checkout's configurations, which no test changes, once: Hydra takes a tenth of a second."""
     compose = study.compose
     of_checkout = functools.lru_cache(compose)
 
@@ -138,7 +138,7 @@ class Toy:
         (place / "claims.py").write_text(textwrap.dedent(claims))
 
     def edit(self, old: str, new: str) -> None:
-        """Replace a piece of the study's YAML, which has to be there once."""
+        """Replace a piece of the study's YAML, which must occur exactly once."""
         text = self.yaml.read_text()
         assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in the toy's YAML"
         self.yaml.write_text(text.replace(old, new))

@@ -1,4 +1,4 @@
-"""Whole commands against those of an earlier commit (BASELINE), checked out beside and run in turn."""
+"""Whole commands against those of an earlier commit (BASELINE), which is checked out too and run in turn."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ WORDS = {
     "a cell by itself": ("-m", "privpost", f"study={STUDY}", "alpha=1", "beta=1", "order=2", "scale=smoke"),
     "a sweep of 18 cells": ("-m", "privpost", *SWEEP),
 }
-# Draws all figures from copies of the shipped tables; the function is each commit's own.
+# Draws all figures from copies of the shipped tables, with the function of the commit itself.
 FIGURES = "import pathlib, sys; sys.path[:0] = ['benchmarks', 'benchmarks/suite']; import rebuild; "
 FIGURES += "getattr(rebuild, 'draw_figures', getattr(rebuild, '_figures', None))(pathlib.Path(sys.argv[1]))"
 
 
 def run() -> list[dict]:
-    """Return rows of CPU times over the baseline's; drawing by wall time, as another process forks its jobs."""
+    """Return rows of CPU times over the baseline's; drawing has wall times, as another process forks its jobs."""
     with tempfile.TemporaryDirectory(prefix="privpost-baseline-") as scratch:
         folders = [Path(scratch) / name for name in (BASELINE, "present")]
         for folder, commit in zip(folders, (BASELINE, "HEAD"), strict=True):
@@ -55,7 +55,7 @@ def _against(folders: list[Path], what: str) -> dict:
     """Time a command in both folders, after a run that fills caches."""
 
     def seconds(folder: Path, repeat: int) -> float:
-        # Cells that are computed are so each time.
+        # Cells are computed each time.
         shutil.rmtree(folder / "build/smoke/cells", ignore_errors=True)
         return _run(folder, WORDS[what]).cpu_seconds
 
@@ -72,7 +72,7 @@ def _draw(folder: Path, repeat: int) -> float:
 
 
 def _in_turn(folders: list[Path], seconds: Callable[[Path, int], float]) -> list[float]:
-    """Return the median of some measurements in each folder, in alternating order."""
+    """Return the median of the measurements in each folder, made in alternating order."""
     times: dict[Path, list[float]] = {folder: [] for folder in folders}
     for repeat in range(REPEATS):
         for folder in folders if repeat % 2 else folders[::-1]:

@@ -1,4 +1,4 @@
-"""What the gate costs a cell: the ledger's time without the mechanisms' draws and costs, over the cell's."""
+"""The gate's share of a cell's time: the ledger's time without the mechanisms' draws and costs, over the cell's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privpost.privacy import ledger
 from privpost.privacy.ledger import Ledger
 
 NAME = "gate"
-# Studies whose cells are made of many small releases; `python benchmarks/suite/gate.py` measures others too.
+# Studies whose cells have many small releases; `python benchmarks/suite/gate.py` measures others too.
 STUDIES = (
     "foulds2016/sampling_error",
     "geumlek2017/tradeoff",
@@ -30,7 +30,7 @@ BAR, RUNS = 0.01, 3
 
 
 class Clock:
-    """The time of every call of some functions, without that of others which they call, in seconds."""
+    """The seconds of every call of some functions, less the time of other functions that they call."""
 
     def __init__(self):
         self.calls: list[float] = []
@@ -38,7 +38,7 @@ class Clock:
         self._excepted = 0.0
 
     def counted(self, function):
-        """The function, whose time is noted where no other such function calls it."""
+        """Wrap a function to note its time, unless another counted function calls it."""
 
         def timed(*arguments, **options):
             if self._depth:
@@ -53,7 +53,7 @@ class Clock:
         return timed
 
     def except_for(self, function):
-        """The function, whose time does not count."""
+        """Wrap a function so that its time does not count."""
 
         def timed(*arguments, **options):
             if self._depth != 1:
@@ -69,7 +69,7 @@ class Clock:
 
 
 def once(study, cell, origin) -> tuple[list[float], float]:
-    """Return the seconds of each call of the ledger in one run of a cell into the store, and those of the whole run."""
+    """Return the seconds of each call of the ledger in one run of a cell into the store, and of the whole run."""
     clock = Clock()
     kinds = {base for kind in discovery.kinds() for base in kind.mechanism.__mro__}
     with ExitStack() as patches:
@@ -87,9 +87,9 @@ def once(study, cell, origin) -> tuple[list[float], float]:
 
 
 def share(study, cell) -> tuple[float, float, int]:
-    """Return the gate's seconds in a cell, the cell's, and the number of calls: of each call the quickest of `RUNS`.
+    """Return the gate's seconds in a cell, the cell's seconds, and the number of calls.
 
-    So that other programs, which take the processor away now and then, count for neither.
+    Each time is the quickest of `RUNS`, so that other programs, which take the processor now and then, do not count.
     """
     origin = cells.Origin(study)
     runs = [once(study, cell, origin) for _ in range(RUNS)]

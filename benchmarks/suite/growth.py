@@ -20,16 +20,16 @@ from privpost.samplers import hidden_markov_gibbs
 from privpost.samplers.hidden_markov_kernels import explicit_sweep
 
 NAME = "growth"
-# A fit of a few points on a busy machine: a linear curve stays below, a quadratic one far above.
+# Limits for a fit of a few points on a busy machine: a linear curve stays below the first, a quadratic one far above.
 LINEAR, CONSTANT = 1.15, 0.1
-# CPU seconds that a measurement takes at least, and how often it is made.
+# The least CPU seconds of a measurement, and how often it is repeated.
 LEAST, REPEATS = 0.02, 4
 
 
 class Curve(NamedTuple):
     """An axis, what is timed along it, the sizes, and a factory of the timed function for each of them.
 
-    The exponent is fitted from the size `fit_from` on: below it the starts of calls count. `at_most` bounds it.
+    The exponent is fitted from the size `fit_from` on: below it the overhead of calls matters. `at_most` bounds it.
     """
 
     axis: str
@@ -121,7 +121,7 @@ def exponent(sizes, seconds) -> float:
 
 
 def run() -> list[dict]:
-    """Measure all curves, and hold those that have a bar against it."""
+    """Measure all curves, and compare those that have a bar with it."""
     rows = []
     for curve in CURVES:
         timed = list(measure(curve))

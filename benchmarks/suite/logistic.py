@@ -21,7 +21,7 @@ WHAT = "50 independent draws, logistic posterior (n = 7988, d = 784)"
 DRAWS = 50
 BURN_IN = 10  # of elliptical slice sampling
 PAPER_BURN_IN = 1000
-# Enough for a peer's rate of effective draws; its warm-up is charged as it is, far below the usual 1000.
+# Enough to measure a peer's rate of effective draws; only this warm-up is charged, far less than the usual 1000.
 PEER_BURN_IN, PEER_DRAWS = {"nuts": 150, "gibbs": 20}, {"nuts": 100, "gibbs": 100}
 # How often each sampler is timed, in turn with the others.
 REPEATS = 2
@@ -52,7 +52,7 @@ def run() -> list[dict]:
     starts = mode + deviations * np.random.default_rng(2).standard_normal((DRAWS, posterior.dimension))
     target = functools.partial(univariate_slice.Coordinates, posterior)
     ours, sweep, gibbs, peer = [], [], [], []
-    # In turn, and each from the same seed every time: the repetitions differ in time only.
+    # Samplers run in turn, each from the same seed every time: repetitions differ only in time.
     for _ in range(REPEATS):
         ours.append(cpu_seconds(_ours, posterior, np.random.default_rng(3))[0])
         rng = np.random.default_rng(4)

@@ -12,7 +12,7 @@ DRAWS = 5000
 
 
 def double_sum(p, q) -> float:
-    """Return the estimate as its definition has it, over all pairs of draws (m,)."""
+    """Return the estimate by its definition, a sum over all pairs of draws (m,)."""
     kernel = [np.exp(-((a[:, None] - b) ** 2) / 2) for a, b in ((p, p), (q, q), (p, q))]
     within = sum(k.sum() - np.trace(k) for k in kernel[:2])
     return (within - 2 * (kernel[2].sum() - np.trace(kernel[2]))) / (len(p) * (len(p) - 1))

@@ -102,7 +102,7 @@ def _loops(name: str) -> list[tuple]:
     """Return the scalar loops of a model, each with its name and whether the bar is about it."""
     if name != "exponential":
         return [("scalar loop with scipy.stats", loop(name), True)]
-    # The second is not what a study's code has: derivatives by two dozen lines of ours, without a library.
+    # Authors' code would not have the second: derivatives by two dozen lines of ours, without a library.
     own = ("scalar loop with scipy.stats and our own dual numbers", loop(name), False)
     try:
         segment = scalar.autograd_segment()

@@ -12,12 +12,12 @@ import numpy as np
 from bars import cpu_seconds, reference, run_command
 
 NAME = "pins"
-# The newest kernels that every x86 machine of the last ten years has, and none of numpy's for newer ones.
+# The newest kernels that run on every x86 machine of the last ten years, without numpy's for newer machines.
 PINS = {
     "OpenBLAS": {"OPENBLAS_CORETYPE": "Haswell"},
     "numpy": {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"},
 }
-# Which pin a kernel depends on, and what it stands for in the studies.
+# Kernels of the studies, and the pin on which each depends.
 KERNELS = {
     "matrix product": "OpenBLAS",
     "precision matrix": "OpenBLAS",
@@ -48,7 +48,7 @@ def measure(path: str) -> None:
 
 
 def run() -> list[dict]:
-    """Measure each kernel free and pinned, each in a process of its own, and by how much the results differ."""
+    """Measure each kernel free and pinned, in separate processes, and how much the results differ."""
     if not any(name.startswith(("X86_V4", "AVX512")) for name in _processor_features()):
         print("skipped: the cost of pins (this processor has no kernels newer than the pinned ones)")
         return []

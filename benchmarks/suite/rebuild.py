@@ -14,12 +14,12 @@ from privpost.report import build
 
 NAME = "rebuild"
 CORES = 2
-# Two studies of a few cells each, whose smoke rebuild shows what a second run does.
+# Two studies of a few cells each; the benchmark rebuilds them twice at smoke scale.
 QUICK = "geumlek2017/rdp_curves,geumlek2017/dirichlet"
 
 
 def run() -> list[dict]:
-    """Judge the recorded rebuild, and measure the rest."""
+    """Evaluate the recorded rebuild, and measure the rest."""
     rows = _recorded()
     return [*rows, _nothing_to_do()]
 

@@ -1,6 +1,6 @@
 """Temporary clones of the checkout's last commit, in which the workflow tests run Snakemake and privpost.
 
-They use the environment of the tests, with the clone's own sources in front. What takes long is built once, for all
+They use the environment of the tests, with the clone's own sources first on the path. Slow builds run once, for all
 workers of a parallel run.
 """
 
@@ -23,9 +23,9 @@ from privpost.samplers import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "geumlek2017/rdp_curves"
-# A checkout may stand anywhere: every workflow test runs in a folder with blanks in its name.
+# A checkout may be anywhere: every workflow test runs in a folder with blanks in its name.
 CLONE = "a clone with blanks"
-# A study that is made slow writes its process id and waits for as long as a file of the name in `hold` is there.
+# A slowed study writes its process id, and waits while the file that `hold` names is there.
 WAITING = """
     import os, pathlib, time
 
@@ -65,7 +65,7 @@ class Clone:
         )
 
     def run(self, module: str, *arguments: str, status: int = 0, prefix=(), **extra: str) -> str:
-        """Run a module and return its output; fails the test when the exit status is not the expected one."""
+        """Run a module and return its output; fail the test if the exit status is not the expected one."""
         process = self.start(module, *arguments, prefix=prefix, **extra)
         output, _ = process.communicate(timeout=600)
         assert process.returncode == status, output
@@ -76,7 +76,7 @@ class Clone:
         return self.run("snakemake", "--cores", "2", *arguments, "--config", *config, **options)
 
     def planned(self, studies: str = QUICK, scale: str = "smoke") -> list[str]:
-        """Return the rules that Snakemake would run, targets left out."""
+        """Return the rules that Snakemake would run, without targets."""
         output = self.snakemake("--dry-run", "--quiet", "host", studies=studies, scale=scale)
         rules = re.findall(r"^((?:build|compute|draw|fetch|prepare)_\S+)\s+\d+$", output, re.MULTILINE)
         assert rules or "Nothing to be done" in output, output
@@ -88,12 +88,12 @@ class Clone:
         (self / file).write_text(text.replace(old, new, 1))
 
     def copy(self, folder: Path) -> Clone:
-        """Return a copy of the clone with the times of its files."""
+        """Return a copy of the clone whose files keep their times."""
         shutil.copytree(self.folder, folder, symlinks=True, copy_function=_copy)
         return Clone(folder)
 
     def contents(self, *folders: str) -> dict[str, bytes]:
-        """Return every file under some folders, cells and their times left out."""
+        """Return every file in the folders, except cells and their times."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for folder in folders
@@ -118,7 +118,7 @@ class Clone:
         (self / f"hold-{token}").unlink()
 
     def waiting(self, token: str, number: int = 1) -> list[int]:
-        """Wait until a number of slow cells are in the middle of their work; return their process ids."""
+        """Wait until `number` slow cells are in the middle of their work; return their process ids."""
         return until(lambda: (found := self._processes(token)) and len(found) >= number and found)
 
     def gone(self, token: str) -> None:
@@ -143,7 +143,7 @@ def _alive(process: int) -> bool:
 
 
 def until(condition, seconds: float = 120):
-    """Return the first true value of a condition; fails when there is none in time."""
+    """Return the first true value of a condition; fail if there is none in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if value := condition():
@@ -153,7 +153,7 @@ def until(condition, seconds: float = 120):
 
 
 def mirrors() -> str:
-    """Return where raw data are looked for: where the checkout itself looks."""
+    """Return the folders where the checkout itself looks for raw data."""
     folders = os.environ.get("PRIVPOST_MIRRORS")
     if folders is not None:
         return folders
@@ -162,7 +162,7 @@ def mirrors() -> str:
 
 @pytest.fixture(scope="session")
 def without_network() -> tuple[str, ...]:
-    """A prefix for commands that cuts them off the network; where that is not allowed, a proxy that answers nobody."""
+    """A command prefix that cuts off the network; where that is not allowed, it sets a proxy that does not answer."""
     with contextlib.suppress(OSError):
         if subprocess.run(["unshare", "-rn", "true"], check=False, capture_output=True).returncode == 0:
             return ("unshare", "-rn")
@@ -171,7 +171,7 @@ def without_network() -> tuple[str, ...]:
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory):
-    """A function of a name and of what fills a folder: it makes a clone once, whichever worker comes first."""
+    """A function of a name and of a function that fills a folder: the first worker makes the clone, others reuse it."""
     base = tmp_path_factory.getbasetemp()
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
@@ -199,7 +199,7 @@ def pristine(once) -> Clone:
 
 def _cloned(place: Path) -> None:
     subprocess.run(["git", "clone", "--quiet", ROOT, place], check=True)
-    # Compiled loops are kept by the state of their sources, whichever folder they stand in: all clones share them.
+    # Compiled loops are stored by the state of their sources, in whichever folder: all clones share them.
     kept = Path("src/privpost/samplers/__pycache__") / compiled.folder()
     (ROOT / kept).mkdir(parents=True, exist_ok=True)
     (place / kept).parent.mkdir()
@@ -214,10 +214,10 @@ def clone(pristine, tmp_path) -> Clone:
 
 @pytest.fixture
 def slow(clone):
-    """A clone whose quick study waits, in the middle of a cell, for as long as it is told to."""
+    """A clone whose quick study waits in the middle of a cell until it is told to go on."""
     clone.make_slow()
     yield clone
-    # Whatever a failed test left waiting ends by itself.
+    # Processes that a failed test left waiting end by themselves now.
     for path in clone.folder.glob("hold-*"):
         path.unlink()
 
@@ -234,9 +234,9 @@ def smoke(_smoke, tmp_path) -> Clone:
 
 
 def _take_over(clone) -> None:
-    """Give a clone what a smoke rebuild of the checkout has left, such as the one that precedes the tests in CI.
+    """Copy to a clone the results of the checkout's smoke rebuild, such as the one that precedes the tests in CI.
 
-    What does not fit the last commit is built again: Snakemake compares times and its records of the code.
+    Snakemake compares times and its records of the code, and rebuilds what does not fit the last commit.
     """
     for folder in ("build/smoke", "data/raw", "data/prepared", ".snakemake/metadata"):
         if (ROOT / folder).is_dir():
@@ -253,9 +253,9 @@ def _take_over(clone) -> None:
 
 @pytest.fixture(scope="session")
 def everything(once, pristine):
-    """A clone in which every study has been rebuilt at smoke scale, and what the rebuild said.
+    """A clone in which every study has been rebuilt at smoke scale, and the output of the rebuild.
 
-    It goes on from the checkout's own smoke rebuild, such as the one that precedes the tests in CI.
+    It starts from the checkout's own smoke rebuild, such as the one that precedes the tests in CI.
     """
 
     def rebuild(place):
