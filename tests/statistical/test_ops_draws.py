@@ -1,4 +1,4 @@
-"""Draws of the exponential mechanism on bits against distribution functions worked out otherwise, fixed seeds."""
+"""Draws of the exponential mechanism on bits against distribution functions computed another way, with fixed seeds."""
 
 import math
 

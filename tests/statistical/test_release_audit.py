@@ -1,7 +1,7 @@
 """`privpost release` audited by its own draws: every model and mechanism, secure and simulated noise.
 
-Specification, CSV file, calibration and draw are those of the command; only the draw is repeated. The bound on the loss
-between the worst neighbours that come to mind must stay within the claim, and come near enough to it to notice a fault.
+Specification, CSV file, calibration and draw are those of the command; only the draw is repeated. The bound on the
+loss between likely worst neighbours must stay within the claim, and near enough to it to notice a fault.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a reader's eye would catch in a figure, found from its artists."""
+"""Faults of a figure that a reader would see, detected from its artists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package finds by its place: mechanisms."""
+"""The package discovers mechanisms by the place of their files."""
 
 import inspect
 import subprocess

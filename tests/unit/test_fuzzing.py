@@ -1,4 +1,4 @@
-"""Random overrides, study files, declarations and data files: one clear error or a right result, nothing between.
+"""Random overrides, study files, declarations and data files: one clear error or a right result, nothing in between.
 
 Every search is derandomised, so that each run tries the same cases. The cases add up to about 800.
 """

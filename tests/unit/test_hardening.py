@@ -1,4 +1,4 @@
-"""What a user's machine, a hand edit or a strange name can do: one clear line, and no wrong result."""
+"""Faults by a user's machine, a hand edit or a strange name: one clear line, and no wrong result."""
 
 from __future__ import annotations
 

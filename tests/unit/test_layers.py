@@ -1,4 +1,4 @@
-"""The rooms of the package and the one direction in which they import: written here, and nowhere else."""
+"""The rooms of the package and the one direction in which they import, defined only here."""
 
 from __future__ import annotations
 

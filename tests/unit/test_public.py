@@ -1,4 +1,4 @@
-"""What `import privpost` gives: names that are found when asked for, one-line refusals, noise-aware posteriors."""
+"""What `import privpost` gives: names that are loaded on first use, one-line refusals, noise-aware posteriors."""
 
 from __future__ import annotations
 

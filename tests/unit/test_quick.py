@@ -1,4 +1,4 @@
-"""`make quick`: a changed module has its contract tests, and is not green without any test."""
+"""`make quick`: a changed module runs its contract tests, and does not pass without any test."""
 
 import importlib.util
 from pathlib import Path

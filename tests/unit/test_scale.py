@@ -1,4 +1,4 @@
-"""The sweep and the grid that benchmarks/scale.py measures are as large as it says."""
+"""The sweep and the grid that benchmarks/scale.py measures have the sizes that it states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No file and no function is longer than a reader can hold."""
+"""No file and no function is longer than a reader can follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured numbers that somebody typed into prose, where no table could contradict them."""
+"""Detects measured numbers typed into prose, where no table could contradict them."""
 
 from __future__ import annotations
 

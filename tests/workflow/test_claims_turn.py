@@ -1,5 +1,5 @@
-"""Every check of every claim can turn: some falsified table changes it. A typed verdict could not. What is published is
-what the claims give on the published tables."""
+"""Every check of every claim can turn: some falsified table changes it, as none could change a typed
+verdict. The published verdicts are those of the claims on the published tables."""
 
 from __future__ import annotations
 

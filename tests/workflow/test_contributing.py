@@ -1,4 +1,4 @@
-"""The worked examples of CONTRIBUTING.md, followed to the letter in a temporary clone."""
+"""The worked examples of CONTRIBUTING.md, followed literally in a temporary clone."""
 
 from __future__ import annotations
 

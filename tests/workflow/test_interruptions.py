@@ -1,4 +1,4 @@
-"""Killed jobs, killed Snakemakes, interrupts, two rebuilds at once, damaged results and data that cannot be had."""
+"""Killed jobs, killed Snakemakes, interrupts, two rebuilds at once, damaged results and data that are not available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rebuilds without data sets that users have to bring: in part, said so, and never published."""
+"""Rebuilds without data sets that users must supply: partial, reported as such, and never published."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report in a real browser: loads from disk, filters, sorts, enlarges, fits a phone, and reads well aloud."""
+"""The report in a real browser: loads from disk, filters, sorts, enlarges, fits a phone, and suits screen readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is proved is what runs: a mechanism that releases other values changes the studies that record it, no others.
+"""The proved mechanisms are those that run: if one releases other values, the studies that record it change, no others.
 
 Each study's smoke cells say which mechanisms drew. One cell of each mechanism and study is computed again in this
 process with the mechanism's releases exchanged for others, while all mechanisms that the cell does not record raise;

@@ -1,4 +1,4 @@
-"""The shipped scorecard scores every claim of the project's list, once all studies of a paper are there."""
+"""The shipped scorecard scores every claim of the project's list, once all studies of a paper are present."""
 
 from __future__ import annotations
 

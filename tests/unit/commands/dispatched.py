@@ -1,4 +1,4 @@
-"""What tests of commands share: the dispatcher, and a toy project with its cells and tables built."""
+"""Helpers of the tests of commands: the dispatcher, and a toy project with its cells and tables built."""
 
 from __future__ import annotations
 

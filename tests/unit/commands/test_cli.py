@@ -1,4 +1,4 @@
-"""The dispatcher on a toy project: runs, sweeps, and what it says of mistakes."""
+"""The dispatcher on a toy project: runs, sweeps, and messages about mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep says while it runs: how far it is, what an interrupt keeps, what a missing data set leads to."""
+"""Messages of a running sweep: its progress, what an interrupt keeps, and what happens without a data set."""
 
 from __future__ import annotations
 

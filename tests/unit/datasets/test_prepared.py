@@ -1,4 +1,4 @@
-"""Prepared files are whole and what was asked for."""
+"""Prepared files are complete and have the requested contents."""
 
 from __future__ import annotations
 

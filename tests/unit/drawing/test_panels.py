@@ -1,4 +1,4 @@
-"""The grammar of panels: nothing that a table has is left out, and errors are 95 % intervals."""
+"""The grammar of panels: everything in a table is drawn, and errors are 95 % intervals."""
 
 from __future__ import annotations
 

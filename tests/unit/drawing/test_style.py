@@ -1,4 +1,4 @@
-"""One look for every method: told apart by everybody, and text that needs no particular font."""
+"""One style for every method: everybody can tell methods apart, and text needs no particular font."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figure of any sweep: every row is drawn once, nothing is cut, and what it hides is said."""
+"""The figure of any sweep: every row is drawn once, nothing is cut, and it says what it hides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws for ArviZ: chains apart, names and release beside them, the same from a netCDF file; ArviZ may be missing."""
+"""Draws for ArviZ: separate chains, with names and release, the same from a netCDF file; ArviZ may be missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sum of z² and what it sees, against scipy and by simulation."""
+"""The sum of z² and the faults that it detects, against scipy and by simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shipped tables, with some rows altered, and what the checks of a study's claims find on them."""
+"""The shipped tables, with some rows altered, and the results of a study's claim checks on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims on tables that are made by hand, whose rows stand just inside or outside of what a claim allows."""
+"""Claims on tables made by hand, whose rows are just inside or just outside a claim's limits."""
 
 from __future__ import annotations
 

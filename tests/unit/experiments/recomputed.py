@@ -1,7 +1,7 @@
 """One tiny cell of a study and what its mechanisms released in it, for tests that compute its tables a second time.
 
 The tests know a study by its settings, its streams and its tables alone: they have loops, sums over all data sets and
-quadrature of their own, and import nothing of what the study calls for the quantity in question.
+quadrature of their own, and import nothing that the study uses to compute the quantity in question.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Priors that a model cannot have are refused by name; chains of one release share it."""
+"""Priors that a model cannot have are refused by name; chains of one release share that release."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What claims share, on rows by hand: levels, limits and the evidence of tests, by scipy's and the library's laws."""
+"""Helpers of claims on rows made by hand: levels, limits and evidence of tests, by scipy's and the library's laws."""
 
 from __future__ import annotations
 

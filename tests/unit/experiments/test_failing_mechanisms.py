@@ -1,4 +1,4 @@
-"""Studies that take every mechanism: one that fails costs its own rows, and nobody else's."""
+"""Studies that run every mechanism: one that fails loses its own rows, and no others."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace

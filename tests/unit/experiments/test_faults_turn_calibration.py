@@ -1,7 +1,7 @@
-"""A posterior that a study tells a wrong noise scale, or whose quantiles it makes too narrow or wide, turns its claim.
+"""A calibration claim turns if its study passes on a wrong noise scale, or makes quantiles too narrow or too wide.
 
 The faults are in the studies, and not in the samplers, whose laws other tests compare with exact ones. Two studies run
-through `simulate`. Of all of them, with the paper's trials, the quantiles are drawn instead, and tabulated and scored.
+through `simulate`. For all studies, with the paper's trials, quantiles are drawn instead, and tabulated and scored.
 """
 
 from __future__ import annotations

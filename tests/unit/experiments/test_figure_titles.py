@@ -1,4 +1,4 @@
-"""Titles of figures that say an answer: they stand above the published tables, and not above falsified ones."""
+"""Titles of figures that state an answer: the published tables get them, and falsified tables do not."""
 
 from __future__ import annotations
 

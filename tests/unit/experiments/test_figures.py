@@ -1,4 +1,4 @@
-"""Every figure of every study, drawn from the published tables with a data set and a method that nobody knows."""
+"""Every figure of every study, drawn from the published tables with an unknown data set and an unknown method."""
 
 from __future__ import annotations
 

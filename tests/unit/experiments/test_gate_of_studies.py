@@ -1,4 +1,4 @@
-"""The studies of bits and networks at the gate: budgets are the configuration's, and what costs more draws nothing."""
+"""The studies of bits and networks at the gate: budgets are the configuration's, costlier releases draw nothing."""
 
 from __future__ import annotations
 

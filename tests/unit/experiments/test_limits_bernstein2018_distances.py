@@ -1,4 +1,4 @@
-"""Claims on distances of Bernstein and Sheldon (2018) turn at the limits that they state, as in the file beside."""
+"""Claims on distances of Bernstein and Sheldon (2018) turn at their limits, as in `test_limits_bernstein2018.py`."""
 
 from __future__ import annotations
 

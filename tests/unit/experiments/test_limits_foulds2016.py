@@ -1,6 +1,6 @@
 """Each limit of the claims on Foulds et al. 2016: a row just inside of it passes, one just outside of it fails.
 
-Limits are read off the sentences of the claims. Standard errors are made up, so that every limit can be told by heart.
+Limits are read off the sentences of the claims. Standard errors are made up, so limits are easy to compute by hand.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Each limit of the claims on noise-aware posteriors and of the audit: just inside of it passes, just outside fails.
 
-Limits are read off the sentences of the claims. What lies beside them is made up, so that they can be told by heart.
+Limits are read off the sentences of the claims. Other numbers are made up, so that limits are easy to compute by hand.
 """
 
 from __future__ import annotations

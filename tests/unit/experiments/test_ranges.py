@@ -1,4 +1,4 @@
-"""Settings at the ends of floating point are refused when they are read, by name."""
+"""Settings at the ends of the floating-point range are refused by name when they are read."""
 
 from math import exp
 

@@ -1,4 +1,4 @@
-"""Studies of bits, computed a second time: what was told to whom, divergences and their direction, errors, ranks."""
+"""Studies of bits, computed a second time: inputs of mechanisms, divergences and their direction, errors, ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of Zhang et al., computed a second time: what is exceeded how often, exact losses, table 1, noise scales."""
+"""Bounds of Zhang et al., computed a second time: how often each is exceeded, exact losses, table 1, noise scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibration of Bernstein and Sheldon (2018), a second time: which rows its tables have, and what stands beside U."""
+"""Calibration of Bernstein and Sheldon (2018), a second time: the rows of its tables, and the numbers beside U."""
 
 from __future__ import annotations
 

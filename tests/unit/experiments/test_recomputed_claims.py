@@ -1,4 +1,4 @@
-"""Checks and evidence of claims on tables that are made by hand, whose numbers a reader can tell by heart."""
+"""Checks and evidence of claims on tables made by hand, whose numbers are easy to check by hand."""
 
 from __future__ import annotations
 

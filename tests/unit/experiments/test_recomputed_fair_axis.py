@@ -1,6 +1,6 @@
 """All mechanisms for bits at one (ε, δ), computed a second time: settings, divergences, errors, ranks, differences.
 
-Integrals are sums over midpoints, and laws are those that the papers give. The tests import nothing of what they test.
+Integrals are sums over midpoints, and laws are taken from the papers. The tests import nothing that they test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Regression from noisy second moments, a second time: Student's laws by hand, what chains are told, and the splits."""
+"""Regression from noisy second moments, a second time: Student's laws by hand, the inputs of chains, and the splits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies of Bernstein and Sheldon (2018), computed a second time: what samplers are told, and what their draws say."""
+"""Studies of Bernstein and Sheldon (2018), computed a second time: inputs of samplers, and results from their draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ABC-SMC of the rivals: its steps, its resampling, what it simulates, and a posterior that the prior hardly meets."""
+"""ABC-SMC of the rivals: its steps, its resampling, what it simulates, and a posterior far out in the prior."""
 
 from __future__ import annotations
 

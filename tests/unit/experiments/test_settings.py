@@ -1,4 +1,4 @@
-"""What a user types: sizes that fit each other, names that are near, and settings that would change nothing."""
+"""Settings that a user types: sizes that must match, suggestions of similar names, and settings without effect."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Labels of states: matched by their emissions, and within a chain whose replicas call them otherwise."""
+"""Labels of states: matched by their emissions, also within a chain whose replicas label them differently."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """No study goes round the ledger's gate: its sources call no draw of a mechanism, add no noise and set no own budget.
 
-That a study shows what its mechanisms release, and draws through the ledger only, is proved where it runs
-(tests/workflow/test_sabotage.py). What the sources say is read here.
+That a study shows what its mechanisms release, and draws through the ledger only, is proved by running it
+(tests/workflow/test_sabotage.py). These tests read the sources.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Verdicts on the shipped tables, and on tables some of whose rows are altered: in which direction each claim turns."""
+"""Verdicts on the shipped tables, and on tables with some altered rows: the direction in which each claim turns."""
 
 from __future__ import annotations
 

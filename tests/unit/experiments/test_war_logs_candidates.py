@@ -1,4 +1,4 @@
-"""The study of public candidates: its claim can turn, and its rows are what the settings say."""
+"""The study of public candidates: its claim can turn, and its rows follow from the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims on war logs from tables made by hand: what rows that have not converged do to them."""
+"""Claims on war logs from tables made by hand: the effect of rows that have not converged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who leads: a tiny cell computed again by plain loops, and held-out events that reach nothing but the score."""
+"""Who leads: a tiny cell computed again by plain loops, and held-out events that affect only the score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings by the names that they have in other studies: what they are taken as, and what is no other name."""
+"""Settings under their names in other studies: what each name stands for, and names that are not aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declared claims: verdicts from checks, words in texts, one claim for each case, and no count that somebody typed."""
+"""Declared claims: verdicts from checks, words in texts, one claim for each case, and no typed counts."""
 
 from __future__ import annotations
 

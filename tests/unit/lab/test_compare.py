@@ -1,4 +1,4 @@
-"""The comparison of built tables with published ones: shapes and words are equal, numbers near."""
+"""The comparison of built tables with published ones: shapes and words must be equal, numbers close."""
 
 from __future__ import annotations
 

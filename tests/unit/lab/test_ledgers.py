@@ -1,4 +1,4 @@
-"""The published ledger of a study: accounts gathered by kind, and mechanisms that can be made again."""
+"""The published ledger of a study: accounts grouped by kind, and mechanisms that can be rebuilt from it."""
 
 from __future__ import annotations
 

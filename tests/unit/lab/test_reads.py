@@ -1,4 +1,4 @@
-"""Cells that read other studies' ledgers: computed after them, known by their cells, behind when they change."""
+"""Cells that read other studies' ledgers: computed after them, known by their cells, outdated when they change."""
 
 from __future__ import annotations
 

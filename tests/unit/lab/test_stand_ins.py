@@ -1,4 +1,4 @@
-"""Data that stand in for the paper's: what they show is counted apart from the verdict, in both directions alike."""
+"""Data that stand in for the paper's: their results count apart from the verdict, in both directions."""
 
 from __future__ import annotations
 

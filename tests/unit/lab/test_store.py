@@ -1,4 +1,4 @@
-"""The store: whole results or none, and every kind of damage noticed."""
+"""The store: it has whole results or none, and notices every kind of damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws of every discovered mechanism: one law whichever way they are asked for, and the law that is charged for.
+"""Draws of every discovered mechanism: one law by every method of drawing, and the law that the ledger charges for.
 
 All seeds are fixed. A two-sample Kolmogorov-Smirnov test per coordinate at 1e-6: with fewer than 1000 coordinates a
 false alarm of the file has a probability below 1e-3.

@@ -1,4 +1,4 @@
-"""OPS of a logistic regression on a ball as real data are released: its cost, by enumeration, and what is refused."""
+"""OPS of a logistic regression on a ball as it is released on real data: its cost by enumeration, and refusals."""
 
 from __future__ import annotations
 

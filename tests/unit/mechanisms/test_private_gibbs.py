@@ -1,4 +1,4 @@
-"""Gibbs sampling that pays for every update: what its chain reveals, and that it takes the steps that are paid."""
+"""Gibbs sampling that pays for every update: what its chain reveals, and that it takes the steps that it pays for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the time of an exactly rounded draw tells its data, by a clock that counts work."""
+"""Whether the time of an exactly rounded draw reveals its data, by a clock that counts work."""
 
 import random
 from fractions import Fraction

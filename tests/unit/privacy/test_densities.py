@@ -1,4 +1,4 @@
-"""Divergences of releases of one number from their density, against closed forms; newcomers that state no more."""
+"""Divergences of releases of one number from their density, against closed forms; newcomers that state only that."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Releases of which one system call fails, each in a process of its own; run with `faults.c` in LD_PRELOAD.
+"""Releases in which one system call fails, each in a separate process; run with `faults.c` in LD_PRELOAD.
 
 Reads lines `folder call error argument...` of JSON and answers each with the exit status and the calls that were made.
 """

@@ -1,4 +1,4 @@
-"""A user's folder, with specifications that are right."""
+"""A user's folder with valid specifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`privpost release`: what is tried, asked for and put on the disk before anything is drawn that counts."""
+"""`privpost release`: what it tries, asks and writes to disk before the draws that are charged."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`privpost release` where one system call fails, as SQLite tests: any call, with an error or the process's end.
 
-Never is a statement delivered that the ledger has not; of a process that was not killed none is charged and lost; and
-the ledger can be read.
+No statement is delivered that the ledger lacks; no statement is charged and lost unless the process was killed; and the
+ledger can be read.
 """
 
 from __future__ import annotations

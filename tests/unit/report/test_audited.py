@@ -1,4 +1,4 @@
-"""What the report says of the mechanisms behind a study's figures."""
+"""What the report says about the mechanisms behind a study's figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about a study without running it: sources of settings, validity, neighbours, captions, times."""
+"""What `describe` says about a study without running it: sources of settings, validity, neighbours, captions, times."""
 
 from __future__ import annotations
 

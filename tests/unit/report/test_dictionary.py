@@ -1,4 +1,4 @@
-"""The data dictionary: every published column and every setting has a meaning, and no meaning is idle."""
+"""The data dictionary: every published column and every setting has a meaning, and every meaning is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What documents say of claims, and what stops their build."""
+"""What documents say about claims, and what stops their build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report's page: escaped, closed to everything from outside, figures and tables compressed."""
+"""The report's page: escaped, closed to content from outside, with figures and tables compressed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scorecard: one row a claim, from the tables and from nothing else."""
+"""The scorecard: one row per claim, from the tables alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters that write numbers, and the test's own eye for numbers that somebody typed."""
+"""Filters that write numbers, and the detection of typed numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of tables on real people's records that no release covers: what the report declares, and what is so."""
+"""Columns of tables on real people's records that no release covers: what the report declares, and what is true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact draws from logistic posteriors against quadrature, with every shell forced, and faults that must show."""
+"""Exact draws from logistic posteriors against quadrature, with every shell forced, and faults that must be seen."""
 
 import math
 

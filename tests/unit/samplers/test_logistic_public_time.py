@@ -1,4 +1,4 @@
-"""Draws of logistic posteriors in public time: their law, the bound of their proposals, and what their work tells."""
+"""Draws of logistic posteriors in public time: their law, the bound of their proposals, and what their work reveals."""
 
 import math
 
