@@ -27,7 +27,7 @@ PAIRS = 1.0
 PAIRS_OF_FIXED = 0.5
 # Runs that a sweep proposes per uncertain cell: for each state and unit of the noise's scale,
 RUNS = 0.006
-# and at most.
+# and at most this many per uncertain cell.
 MOST_RUNS = 1.2
 # Logarithm of the probability that a run goes on for one more cell.
 LOG_LONGER = -0.6

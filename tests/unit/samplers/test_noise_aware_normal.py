@@ -1,4 +1,4 @@
-"""The noise-aware posterior of a normal law's mean and variance: moments, likelihoods, grids, chains; recomputed."""
+"""The noise-aware posterior of a normal law's mean and variance: moments, likelihoods, grids and chains, again."""
 
 from __future__ import annotations
 
