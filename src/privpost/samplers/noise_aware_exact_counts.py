@@ -16,9 +16,9 @@ EXACT = True
 _ELEMENTS = 2_000_000
 # Counts this far below the likeliest one, in nats, are left out.
 _DEPTH = 80.0
-# Up to this many products a convolution is a direct sum; else it is by Fourier transforms,
+# A convolution of up to this many products is a direct sum; a larger one is by Fourier transforms.
 _DIRECT = 10**7
-# in which smaller shares are rounding.
+# Results of Fourier transforms below this share of the largest are rounding errors.
 _ROUNDING = 1e-14
 # The fewest evenly spread counts that determine a tilt.
 _EVERY = 20_000
@@ -205,7 +205,8 @@ def _fine_tilt(log_factors, n: float) -> float:
     size = log_factors.shape[1]
     s = np.arange(float(size))
     if size > _EVERY:
-        # Every tilt gives the same law, so spread counts and those near the peaks, weighted by distance, are enough.
+        # Every tilt gives the same law of draws, so a rough one will do: from evenly spread counts and those near the
+        # peaks, each weighted by the distance to its neighbours.
         near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
         s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
         log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))
