@@ -10,7 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import gammaln
 
-# The report says that these are sums, without a Markov chain.
+# Tells the report that these draws are from sums, not from a Markov chain.
 EXACT = True
 # With more ways than this to split the sums, rejection comes first.
 _ELEMENTS = 2_000_000
@@ -20,9 +20,9 @@ _DEPTH = 80.0
 _DIRECT = 10**7
 # Results of Fourier transforms below this share of the largest are rounding errors.
 _ROUNDING = 1e-14
-# The fewest evenly spread counts that determine a tilt.
+# If there are more counts than this, a tilt is computed from evenly spread ones, at least this many.
 _EVERY = 20_000
-# The counts on either side of a peak.
+# It is also computed from this many counts on either side of each peak.
 _NEAR = 500
 # Splits of sums that are weighed at once: they fit into the processor's cache.
 _AT_ONCE = 1 << 17
@@ -31,10 +31,10 @@ _ROUNDS = 30
 
 
 def _drawn(weights, row, uniform) -> np.ndarray:
-    """The columns drawn by uniform variates from the distributions in their rows of (rows, columns)."""
+    """One column for each uniform variate, drawn with the weights (rows, columns) in the row that `row` names."""
     cumulative, columns = np.cumsum(weights, axis=1), weights.shape[1]
     cumulative /= cumulative[:, -1:]
-    # One search for all: each row has its own unit interval.
+    # Adding its number to each row puts all rows into one increasing list, which is searched once.
     flat = (cumulative + np.arange(len(weights))[:, None]).ravel()
     return np.minimum(np.searchsorted(flat, uniform + row, side="right") - columns * row, columns - 1)
 
@@ -173,13 +173,13 @@ class _Sum(NamedTuple):
 
 
 def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
-    """Draws of the first part of each of the sums (size,) of two parts."""
+    """Draw the first part of each total (size,), given the log-weights of the first part and of the other one."""
     firsts, open_ = np.full(len(totals), -1), np.arange(len(totals))
     cumulative, highest = np.cumsum(window.shares), others.logs.max()
     for _ in range(_ROUNDS):
         if len(np.unique(totals[open_])) * len(window.logs) <= _ELEMENTS:
             break
-        # Proposed by the first part's weights and accepted by the other's, before sums are evaluated.
+        # Rejection comes before sums: the first part's weights propose, and the other's accept.
         places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
         places = window.start + np.minimum(places, len(cumulative) - 1)
         accepted = others.at(totals[open_] - places) - highest > -rng.standard_exponential(len(open_))

@@ -14,8 +14,8 @@ from privpost.samplers.noise_aware_kernels import _ROUGH, _factors, _growth, _ro
 
 # Weights below this share of their sum are left out of a slot's law.
 _CUT = 1e-7
-# Levels with a variance below this share of the mean one are drawn by their own weights alone, if they then have less
-# than `_MOST` of all variance; otherwise those below the smaller share.
+# Levels with a variance of at most this share of the mean variance are drawn by their own weights alone, if together
+# they have less than `_MOST` of all variance; otherwise only levels up to the smaller share are.
 _SMALL = 0.8
 _SMALLER = 0.1
 _MOST = 0.25
@@ -23,9 +23,10 @@ _MOST = 0.25
 
 @bare
 def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, inverse, weights):
-    """Weights of a slot's counts given the events that are left, from `start` both ways; lowest, highest and sum.
+    """Write a slot's `weights` by count, given the events left; return the lowest and highest count and the sum.
 
-    The sum of the other slots is normal, or it is the count of slot j if that is not negative.
+    They are computed upwards and downwards from the count `start`. The sum of the other slots is taken to be normal;
+    if j is not negative, slot j is the only other one.
     """
     a, release = alphas[i], y[i]
     curve, slope, back = 1.0, 1.0, 1.0
@@ -77,7 +78,7 @@ def _widest(first, size, variances):
 
 @bare
 def _alone(first, near, variances, variance):
-    """Below which variance levels are drawn by their own weights alone."""
+    """The largest variance with which a level is still drawn by its own weights alone."""
     limit, total = _SMALL * variance / (near + 1), 0.0
     for i in range(first, first + near):
         if variances[i] <= limit:
@@ -87,7 +88,7 @@ def _alone(first, near, variances, variance):
 
 @bare
 def _propose(first, near, far, y, crossing, n, theta, scale, tables, moments, counts, draw, weights, rng):
-    """Draw the counts of a field's slots that sum to n, or leave those given; return the log-probability of them.
+    """Draw the counts of a field's slots that sum to n, or keep those given; return their log-probability.
 
     −inf if numbers overflow or the counts do not fit in n, in which case no draw is made.
     """
@@ -139,7 +140,7 @@ def _propose(first, near, far, y, crossing, n, theta, scale, tables, moments, co
 
 @bare
 def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, counts, draw, rng):
-    """Draw or read a level's count by its own weights; its probability, 0 outside the weights."""
+    """Draw a level's count by its own weights, or read it; return its probability, 0 outside the weights."""
     a, release, start = alphas[i], y[i], starts[i]
     if draw:
         c, w, left = start, 1.0, rng.random() * masses[i] - 1.0
@@ -170,7 +171,7 @@ def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, cou
 
 @bare
 def _pick(i, low, high, mass, weights, counts, draw, rng):
-    """Draw or read a slot's count; log of its probability, −inf outside the weights and where they overflow."""
+    """Draw a slot's count, or read it; return its log-probability, −inf outside the weights or if they overflow."""
     if not mass < math.inf:
         return -math.inf
     if draw:
@@ -233,10 +234,10 @@ def _split(levels, first, end, n, base, b, counts, work, rng):
 
 @bare
 def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
-    """Draw a cell's counts for n events in a state, or read them; log-density less log-probability of the proposal.
+    """Draw a cell's counts for n events in a state, or read them; return log-density less log-probability of proposal.
 
-    The field's tilts and moments are those in a `row` of `work`. Also returns the derivative of ln p(n | all else), and
-    −1 times the second one, of the saddlepoint's estimate.
+    The field's tilts and moments are those in a `row` of `work`. Also returns the first derivative of ln p(n | all
+    else) and −1 times the second one, both by the saddlepoint's estimate.
     """
     (levels, nears, y, crossing), scale, sizes = data.slots, data.scale, data.sizes
     of_state, thetas, moments, slot_counts = sums.events[state], work.thetas[row], _row(work, row), work.slot_counts
@@ -256,7 +257,7 @@ def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
         if logs == -math.inf:
             return math.nan, slope, curve
         total += _log_density(start, near, far, y[t], n, of_state, scale, tables, moments.alphas, slot_counts) - logs
-        # At least the variance of a coin, lest the width vanishes with the events.
+        # At least the variance of a fair coin, so that the width stays above 0 when there are no events.
         mean, variance = 0.0, 0.25
         for i in range(start, start + near + (far > 0)):
             mean += moments.means[i]

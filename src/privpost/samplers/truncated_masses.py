@@ -8,8 +8,8 @@ with Q the upper regularised incomplete gamma function. Gammas of shapes α_i be
 h as in `beyond`; with c near it the integrand falls like a normal density, and the trapezoid rule errs exponentially
 little. ln Q at the nodes is looked up: it is a polynomial in √α_i on short intervals.
 
-Beside exact sums for whole α (2 to 40 levels) and incomplete beta functions, ln P is off by less than 1e-6 for bounds
-of at most a third of 1/levels, 2e-6 at half of it, 1e-5 at two thirds, and 1e-2 at 20/21.
+Compared with exact sums for whole α (2 to 40 levels) and with incomplete beta functions, ln P is off by less than 1e-6
+for bounds of at most a third of 1/levels, 2e-6 at half of it, 1e-5 at two thirds, and 1e-2 at 20/21.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def continued_fraction(alpha, w, c, close, most):
 
 @inner
 def beyond(alpha, t, log_density):
-    """ln Q(α, t) and h of the gamma law beyond t > 0, α > 1; its mean there is α + h.
+    """ln Q(α, t), and h = t^α e^(−t) / Γ(α, t), for t > 0 and α > 1: beyond t the gamma law has the mean α + h.
 
-    `log_density` is that of h = t^α e^(−t) / Γ(α, t) without the tail's mass: ln of t^α e^(−t) / Γ(α).
+    `log_density` is ln of t^α e^(−t) / Γ(α), which is Q(α, t) h.
     """
     if t < alpha + 1:
         # P(α, t) is at most twice this density below the mean: nothing is cut off.
@@ -105,7 +105,8 @@ def log_tail(alpha, w, log_w, log_gamma):
     log_density = alpha * log_w - w - log_gamma
     density = np.exp(log_density)
     size = abs(w)
-    # To the left the fraction of a small w is slow, and the series of a large one cancels.
+    # Left of the imaginary axis the continued fraction is slow for a small w, and the terms of the series cancel for a
+    # large one.
     if size < alpha + 1 or (w.real < 0 and size < 6):
         term = 1 / alpha + 0j
         total, n = term, alpha
@@ -124,16 +125,16 @@ def place_of(grid, stretch):
     """c of a place on a grid with steps of less than √V, and the step of θ there; `stretch` is 2 log₂ c/V, rounded."""
     root = 0.36 * grid * 2.0 ** (-0.25 * stretch)
     c = root * root
-    # As for a normal density of variance V: as much is cut off as the rule errs by.
+    # With this step, what is cut off of a normal density of variance V equals the error of the trapezoid rule.
     return c, math.sqrt(math.pi / (2 * NODES * c * 2.0 ** (-0.5 * stretch)))
 
 
 @inner
 def row_of(kind, low, grid, stretch, part, tails):
-    """The place of polynomials of ln Q and h on an interval of √α, or of part −1 of ln |z/c| and arg z, in the rows.
+    """Where the rows have the polynomials of ln Q and h on an interval of √α; for part −1, ln |z/c| and arg z.
 
     Args:
-        kind, low: of the field, see `Tails`.
+        kind, low: those of the field, see `Tails`.
         grid, stretch: as in `place_of`.
     """
     _, keys, places, rows = tails
@@ -155,7 +156,7 @@ def row_of(kind, low, grid, stretch, part, tails):
 
 @inner
 def fill_row(low, grid, stretch, part, row):
-    """Compute what `row_of` gives, by values at Chebyshev's points."""
+    """Write to `row` the coefficients of the polynomials of `row_of`, from values at Chebyshev's points."""
     c, step = place_of(grid, stretch)
     t, row[:] = c * low, 0.0
     if part < 0:
@@ -176,7 +177,7 @@ def fill_row(low, grid, stretch, part, row):
         h = tail_of(alpha, t, log_t, log_gamma)[1]
         for j in range(_PART):
             value = log_tail(alpha, nodes[j], logs[j], log_gamma)
-            # All on one branch; which one is all the same.
+            # The angles at all of Chebyshev's points must be on one branch of the logarithm; any branch will do.
             if m == 0:
                 angles[j] = value.imag
             angles[j] = value.imag - 2 * math.pi * math.floor((value.imag - angles[j]) / (2 * math.pi) + 0.5)
@@ -189,9 +190,9 @@ def fill_row(low, grid, stretch, part, row):
 
 @inner
 def add_level(alpha, change, kind, low, point, tails):
-    """Add a level's ln Q and h to a point, or with a change of −1 take them away, and give h.
+    """Add a level's ln Q and h to a point, or subtract them if `change` is −1; return h.
 
-    Nothing is cut off of an α beyond a bound of the point.
+    For an α of at least the bound in the point, next to nothing of the gamma law is cut off, so that nothing is added.
     """
     if alpha >= point[LEAST]:
         return 0.0
@@ -236,7 +237,7 @@ def fill_point(alphas, shapes, kind, low, point, tails):
 
     Args:
         alphas, shapes: α_i and their sum.
-        point: place on the grid (0 for none yet), its stretch, the least α that nothing is cut off of, the variance V
+        point: place on the grid (0 for none yet), its stretch, the least α at which nothing is cut off, the variance V
             of the sum of gammas at c, and the sums of rows.
     """
     mean, variance = shapes / (1 - 0.5 * len(alphas) * low), shapes
@@ -247,7 +248,7 @@ def fill_point(alphas, shapes, kind, low, point, tails):
         middle = 0.5 * (ABOVE - BELOW)
         grid = max(1, int(math.sqrt(mean + middle * math.sqrt(variance)) / 0.36 * 2.0 ** (0.25 * stretch) + 0.5))
         t = place_of(grid, stretch)[0] * low
-        # Bernstein's bound: P(α, t) < e^(−32) from here on.
+        # By Bernstein's bound P(α, t) < e^(−32) for this α and larger ones.
         point[GRID], point[STRETCH], point[LEAST] = grid, stretch, t + 10.7 + math.sqrt(114 + 64 * t)
         point[SUMS:] = 0.0
         slope, variance = 0.0, 0.0
@@ -308,10 +309,11 @@ def truncation_masses(sums, entries):
 
 @inner
 def change_masses(span, index, entries, before, sums, masses, points):
-    """`log_masses` of a state of whose levels only a cell's have changed, by those; `before` are its sums till then.
+    """Update the `log_masses` of a state after a change in the levels of one cell only.
 
     Args:
         span, index: where the cell's entries begin and end, and the levels of entries.
+        before, sums: the state's sums before the change and after it.
     """
     bounds, lows, tails, d = entries.bounds, entries.lows, entries.tails, 0
     for j in range(span[0], span[1]):

@@ -14,7 +14,7 @@ from scipy.special import expit
 WIDTHS = 9
 # Distance of nodes in standard deviations of a step's noise: sums then equal integrals to 1e-8.
 NODES = 0.7
-# Nodes of distribution functions, by number of weights.
+# Fewest nodes of distribution functions, for one weight and for two.
 FINE = {1: 4001, 2: 601}
 
 
@@ -37,7 +37,7 @@ class Steps:
         return self.density_at(self.axis)
 
     def divergence(self, other: Steps, order: float) -> float:
-        """Rényi divergence of a law with the same nodes."""
+        """Rényi divergence from another law with the same nodes."""
         inside = (self._density > 0) & (other._density > 0)
         p, q = np.log(self._density[inside]), np.log(other._density[inside])
         cell = self.dimension * math.log(self.axis[1] - self.axis[0])
@@ -62,7 +62,7 @@ class Steps:
 
 
 def _shares(density) -> np.ndarray:
-    """Distribution functions along the last axis."""
+    """Distribution functions at evenly spaced nodes, from the densities there; the nodes are the last axis."""
     mass = np.cumsum((density[..., 1:] + density[..., :-1]) / 2, axis=-1)
     return np.concatenate([np.zeros_like(mass[..., :1]), mass], axis=-1) / np.maximum(mass[..., -1:], 1e-300)
 
