@@ -12,20 +12,20 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from privpost.drawing import panels, style
 
-# At most: panels either way,
+# Most panels in a row of panels, and most rows of panels.
 PANELS = 6
-# line styles of one colour,
+# Most line styles of one colour.
 STYLES = 8
-# lines of a panel,
+# Most lines in a panel.
 LINES = 24
-# and numbers that a legend names.
+# Most lines that a legend names if they differ by a number.
 NAMED = 8
 LONGEST = 80  # most letters of a label
 SEEN = 0.002  # difference of two curves that can be seen, as a share of a panel's height
-# Columns that describe the spread of another one, or count; they are no measures.
+# Names of columns that hold the spread of another column, or a count; they are no measures.
 _SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p_value)|n_.+")
 _METRICS = ("metric", "statistic", "quantity", "parameter", "score")
-# Their values in words; other values are words already.
+# Values of these columns in words; other values are words already.
 METRICS = {
     "kl": "KL divergence",
     "ks": "KS distance from uniform",
@@ -37,7 +37,7 @@ METRICS = {
     "mean": "posterior mean",
 }
 FILLS = ("full", "left", "top", "right", "bottom")
-# Share of white in the colour of the last value.
+# Share of white in the colour of a method's last line; the first one has the pure colour.
 LIGHTEST = 0.5
 
 
@@ -74,7 +74,7 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     if not keys:
         return None
     # Seeds have no order: a curve over them says nothing, unless they are all that differs.
-    # Words that some rows lack are no axis where another key is one.
+    # A column of words that is empty in some rows becomes the axis only if no other key can.
     lacking = {key for key in keys if key not in numeric and table[key].isna().any()}
     x, *rest = sorted(
         keys, key=lambda k: (k not in numeric, k in lacking, k == "seed", k == "method", -number[k], k not in swept)
@@ -94,13 +94,13 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
 
 
 def _constant(table, keys: list[str], column: str) -> bool:
-    """Whether some keys determine a column."""
+    """Whether rows with equal keys always have the same value in a column; False without keys."""
     return bool(keys) and table.groupby(keys, dropna=False)[column].nunique(dropna=False).max() <= 1
 
 
 def _places(table, keys: list[str], measures: list[str]) -> list[str]:
     """Return measures with recurring values, such as points of a grid, that tell rows with equal keys apart."""
-    # Where there are no keys, all rows are alike in this one.
+    # Grouping needs a column: this one, in which all rows are equal, serves where there are no keys.
     table, chosen_measures = table.assign(**{"": 0}), [""]
     while (alike := table.duplicated([*keys, *chosen_measures], keep=False)).any():
         grids = [m for m in measures if m not in chosen_measures and 1 < table[m].nunique() <= alike.sum() / 2]
@@ -159,7 +159,7 @@ def draw(
     notes += [f"The figure leaves out infinite values of {', '.join(endless)}; the table has all."] if endless else []
     words = {name: style.AXES.get(name, name.replace("_", " ")).removesuffix(" (pure DP)") for name in table}
     words |= {name: _short(text) for name, text in (meanings or {}).items() if name not in style.AXES}
-    # The column that a sweep adds for a setting which the table has too.
+    # If the table already has a column of a setting, the sweep adds `…_setting`: it is named like the setting.
     words |= {
         name: words.get(base := name.removesuffix("_setting"), base) for name in table if name.endswith("_setting")
     }
@@ -193,7 +193,7 @@ def _row_name(parts: Layout, row: tuple, words: Mapping[str, str]) -> str:
 
 
 def _without_idle(table, parts: Layout, swept: Sequence[str], known: Container[str]):
-    """Return a table and its layout without keys of lines that change no number, and a sentence on each."""
+    """Return a table and its layout without keys of the lines that change no drawn number, and a sentence on each."""
     notes = []
     for key in parts.lines:
         others = [name for name in (parts.x, *parts.lines, *parts.columns, *parts.metrics) if name != key]
@@ -269,7 +269,7 @@ def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mappin
 
 
 def _fill(looks: Iterable[dict]) -> None:
-    """Tell points of one colour and marker, which no line style tells apart, by how they are filled."""
+    """Fill points of the same colour and marker differently: no line style tells them apart."""
     seen: dict[tuple, int] = {}
     for look in looks:
         place = seen[alike] = seen.get(alike := (look["color"], look["marker"]), -1) + 1
@@ -320,7 +320,7 @@ def _decades_from_0(values) -> bool:
 
 
 def _scale(axes, which: str, values) -> None:
-    """Scale an axis logarithmically above two decades, around 0 linearly."""
+    """Make an axis logarithmic if values span two decades; if they begin at 0, it is linear near 0."""
     values = values[np.isfinite(values.to_numpy(float))]
     if _logarithmic(values):
         getattr(axes, f"set_{which}scale")("log")

@@ -35,7 +35,7 @@ class Study:
     Attributes:
         name: `<paper>/<study>`.
         home: the folder below which its `results/` and `figures/` stand: what is published, or a build.
-        left_out: data sets that cannot be had; cells on them are no part of the study then.
+        left_out: data sets that are not available; the study then has no cells on them.
     """
 
     name: str
@@ -91,7 +91,10 @@ class Study:
 
     @property
     def beyond_papers(self) -> bool:
-        """Whether the study is in none of the papers: what its YAML says, else that its folder has no year."""
+        """Whether the study is in none of the papers.
+
+        The key `beyond_papers` of its YAML says so. Without that key, it is so unless its folder's name ends in a year.
+        """
         return bool(self.text.get("beyond_papers", not self.paper[-4:].isdigit()))
 
     @property
@@ -158,7 +161,7 @@ class Study:
 
     @property
     def cells_folder(self) -> Path:
-        """The folder of its cells in the store; the only one, whatever is published."""
+        """The folder of its cells in the store: the same for all values of `home`."""
         return built(self.scale) / "cells" / self.name
 
     def table_path(self, table: str) -> Path:

@@ -96,12 +96,13 @@ class Points(NamedTuple):
 def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Result], asked: Iterable[str]) -> Points:
     """Return the tables of some points, each tabulated by itself, with the settings that tell points apart.
 
-    A setting in `asked`, or one that differs between the cells, is a column: the table's own one of this name where all
-    its entries are the point's value, else `<setting>_setting`, since an empty entry may stand for an average.
+    Each setting that is in `asked`, or that differs between the cells, has a column of its name. Where the table has a
+    column of this name itself, that one serves if all its entries are the point's value; if not, the setting's column
+    is `<setting>_setting`, since an empty entry of the table's own may stand for an average.
     """
     asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
     keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
-    # Joined texts of Arrow would stay in pieces, one of a kilobyte for each point.
+    # Arrow would keep the joined text columns in pieces, a kilobyte for each point.
     import pandas as pd
 
     rows: dict[str, _Rows] = {name: _Rows() for name in study.tables}
@@ -126,7 +127,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
 
 
 def value_of(cell: Cell, key: str) -> Any:
-    """Return a cell's value of a setting, a size, or a within axis: its one value, or the list of them."""
+    """Return a cell's value of a setting, a size or an axis of `within`; a list where the axis has several values."""
     if key in cell.within:
         values = cell.within[key]
         return values[0] if len(values) == 1 else values

@@ -21,8 +21,8 @@ class LinearSampler(Batched, Mechanism):
     """One exact draw of w from its posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R: 2L-DP.
 
     On the ball a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0], L = (Y + RX)²/(2σ²) for public bounds
-    |y| ≤ Y and ‖x‖ ≤ X, so that it changes by at most L, and the posterior by 2L (Zhang et al. 2016, theorem 4 (1);
-    the constant is ours, their full report has it).
+    |y| ≤ Y and ‖x‖ ≤ X, so that it changes by at most L, and the log-posterior by 2L (Zhang et al. 2016, theorem
+    4 (1)). We derived L ourselves: the paper leaves the constant to its full report.
 
     Attributes:
         radius: R > 0.

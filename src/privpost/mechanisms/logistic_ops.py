@@ -20,12 +20,12 @@ from privpost.samplers import logistic_in_ball
 
 @dataclass(frozen=True)
 class LogisticOps(PureMechanism, LogisticSampling):
-    """One draw with the prior truncated to ‖w‖ ≤ R and the likelihood to a power ρ: pure 2cρR-DP.
+    """One draw with the prior truncated to ‖w‖ ≤ R and the likelihood raised to a power ρ: pure 2cρR-DP.
 
     On the ball a record's log-likelihood varies by at most cR. R is c/β in Wang et al. (2015), who charge twice that,
     and in Geumlek et al. (2017), section 5.2, who charge that pure ε at every order (`charge="paper"`). The smallest
     ball that is sure to hold the mode has R = √(ρκ/β), κ = max x/(1 + e^x) = .2785, as nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ
-    at the mode (`charge="smallest_ball"`). The cost is 2cρR on a `ball` of any other radius too, with the mode or not.
+    at the mode (`charge="smallest_ball"`). The cost is 2cρR on any other `ball` too, even if it misses the mode.
 
     Attributes:
         epsilon: ε > 0 that one draw may cost.
@@ -70,7 +70,10 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def power(self) -> float:
-        """The largest ρ ≤ 1 within ε: εβ/(2c²), by the paper εβ/(4c²); (ε√β/(2c√κ))^(2/3); on a `ball` ε/(2cR)."""
+        """The largest ρ ≤ 1 within ε, by `charge` or `ball`.
+
+        "corrected_charge": εβ/(2c²); "paper": εβ/(4c²); "smallest_ball": (ε√β/(2c√κ))^(2/3); on a `ball`: ε/(2cR).
+        """
         if self.ball is not None:
             return min(1.0, self.epsilon / (2 * self.model.feature_bound * self.ball))
         return float(ops_power_at(self.epsilon, self.precision, self.model.feature_bound, self.charge))
@@ -87,12 +90,12 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def precision(self) -> float:
-        """β of the model."""
+        """The precision β of the model's prior."""
         return self.model.prior_precision
 
     @property
     def radius(self) -> float:
-        """c/β, √(ρκ/β), or `ball`."""
+        """R: c/β, for "smallest_ball" √(ρκ/β), or `ball`."""
         if self.ball is not None:
             return self.ball
         return float(ops_radius(self.power, self.precision, self.model.feature_bound, self.charge))
@@ -115,7 +118,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Releases as by other logistic draws."""
+        """Releases, as of `LogisticSampling`; on a ball that may cut into the law, by `logistic_in_ball`."""
         if size is None or not self._cuts:
             return super().draw(statistics, rng, size, start=start, prepared=prepared)
         around = prepared or self.prepare(statistics, start)
@@ -127,7 +130,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return pure_curve(float(self._pure(self.power)), epsilon)
 
     def recalibrated(self, budget) -> Self | None:
-        """The largest pure ε."""
+        """The mechanism with the largest pure ε that the (ε, δ) budget allows."""
         mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
         # Rounding of ε0 − ε can exceed a small δ.
         while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):

@@ -29,7 +29,7 @@ from privpost.samplers import logistic_exact
 from privpost.samplers.logistic_public_time import PublicTime
 from privpost.samplers.logistic_public_time import sample as sample_in_public_time
 
-# A draw is tried with at most so many expected proposals and steps towards the mode.
+# A draw is refused if it would take more expected proposals than this, or more steps towards the mode.
 MOST_PROPOSALS = 10_000
 MOST_STEPS = 100_000
 
@@ -74,7 +74,7 @@ class LogisticSampling(Batched, Mechanism):
     @property
     @abstractmethod
     def precision(self) -> float:
-        """β > 0 of the prior that is sampled with."""
+        """β > 0 of the prior N(0, (nβ)⁻¹ I) from whose posterior w is drawn."""
 
     @property
     def radius(self) -> float | None:
@@ -260,7 +260,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
-        """The smallest β ≥ the model's of a concentrated draw, or the largest ρ; on the ball by either charge."""
+        """The smallest β ≥ the model's for a concentrated draw; else the largest ρ, on the ball by either charge."""
         beta, bounds = model.prior_precision, (model.feature_bound, model.slope_bound)
         if weighting == "concentrated":
             return concentrated_precision(order, epsilon, n, beta, *bounds)
@@ -269,7 +269,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def sensitivity(self) -> float:
-        """2ρcB, largest change of the gradient of the tempered log-likelihood, whatever the w."""
+        """2ρcB, largest change of the gradient of the tempered log-likelihood, at any w."""
         return 2 * self.power * self.model.feature_bound * self.model.slope_bound
 
     @property
@@ -285,7 +285,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders) -> np.ndarray:
-        """2(ρcB)²λ/(nβ) at each order, or less by the pure charge of the ball."""
+        """2(ρcB)²λ/(nβ) at each order λ; on the ball, what its pure cost implies where that is less."""
         bounds = self.model.feature_bound, self.model.slope_bound
         gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
         if self.weighting != "ball":
@@ -301,7 +301,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return min(gaussian, pure_curve(float(pure), epsilon))
 
     def recalibrated(self, budget) -> Self | None:
-        """The budget's μ as an RDP budget, μ²λ/2; a direct draw only if its curve meets it."""
+        """Calibrated to the RDP budget μ²λ/2, μ the budget's; a direct draw as it is, None if its curve exceeds δ."""
         if self.calibrated is None:
             return self if self.privacy_curve(budget.epsilon) <= budget.delta else None
         if self.weighting == "ball":

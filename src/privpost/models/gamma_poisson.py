@@ -49,7 +49,7 @@ class GammaPoisson(GammaPrior):
         return np.ceil(np.maximum(quantile - 1e-9, 0.0)) + 0.5
 
     def record_moments(self, theta):
-        """θ and θ."""
+        """Both mean and variance are θ."""
         theta = np.asarray(theta, float)
         return theta, theta
 
@@ -68,7 +68,8 @@ class GammaPoisson(GammaPrior):
     def segment_moments(self, theta, low, high):
         """Moments of a record in [low, high] in closed form: E[X 1] and E[X(X − 1) 1] are shifted probabilities.
 
-        x p(x; θ) = θ p(x − 1; θ), so that with S_k = P(low − k ≤ X ≤ high − k) the mean is θ S₁/S₀.
+        The factor 1 is the indicator of the interval. As x p(x; θ) = θ p(x − 1; θ), the mean is θ S₁/S₀ with
+        S_k = P(low − k ≤ X ≤ high − k).
         """
         theta = np.asarray(theta, float)
         low, high = np.ceil(low), np.floor(high)
@@ -79,5 +80,5 @@ class GammaPoisson(GammaPrior):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Few counts, and many."""
+        """A prior of small counts (mean 4), and one of larger counts (mean 15)."""
         return [cls(8, 2), cls(30, 2)]

@@ -18,7 +18,7 @@ from privpost.privacy.described import describe, key_of
 
 __all__ = ["BudgetExceeded", "Ledger", "Release", "Request"]
 
-# The repeat of a release that names none.
+# The repeats of a release that names none: the first one only.
 ONE = slice(0, 1)
 
 
@@ -55,7 +55,7 @@ class Request(NamedTuple):
     settings: dict = {}  # noqa: RUF012
 
     def prepared(self) -> "Request":
-        """The request with its mechanism's preparation, if it has any; the preparation may refuse the statistics."""
+        """The request with what its mechanism's `prepare` returns, if it has one; this may refuse the statistics."""
         prepare = getattr(self.mechanism, "prepare", None)
         if prepare is None or self.size is None:
             return self
@@ -184,12 +184,12 @@ class Ledger:
         return self.release_all([Request(account, mechanism, statistics, rng, size, repeats, settings)])[0]
 
     def release_all(self, requests: Sequence[Request]) -> list[Release]:
-        """Several releases at once; mechanisms of one class draw together by its `draw_all`. See `release`.
+        """Several releases at once, see `release`; one call of a class's `draw_all` draws for all its mechanisms.
 
         Many small releases cost less together, and the samplers of some classes run faster.
 
         Raises:
-            BudgetExceeded: an account would be over its budget; then none of them is drawn.
+            BudgetExceeded: an account would be over its budget; then none of the releases is made.
             ValueError: as `release`.
         """
         leads = [request.lead for request in requests]
@@ -218,7 +218,7 @@ class Ledger:
                 if id(request.rng) not in states:
                     states[id(request.rng)] = _noise(request.rng)
                 counts, noise = account.counts, states[id(request.rng)]
-                # An infinite budget promises nothing that noise could give away.
+                # An infinite budget promises nothing, so repeated noise does no harm.
                 guarded = noise is not None and math.isfinite(account.budget.epsilon)
                 if guarded and (account.name, id(request.rng)) not in noted:
                     account.share(noise, repeats)

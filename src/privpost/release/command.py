@@ -20,7 +20,7 @@ from privpost.release import delivery, models, posterior_draw, spending, stateme
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
-# A user waits so many seconds without a message.
+# A wait of more seconds than this is announced.
 _PATIENCE = 5.0
 
 
@@ -99,7 +99,7 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
     """Return the calibrated mechanism and the terms of its release, before any data are read; errors as `calibrate`."""
-    # Floats overflow at extreme priors and budgets; only what is proved counts.
+    # Floats may overflow at extreme priors and budgets, which does no harm: only what is proved counts.
     with np.errstate(all="ignore"):
         if spec.sampling:
             sampler, bound = posterior_draw.calibrate(spec, kind)
@@ -131,7 +131,7 @@ def _reason(error: Exception) -> str:
 
 
 def _rehearsed(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
-    """A statement that is thrown away: whatever can fail does so before the charge."""
+    """A trial statement, which is thrown away; drawing it makes errors come before the charge."""
     try:
         return _drawn(spec, kind, mechanism, terms, exact)
     except Exception as error:
@@ -153,7 +153,7 @@ def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
 
 
 def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, Any]:
-    """Draws and how they were made, or why there are none: extreme settings must not undo the release."""
+    """Draws and how they were made, or why there are none: an error (extreme settings) must not undo the release."""
     # The statement fixes the randomness: whoever repeats --again gets the same draws.
     fixed = json.dumps([content[key] for key in ("privacy", "specification", "release")], sort_keys=True)
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(fixed.encode()).digest()))
@@ -173,7 +173,7 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, A
 
 
 def _announce(spec, what: str, seconds: float) -> None:
-    """Say that the user has to wait long, judged by what is public; output that nobody reads is no failure."""
+    """Tell the user of a long wait, estimated from public numbers; a message that cannot be written is no failure."""
     if seconds > _PATIENCE:
         with contextlib.suppress(OSError, ValueError):
             line = f"privpost: {spec.path}: {what} takes some {seconds:.0f} seconds or longer"

@@ -1,4 +1,7 @@
-"""Where a statement and its draws go: tried before anything is charged, the statement stored before all else."""
+"""Where a statement and its draws go.
+
+That they can be written is tried before anything is charged; the statement is stored before anything else is done.
+"""
 
 import contextlib
 import fcntl
@@ -124,7 +127,7 @@ class Delivery:
             self._check()
 
     def _take(self) -> None:
-        """Open and lock a hidden file: the one of the output, or one of the ledger's that is free."""
+        """Open and lock a hidden file: the one of the output, or the first free one beside the ledger."""
         name = hashlib.sha256(os.fsencode(self._place.name)).hexdigest()[:16]
         for number in itertools.count():
             path = self._place.with_name(f".privpost.{name}.{number}")
@@ -170,7 +173,7 @@ class Delivery:
             self._write(content)
         except OSError as error:
             self._to_output(text, f"{self._hidden} cannot be written: {error.strerror}")
-        # Blanks at its end do no harm.
+        # If this fails, blanks are left at the end of the file, which do no harm.
         with contextlib.suppress(OSError):
             os.ftruncate(self._handle, len(content))
         if self._output is None:
@@ -199,7 +202,7 @@ class Delivery:
             ) from None
 
     def _to_output(self, text: str, problem: str) -> None:
-        """The last resort: a statement that no disk takes."""
+        """Write a statement that cannot be stored to standard output, as the last resort; always raises Undelivered."""
         try:
             _print(text)
         except (OSError, ValueError):
@@ -207,10 +210,10 @@ class Delivery:
         raise Undelivered(f"{problem}; the statement is on standard output")
 
     def hand_over(self, text: str) -> None:
-        """Store the whole statement, and write it to standard output, as UTF-8, if that is its place.
+        """Store the whole statement; if there is no output file, also write it to standard output, as UTF-8.
 
         Raises:
-            Undelivered: it could not be written.
+            Undelivered: the statement could not be stored or written.
         """
         self.store(text)
         if self._output is not None:
@@ -224,7 +227,7 @@ class Delivery:
             where = f"the statement is in {self._stored}" if self._stored else "the statement is lost"
             reason = getattr(error, "strerror", None) or error
             raise Undelivered(f"standard output cannot be written: {reason}; {where}") from None
-        # What was printed needs no copy.
+        # What was printed needs no copy: `__exit__` then deletes the hidden file.
         self._stored = None
 
 

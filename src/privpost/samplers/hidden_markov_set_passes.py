@@ -14,7 +14,8 @@ from privpost.samplers.compiled import inlined, inner, outer
 from privpost.samplers.hidden_markov_kernels import _log, choose, count_moves, move_site, site_weights
 from privpost.samplers.hidden_markov_passes import add_cell, fill_gammas, weigh
 
-# A cell is skipped if its state leads by this many nats at τ = 1, beyond all that p(z) can contribute.
+# A cell is skipped if its weight in its own state exceeds those in all others by this many nats (at τ = 1) and by the
+# most that p(z) can contribute.
 LEAD = 32.0
 
 
@@ -86,7 +87,7 @@ def _changed(base, key, place, t, change, data, store):
     store.sums[slot] = store.sums[base]
     add_cell((data.cells.indptr[t], data.cells.indptr[t + 1]), data.cells, data.entries, change, store.sums[slot])
     _weigh_set(slot, data, store)
-    # Entering and leaving are the same ratio.
+    # A cell's weight is the same ratio whether the cell enters the set or leaves it.
     store.weights[slot, t] = store.weights[base, t]
     return slot
 
@@ -114,7 +115,7 @@ def _recall(t, old, slots, data, store, work):
 
 @inlined
 def recall(t, old, slots, data, store, work):
-    """Compute missing weights of cell t in all sets of `slots`; the set `old` contains the cell (−1: none does)."""
+    """Compute cell t's weights in those sets of `slots` that have none yet; `old`: the slot of t's own set, or −1."""
     known = True
     for slot in slots:
         known &= store.weights[slot, t] == store.weights[slot, t]
@@ -124,7 +125,7 @@ def recall(t, old, slots, data, store, work):
 
 @inner
 def sweep(states, power, greedy, data, store, work, rng):
-    """A pass over all cells, states (cells,) in place, with the collapsed joint to a power as target.
+    """A pass over all cells that updates states (cells,) in place; its target is the collapsed joint to a power.
 
     Cells whose states lead by `LEAD` are skipped: the law is the same to e⁻³². A greedy pass takes the best state.
 

@@ -10,21 +10,21 @@ from privpost.samplers.compiled import inner, outer
 from privpost.samplers.hidden_markov_kernels import log_gamma
 from privpost.samplers.hidden_markov_set_passes import changed, find_slots, make_room, recall, sweep
 
-# Splits of a set that are tried.
+# Number of random splits of a set that are tried.
 TRIES = 2
-# Passes over the cells of a split.
+# Most passes that move cells between the two parts of a split.
 SCANS = 4
-# Passes of a descent.
+# Most greedy passes over all cells at the start of a climb; after a merge with a split, half as many.
 PASSES = 12
-# Steps of a descent.
+# Most steps of a climb.
 STEPS = 30
-# How many merges with splits a step looks at.
+# Most merges with a split that a step looks at.
 LOOKED_AT = 6
-# Nats of likelihood that such a merge may lose at most.
+# Most nats of log-likelihood that such a merge may lose.
 WORST = 15.0
-# Pairs of states whose cells are split anew together.
+# Number of pairs of states, those whose merge loses least, whose cells a step also pools and splits anew.
 CLOSEST = 5
-# Smallest gain of a step.
+# Smaller gains are ignored.
 GAIN = 1e-6
 
 
@@ -37,7 +37,7 @@ def _shuffle(values, rng):
 
 @inner
 def split(slot, k, states, data, store, work, rng):
-    """Find and store the split in two of state k's cells, whose set is `slot`, that has the best likelihood."""
+    """Find the split of state k's cells in two parts that has the best likelihood; store it with their set, `slot`."""
     if not math.isnan(store.gains[slot]):
         return
     store.gains[slot] = -math.inf
@@ -106,7 +106,8 @@ def _descend(states, passes, data, store, work, rng):
 @inner
 def _neighbours(states, n_states, data, store, work, rng):
     """The most promising merges of two states, each with a split of a third state or of the union: (number, cells)."""
-    # The most new sets for a cell of a split, times the cells: those of all states once, and of `CLOSEST` pairs.
+    # Room for the most new sets: those of one cell in a split, times the cells in all splits. Splits of single states
+    # have each cell once; splits of the `CLOSEST` pairs have it at most once each.
     make_room((1 + TRIES * (1 + 2 * SCANS)) * (CLOSEST + 1) * len(states), store)
     slots, merged, pairs = (
         np.empty(n_states, np.int64),
@@ -193,7 +194,7 @@ def allot(states, group, data, store, work, rng):
 
 @inner
 def kick(states, n_states, data, store, work, rng):
-    """`allot` anew the cells of a random state and of one to three states near it."""
+    """Pool the cells of a random state and of one to three states near it, and distribute them anew by `allot`."""
     make_room(n_states, store)
     begin, distances, slots = int(rng.random() * n_states), np.empty(n_states), work.slots
     find_slots(states, data, store, slots)
@@ -205,7 +206,7 @@ def kick(states, n_states, data, store, work, rng):
 
 @inner
 def crossed(first, second, n_states, rng):
-    """As `hidden_markov_collapsed.crossed`."""
+    """The compiled form of `hidden_markov_collapsed.crossed`."""
     child = np.full(len(first), -1)
     for k in range(n_states):
         parent, counts = second if k % 2 else first, np.zeros(n_states, np.int64)

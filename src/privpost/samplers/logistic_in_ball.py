@@ -2,7 +2,8 @@
 
 On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times the density with precision nβ + λ, both unnormalised. So
 proposals come from the posterior under the stronger prior (`logistic_exact`), and one inside the ball is accepted with
-probability exp(λ(‖w‖² − R²)/2). λ ≥ 0 makes ‖w‖² = R² on average, by Laplace; it only affects the number of proposals.
+probability exp(λ(‖w‖² − R²)/2). λ ≥ 0 is such that E‖w‖² is about R², by Laplace's method; it affects the number of
+proposals alone.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -13,10 +14,10 @@ from privpost.distributions import gaussian_in_ball
 from privpost.models.logistic_regression import LogisticPosterior
 from privpost.samplers import logistic_exact
 
-# Proposals at once: at least, and at most.
+# Fewest and most proposals at once.
 _FEWEST = 64
 _MOST = 1 << 12
-# How often λ is searched again at most.
+# Most repetitions of the search for λ.
 _ROUNDS = 4
 # Factor by which the mean of ‖w‖² must exceed R² for another search.
 _MISS = 1.05
@@ -37,7 +38,7 @@ class InBall(logistic_exact.Envelope):
 
 
 def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBall:
-    """The proposals for a posterior with a ball; the search for the mode begins at `start`, those of a similar one.
+    """The proposals for a posterior on a ball; the search for the mode begins at `start`, those for a similar one.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -63,7 +64,7 @@ def _tilted(posterior: LogisticPosterior, tilt: float) -> LogisticPosterior:
 
 
 def _tilt(mean: np.ndarray, precision: np.ndarray, radius: float) -> float:
-    """λ at which a normal law has ‖w‖² = R² on average, or 0."""
+    """λ at which N(mean, precision⁻¹) times exp(−λ‖w‖²/2) has E‖w‖² = R²; 0 where E‖w‖² ≤ R² without it."""
     values, vectors = np.linalg.eigh(precision)
     return gaussian_in_ball.tilt(vectors.T @ mean, values, radius)
 

@@ -32,9 +32,18 @@ def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta
 
 @outer()
 def _mixed(ones, zeros, share, cdf, step, theta, alpha, beta):
-    """Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K).
+    """Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K), for each release and trial.
 
-    I_θ(a, b + 1) = I_θ(a, b) + θ^a (1−θ)^b / (b B(a, b)): a row of I is the row at T − 1 plus a positive step.
+    T is the size of the class, K the number of ones among its records, and I_θ(a, b) the distribution function of
+    Beta(a, b). The values of I at T come from those at T − 1, as I_θ(a, b + 1) is I_θ(a, b) plus the positive step
+    θ^a (1−θ)^b / (b B(a, b)).
+
+    Args:
+        ones, zeros: factors of the counts' probability (`naive_bayes_exact.Leaf`), shape (releases, trials, n + 1).
+        share: p(T | z) over the sum over K of ones(K) zeros(T − K), shape (releases, trials, n + 1).
+        cdf, step: I at T = K and its step to T = K + 1, shape (trials, n + 1); overwritten.
+        theta: θ, shape (trials,).
+        alpha, beta: the prior.
     """
     releases, trials, size = ones.shape
     result = np.zeros((releases, trials))

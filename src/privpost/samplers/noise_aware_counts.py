@@ -12,11 +12,11 @@ from privpost.samplers.compiled import inner, outer
 
 @inner
 def variance_of(residual, scale, rng):
-    """`noise_aware_gibbs.noise_variance` of one residual.
+    """Draw the noise's variance given one residual, as `noise_aware_gibbs.noise_variance` does.
 
     Both roots of the sampler of Michael, Schucany and Haas (1976) are written for σ², without cancellation: with
-    e = |r|/b, h = ν²/2 for a standard normal ν and R = e + h + √(h(h + 2e)) they are b²R, taken with probability
-    R/(R + e), and b²e²/R.
+    e = |r|/b, h = ν²/2 for a standard normal ν and R = e + h + √(h(h + 2e)) they are b²R, which is taken with
+    probability R/(R + e), and b²e²/R.
     """
     distance = abs(residual) / scale
     half = rng.standard_normal()
@@ -29,7 +29,7 @@ def variance_of(residual, scale, rng):
 
 @outer()
 def noise_variances(residual, scale, variance, rng):
-    """Write to `variance` (k,) one draw for each residual (k,) and scale (k,)."""
+    """Draw the noise's variance for each residual (k,) and scale (k,), and write it to `variance` (k,)."""
     for k in range(len(residual)):
         variance[k] = variance_of(residual[k], scale[k], rng)
 
@@ -48,7 +48,7 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
         variance: σ², shape (categories, trials), overwritten.
         n: public number of records.
         scale: Δ/ε.
-        rounds: of rejection.
+        rounds: most rounds of rejection after the first one.
         statistic: counts, shape (categories, trials), overwritten.
     """
     size, rejected = len(theta), 0

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import gammaln
 
-# The report says that these are sums, without a Markov chain.
+# Tells the report that these draws are from sums, not from a Markov chain.
 EXACT = True
 # With more ways than this to split the sums, rejection comes first.
 _ELEMENTS = 2_000_000
 # Counts this far below the likeliest one, in nats, are left out.
 _DEPTH = 80.0
-# Up to this many products a convolution is a direct sum; else it is by Fourier transforms,
+# A convolution of up to this many products is a direct sum; a larger one is by Fourier transforms.
 _DIRECT = 10**7
-# in which smaller shares are rounding.
+# Results of Fourier transforms below this share of the largest are rounding errors.
 _ROUNDING = 1e-14
-# The fewest evenly spread counts that determine a tilt.
+# If there are more counts than this, a tilt is computed from evenly spread ones, at least this many.
 _EVERY = 20_000
-# The counts on either side of a peak.
+# It is also computed from this many counts on either side of each peak.
 _NEAR = 500
 # Splits of sums that are weighed at once: they fit into the processor's cache.
 _AT_ONCE = 1 << 17
@@ -31,10 +31,10 @@ _ROUNDS = 30
 
 
 def _drawn(weights, row, uniform) -> np.ndarray:
-    """The columns drawn by uniform variates from the distributions in their rows of (rows, columns)."""
+    """One column for each uniform variate, drawn with the weights (rows, columns) in the row that `row` names."""
     cumulative, columns = np.cumsum(weights, axis=1), weights.shape[1]
     cumulative /= cumulative[:, -1:]
-    # One search for all: each row has its own unit interval.
+    # Adding its number to each row puts all rows into one increasing list, which is searched once.
     flat = (cumulative + np.arange(len(weights))[:, None]).ravel()
     return np.minimum(np.searchsorted(flat, uniform + row, side="right") - columns * row, columns - 1)
 
@@ -173,13 +173,13 @@ class _Sum(NamedTuple):
 
 
 def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
-    """Draws of the first part of each of the sums (size,) of two parts."""
+    """Draw the first part of each total (size,), given the log-weights of the first part and of the other one."""
     firsts, open_ = np.full(len(totals), -1), np.arange(len(totals))
     cumulative, highest = np.cumsum(window.shares), others.logs.max()
     for _ in range(_ROUNDS):
         if len(np.unique(totals[open_])) * len(window.logs) <= _ELEMENTS:
             break
-        # Proposed by the first part's weights and accepted by the other's, before sums are evaluated.
+        # Rejection comes before sums: the first part's weights propose, and the other's accept.
         places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
         places = window.start + np.minimum(places, len(cumulative) - 1)
         accepted = others.at(totals[open_] - places) - highest > -rng.standard_exponential(len(open_))
@@ -205,7 +205,8 @@ def _fine_tilt(log_factors, n: float) -> float:
     size = log_factors.shape[1]
     s = np.arange(float(size))
     if size > _EVERY:
-        # Every tilt gives the same law, so spread counts and those near the peaks, weighted by distance, are enough.
+        # Every tilt gives the same law of draws, so a rough one will do: from evenly spread counts and those near the
+        # peaks, each weighted by the distance to its neighbours.
         near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
         s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
         log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))

@@ -14,19 +14,19 @@ from privpost.samplers.noise_aware_kernels import _ROUGH, _factors, _growth, _ro
 
 # A slot's law leaves out weights below this share of their sum.
 _CUT = 1e-7
-# Levels with a variance below this share of the mean variance are drawn by their own weights alone,
+# Levels with a variance of at most this share of the mean variance are drawn by their own weights alone, if together
+# they have less than `_MOST` of all variance; otherwise only levels up to the smaller share are.
 _SMALL = 0.8
-# or those below this share, unless the former
 _SMALLER = 0.1
-# together have less than this share of all variance.
 _MOST = 0.25
 
 
 @bare
 def _law(i, j, alphas, y, crossing, rest, mean, variance, start, factors, inverse, weights):
-    """Write the weights of a slot's counts given the events left, from `start` both ways; return lowest, highest, sum.
+    """Write a slot's `weights` by count, given the events left; return the lowest and highest count and the sum.
 
-    The sum of the other slots is normal; if j is not negative, slot j is the only other one.
+    They are computed upwards and downwards from the count `start`. The sum of the other slots is taken to be normal;
+    if j is not negative, slot j is the only other one.
     """
     a, release = alphas[i], y[i]
     curve, slope, back = 1.0, 1.0, 1.0
@@ -78,7 +78,7 @@ def _widest(first, size, variances):
 
 @bare
 def _alone(first, near, variances, variance):
-    """The largest variance at which levels are drawn by their own weights alone."""
+    """The largest variance with which a level is still drawn by its own weights alone."""
     limit, total = _SMALL * variance / (near + 1), 0.0
     for i in range(first, first + near):
         if variances[i] <= limit:
@@ -88,7 +88,7 @@ def _alone(first, near, variances, variance):
 
 @bare
 def _propose(first, near, far, y, crossing, n, theta, scale, tables, moments, counts, draw, weights, rng):
-    """Draw counts of a field's slots that sum to n, or read those in `counts`; return their log-probability.
+    """Draw the counts of a field's slots that sum to n, or keep those given; return their log-probability.
 
     It is −inf if numbers overflow or the counts do not fit in n; then the draw is not complete.
     """
@@ -171,7 +171,7 @@ def _pick_alone(i, n, alphas, y, crossing, starts, masses, factors, inverse, cou
 
 @bare
 def _pick(i, low, high, mass, weights, counts, draw, rng):
-    """Draw a slot's count or read it; return its log-probability, −inf outside the weights and where they overflow."""
+    """Draw a slot's count, or read it; return its log-probability, −inf outside the weights or if they overflow."""
     if not mass < math.inf:
         return -math.inf
     if draw:
@@ -236,8 +236,8 @@ def _split(levels, first, end, n, base, b, counts, work, rng):
 def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
     """Draw a cell's counts for n events in a state, or read them; return log-density less log-probability of proposal.
 
-    Uses the fields' tilts and moments in a `row` of `work`. Also returns the first derivative of the saddlepoint
-    estimate of ln p(n | all else), and −1 times the second one.
+    The field's tilts and moments are those in a `row` of `work`. Also returns the first derivative of ln p(n | all
+    else) and −1 times the second one, both by the saddlepoint's estimate.
     """
     (levels, nears, y, crossing), scale, sizes = data.slots, data.scale, data.sizes
     of_state, thetas, moments, slot_counts = sums.events[state], work.thetas[row], _row(work, row), work.slot_counts
@@ -257,7 +257,7 @@ def _draw(t, n, state, row, data, sums, tables, work, counts, draw, rng):
         if logs == -math.inf:
             return math.nan, slope, curve
         total += _log_density(start, near, far, y[t], n, of_state, scale, tables, moments.alphas, slot_counts) - logs
-        # At least a coin's variance: otherwise the width would vanish with the events.
+        # At least the variance of a fair coin, so that the width stays above 0 when there are no events.
         mean, variance = 0.0, 0.25
         for i in range(start, start + near + (far > 0)):
             mean += moments.means[i]

@@ -8,8 +8,8 @@ with Q the upper regularised incomplete gamma function. Gamma variables of shape
 mean A + Σh_i, h as in `beyond`. With c near this mean the integrand falls like a normal density, and the error of the
 trapezoid rule is exponentially small. ln Q at the nodes comes from a table of polynomials in √α_i on short intervals.
 
-Compared with exact sums for integer α (2 to 40 levels) and incomplete beta functions, ln P is off by less than 1e-6 for
-bounds of at most a third of 1/levels, 2e-6 at half of 1/levels, 1e-5 at two thirds, and 1e-2 at 20/21.
+Compared with exact sums for whole α (2 to 40 levels) and with incomplete beta functions, ln P is off by less than 1e-6
+for bounds of at most a third of 1/levels, 2e-6 at half of it, 1e-5 at two thirds, and 1e-2 at 20/21.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def continued_fraction(alpha, w, c, close, most):
 
 @inner
 def beyond(alpha, t, log_density):
-    """ln Q(α, t) and h of the gamma law beyond t > 0, α > 1; its mean there is α + h.
+    """ln Q(α, t), and h = t^α e^(−t) / Γ(α, t), for t > 0 and α > 1: beyond t the gamma law has the mean α + h.
 
-    h is t^α e^(−t) / Γ(α, t); `log_density` is ln of t^α e^(−t) / Γ(α), which is h without the division by Q.
+    `log_density` is ln of t^α e^(−t) / Γ(α), which is Q(α, t) h.
     """
     if t < alpha + 1:
         # Below the mean P(α, t) is at most twice this density: nothing is cut off.
@@ -106,7 +106,8 @@ def log_tail(alpha, w, log_w, log_gamma):
     log_density = alpha * log_w - w - log_gamma
     density = np.exp(log_density)
     size = abs(w)
-    # In the left half-plane the fraction is slow for small w, and the series cancels for large w.
+    # Left of the imaginary axis the continued fraction is slow for a small w, and the terms of the series cancel for a
+    # large one.
     if size < alpha + 1 or (w.real < 0 and size < 6):
         term = 1 / alpha + 0j
         total, n = term, alpha
@@ -125,16 +126,16 @@ def place_of(grid, stretch):
     """c at a place of a grid with steps of less than √V, and the step of θ there; `stretch` is 2 log₂(c/V), rounded."""
     root = 0.36 * grid * 2.0 ** (-0.25 * stretch)
     c = root * root
-    # For a normal density of variance V, this step makes the part cut off equal to the rule's error.
+    # With this step, what is cut off of a normal density of variance V equals the error of the trapezoid rule.
     return c, math.sqrt(math.pi / (2 * NODES * c * 2.0 ** (-0.5 * stretch)))
 
 
 @inner
 def row_of(kind, low, grid, stretch, part, tails):
-    """The row of the polynomials of ln Q and h on an interval of √α, or for part −1 that of ln |z/c| and arg z.
+    """Where the rows have the polynomials of ln Q and h on an interval of √α; for part −1, ln |z/c| and arg z.
 
     Args:
-        kind, low: of the field, see `Tails`.
+        kind, low: those of the field, see `Tails`.
         grid, stretch: as in `place_of`.
     """
     _, keys, places, rows = tails
@@ -156,7 +157,7 @@ def row_of(kind, low, grid, stretch, part, tails):
 
 @inner
 def fill_row(low, grid, stretch, part, row):
-    """Compute the row that `row_of` returns, from values at Chebyshev's points."""
+    """Write to `row` the coefficients of the polynomials of `row_of`, from values at Chebyshev's points."""
     c, step = place_of(grid, stretch)
     t, row[:] = c * low, 0.0
     if part < 0:
@@ -177,7 +178,7 @@ def fill_row(low, grid, stretch, part, row):
         h = tail_of(alpha, t, log_t, log_gamma)[1]
         for j in range(_PART):
             value = log_tail(alpha, nodes[j], logs[j], log_gamma)
-            # All values on one branch; it does not matter which.
+            # The angles at all of Chebyshev's points must be on one branch of the logarithm; any branch will do.
             if m == 0:
                 angles[j] = value.imag
             angles[j] = value.imag - 2 * math.pi * math.floor((value.imag - angles[j]) / (2 * math.pi) + 0.5)
@@ -192,7 +193,7 @@ def fill_row(low, grid, stretch, part, row):
 def add_level(alpha, change, kind, low, point, tails):
     """Add a level's ln Q and h to a point, or subtract them if `change` is −1; return h.
 
-    Both are 0 for an α from the point's `LEAST` on, whose gamma law loses nothing to the bound.
+    For an α of at least the bound in the point, next to nothing of the gamma law is cut off, so that nothing is added.
     """
     if alpha >= point[LEAST]:
         return 0.0
@@ -237,8 +238,8 @@ def fill_point(alphas, shapes, kind, low, point, tails):
 
     Args:
         alphas, shapes: α_i and their sum.
-        point: place on the grid (0 for none yet), its stretch, the least α that loses nothing to the bound, the
-            variance V of the sum of gammas at c, and the sums of rows.
+        point: place on the grid (0 for none yet), its stretch, the least α at which nothing is cut off, the variance V
+            of the sum of gammas at c, and the sums of rows.
     """
     mean, variance = shapes / (1 - 0.5 * len(alphas) * low), shapes
     if point[GRID] > 0:
@@ -248,7 +249,7 @@ def fill_point(alphas, shapes, kind, low, point, tails):
         middle = 0.5 * (ABOVE - BELOW)
         grid = max(1, int(math.sqrt(mean + middle * math.sqrt(variance)) / 0.36 * 2.0 ** (0.25 * stretch) + 0.5))
         t = place_of(grid, stretch)[0] * low
-        # Bernstein's bound: P(α, t) < e^(−32) from this α on.
+        # By Bernstein's bound P(α, t) < e^(−32) for this α and larger ones.
         point[GRID], point[STRETCH], point[LEAST] = grid, stretch, t + 10.7 + math.sqrt(114 + 64 * t)
         point[SUMS:] = 0.0
         slope, variance = 0.0, 0.0
@@ -309,10 +310,11 @@ def truncation_masses(sums, entries):
 
 @inner
 def change_masses(span, index, entries, before, sums, masses, points):
-    """Update `log_masses` of a state in which only one cell's levels have changed; `before` are the old sums.
+    """Update the `log_masses` of a state after a change in the levels of one cell only.
 
     Args:
-        span, index: where the cell's entries begin and end, and the level of each entry.
+        span, index: where the cell's entries begin and end, and the levels of entries.
+        before, sums: the state's sums before the change and after it.
     """
     bounds, lows, tails, d = entries.bounds, entries.lows, entries.tails, 0
     for j in range(span[0], span[1]):

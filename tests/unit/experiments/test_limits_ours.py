@@ -92,7 +92,7 @@ REGRESSION_CALIBRATION = cases(
 
 ROW = "task == 'poisson' and n == {n} and epsilon == 0.1 and method == '{method}'"
 RECORDS = "task == 'collider' and epsilon == 1 and method == 'records'"
-# A hundred effective draws of a normal law, against very many, are 1.43/10 from it.
+# A hundred effective draws of a normal law, against very many, are .1288 from it, and 1.6 times that is .2061.
 HUNDRED, AGREED = {"ess": 100.0, "reference_draws": 1e15}, {"sd_error": 0.0}
 WIDE = ("rivals", "method == 'records'", {**AGREED, "sd_error_sem": 0.003})
 LARGE, NOISY = ROW.format(n=1000, method="quadrature"), ROW.format(n=1000, method="noise_calibrated")
@@ -108,7 +108,7 @@ RIVALS = cases(
      ("rivals", RECORDS, {"sd_error": 0.5})),
     ("N11", "records has the posterior's width", ("rivals", "method == 'records'"),
      *columns("sd_error", -0.0099, -0.0101), WIDE),
-    ("N13", "exact at n = 1000", ("rivals", LARGE), *columns("distance", 0.228, 0.229), ("rivals", LARGE, HUNDRED)),
+    ("N13", "exact at n = 1000", ("rivals", LARGE), *columns("distance", 0.206, 0.2062), ("rivals", LARGE, HUNDRED)),
     ("N14", "farther (poisson, n = 1000)", ("rivals", NOISY), *columns("distance", 0.121, 0.119),
      ("rivals", NOISY, {"distance_sem": 0.006}), ("rivals", LARGE, {"distance": 0.1, "distance_sem": 0.008})),
 )  # fmt: skip

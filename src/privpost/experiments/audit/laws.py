@@ -1,7 +1,7 @@
 """The laws that releases must have, from likelihood, prior and the meaning of settings, not from a mechanism's density.
 
-A law gives its exact divergence from another law of its family, and distribution functions of some marginals, which
-judge draws.
+A law gives its exact divergence from another law of its family. Its `quantiles` are the distribution functions of some
+marginals at draws; these values are uniform if the draws are from the law.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.special import betainc, gammainc, kolmogorov, ndtr
 
 from privpost.privacy.renyi import dirichlet_divergence
 
-# At most so many marginals are judged.
+# Most marginals that are tested.
 COORDINATES = 8
 # Log-weights this far below the largest are left out.
 DEPTH = 50.0
@@ -64,7 +64,7 @@ class Noise:
         return float(change.sum() if order is None else order * (change**2).sum() / 2)
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution functions of coordinates, and of differences of two, which reveal shared noise."""
+        """Distribution functions of coordinates, and of differences between two of them, which reveal shared noise."""
         places = _places(self.centre.size)
         noise = (np.reshape(draws, (len(draws), -1)) - self.centre)[:, places] / self.scale
         both = np.diff(noise, axis=1)
@@ -115,8 +115,8 @@ class Gamma:
 
 @lru_cache(maxsize=256)
 def _beta_grid(a: float, b: float, low: float):
-    """Return log-odds (k,) that hold the mass of a beta law on [low, 1 − low], the integral up to each, and its
-    log-factor. Neighbours' laws share most coordinates, hence the cache."""
+    """Return log-odds (k,) that hold the mass of a beta law on [low, 1 − low], its scaled integral up to each of them,
+    and the logarithm of the scale. Cached, as the laws of neighbours share most coordinates."""
     reach = np.log((1 - low) / low)
     ends = -reach, reach
     # Few points find the mass; many integrate it.
@@ -202,7 +202,7 @@ class BetasOfStates:
 
 
 def _convolved(alpha, low: float, left_out: int | None = None, points: int = 4001):
-    """Return a grid of x − low, the log-factors (K, points), their convolution on that grid, and its log-factor."""
+    """Return a grid of x − low, the log-factors (K, points), their scaled convolution there, and the scale's log."""
     y = np.linspace(0, 1 - len(alpha) * low, points)
     # A common tilt keeps factors from underflow, and cancels where the x sum to 1.
     logs = (alpha[:, None] - 1) * np.log(low + y) - (alpha.sum() - len(alpha)) * y
@@ -223,7 +223,7 @@ def _convolved(alpha, low: float, left_out: int | None = None, points: int = 400
 
 @lru_cache(maxsize=4096)
 def _log_normaliser(alpha: tuple[float, ...], low: float) -> float:
-    """Return the log-normaliser of the Dirichlet law with x ≥ low; neighbours' laws share most of them."""
+    """Return the log-normaliser of the Dirichlet law with x ≥ low; cached, as neighbours' laws share most of them."""
     concentrations = np.array(alpha)
     _, _, total, shift = _convolved(concentrations, low)
     return float(np.log(total[-1]) + shift + (concentrations.sum() - len(alpha)) * (1 - len(alpha) * low))
@@ -277,7 +277,7 @@ class OnGrid:
         return float((self._log - other._log).max(axis=-1).sum())
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution functions, uniform within each step."""
+        """Distribution functions at the draws; as they are step functions, a random place within the step is taken."""
         places = np.searchsorted((self.grid[1:] + self.grid[:-1]) / 2, np.reshape(draws, (len(draws), -1)))
         steps = np.exp(self._log)
         below = np.cumsum(steps, axis=-1) - steps
@@ -289,11 +289,12 @@ class OnGrid:
 
 @dataclass(frozen=True)
 class Weights:
-    """Law of one or two weights, by quadrature.
+    """Law of one or two weights of a regression; its integrals are computed by quadrature.
 
     Attributes:
         log_weight: log-density up to a constant, at points (..., d).
-        reach: bound of the coordinates that hold the mass.
+        dimension: number of weights, 1 or 2.
+        reach: nearly all of the mass is where each coordinate lies in [−reach, reach].
         radius: radius of the ball that weights are restricted to, or None.
     """
 

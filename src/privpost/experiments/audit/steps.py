@@ -1,4 +1,4 @@
-"""The law of one or two weights after Langevin steps, each an integral over the weights before it."""
+"""The law of one or two weights after Langevin steps; each step is an integral over the weights before it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-# How many standard deviations of the noise of all steps hold its mass.
+# The steps' noise together has its mass within this many of its standard deviations.
 WIDTHS = 9
 # Distance of nodes in standard deviations of a step's noise: sums then equal integrals to 1e-8.
 NODES = 0.7
-# Nodes of distribution functions, by number of weights.
+# Fewest nodes of distribution functions, for one weight and for two.
 FINE = {1: 4001, 2: 601}
 
 
 @dataclass(frozen=True)
 class Steps:
-    """A law by its density, which is known at any nodes.
+    """A law given by its density, which can be computed at any nodes.
 
     Attributes:
-        axis: equally distant nodes (g,) that integrals take, the same ones for each weight and for neighbours.
+        axis: equally spaced nodes (g,) of the integrals, the same for each weight and for the laws of neighbours.
         dimension: number of weights.
         density_at: function of nodes (g,), with the density at all of them, (g,) or (g, g).
     """
@@ -37,15 +37,18 @@ class Steps:
         return self.density_at(self.axis)
 
     def divergence(self, other: Steps, order: float) -> float:
-        """Rényi divergence of a law with the same nodes."""
+        """Rényi divergence from another law with the same nodes."""
         inside = (self._density > 0) & (other._density > 0)
         p, q = np.log(self._density[inside]), np.log(other._density[inside])
         cell = self.dimension * math.log(self.axis[1] - self.axis[0])
         return float((np.logaddexp.reduce(order * p + (1 - order) * q) + cell) / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution functions of the weights, and modulo 1 how far the second's given the first is from the first's,
-        which reveals shared noise."""
+        """Distribution functions of the weights at the draws, uniform on (0, 1) if the draws have this law.
+
+        For two weights there is a third value: the second's distribution function given the first, minus the first's,
+        modulo 1. It is not uniform if the draws of both weights share noise.
+        """
         draws = np.reshape(draws, (len(draws), -1))
         axis = np.linspace(self.axis[0], self.axis[-1], max(FINE[self.dimension], len(self.axis)))
         density = self.density_at(axis)
@@ -59,7 +62,7 @@ class Steps:
 
 
 def _shares(density) -> np.ndarray:
-    """Distribution functions along the last axis."""
+    """Distribution functions at evenly spaced nodes, from the densities there; the nodes are the last axis."""
     mass = np.cumsum((density[..., 1:] + density[..., :-1]) / 2, axis=-1)
     return np.concatenate([np.zeros_like(mass[..., :1]), mass], axis=-1) / np.maximum(mass[..., -1:], 1e-300)
 
@@ -71,12 +74,13 @@ def law_after(records, numbers, *, eta: float, count: int, precision: float, pow
         records: z, shape (k, d), d at most 2.
         numbers: how often each record occurs, shape (k,).
         eta, count, precision, power: η, the number of steps, the prior's precision and ρ.
-        order: order of the divergences that the nodes have to hold.
+        order: order λ of the divergences, for whose integrals the nodes reach far enough.
     """
     sd, left, dimension = math.sqrt(2 * eta), 1 - eta * precision, records.shape[1]
-    # How far a push in all steps takes a weight, and the standard deviation that their noise adds up to.
+    # How far a gradient of 1 in every step moves a weight, and the standard deviation of the steps' noise together.
     pushed, spread = (1 - left**count) / precision, sd * math.sqrt((1 - left ** (2 * count)) / (1 - left**2))
-    # The integral of p^λ q^(1 − λ) has its mass at up to λ changes from q's.
+    # In a divergence of order λ the integrand p^λ q^(1 − λ) has its mass up to λ times as far from q's as p's is.
+    # Another record changes the sum of gradients by at most 2 max ‖z‖.
     reach = power * np.sqrt((records**2).sum(axis=1)).max() * (numbers.sum() + 2 * order) * pushed + WIDTHS * spread
     axis = np.linspace(-reach, reach, max(21, math.ceil(2 * reach / (NODES * sd)) + 1))
 

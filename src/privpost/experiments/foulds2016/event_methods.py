@@ -123,7 +123,7 @@ class Setup:
         rounds, rounds_burn_in, annealing: the same of the collapsed sampler, and its starts.
         remembered, islands: methods whose collapsed chains remember sets of cells, and how they search.
         ops_rounds: rounds of OPS where they are fewer; a quarter of them comes after burn-in.
-        search_limit: temperature T of OPS above which its chains are cooled once and search no further.
+        search_limit: temperature T above which a chain of OPS is cooled once, without any further search for a start.
         exact_rounds: rounds on the exact counts where they are more; half of them comes after burn-in.
         private_iterations: iterations of a chain that pays for every update.
     """

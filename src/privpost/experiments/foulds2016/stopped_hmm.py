@@ -20,7 +20,7 @@ N_STATES = 2
 
 
 def data_sets(cells: int, events: int) -> np.ndarray:
-    """Return all counts (data sets, cells, levels) of events in cells."""
+    """Return every data set of so many events in so many cells, as counts (data sets, cells, levels)."""
     places = cells * LEVELS
     bars = np.array(list(itertools.combinations(range(events + places - 1), places - 1)))
     ends = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, events + places - 1)))
@@ -42,9 +42,9 @@ def neighbours(counts) -> np.ndarray:
 class Chain:
     """The Gibbs chain of a mechanism with two states and one field of two levels, emissions on a grid.
 
-    Its state is the path z of the cells' states (2^cells) with an emission probability of each state (grid²). A sweep
-    draws the emissions given z and then each cell's state given all others, as `hidden_markov_gibbs`, so that it
-    forgets the emissions it comes from.
+    Its state is a path z, which has the states of all cells (2^cells paths), and an emission probability for each state
+    (grid² pairs). As in `hidden_markov_gibbs`, a sweep draws the emissions given z and then each cell's state given all
+    others, so that the emissions before the sweep do not matter.
     """
 
     def __init__(self, mechanism: HiddenMarkovSampler, grid: int):
@@ -54,7 +54,7 @@ class Chain:
         probabilities = np.linspace(low, 1 - low, grid)
         self._levels = np.log([probabilities, 1 - probabilities])
         self._grid = np.array(list(itertools.product(range(grid), repeat=N_STATES)))
-        # The law of the states alone is that of cells without events.
+        # The prior law of the states is the mechanism's law for cells without events.
         empty = mechanism.law(np.zeros((cells, LEVELS)), np.ones((len(self.paths), cells), bool))
         without = gibbs.Group(empty.counts, empty.observed, empty.temperature, empty.prior_temperature)
         settings = gibbs.Layout.of(mechanism.model.regions), prior_of(mechanism.model)
@@ -71,7 +71,7 @@ class Chain:
         return np.exp(log_softmax(joint, axis=None))
 
     def kernel(self, law) -> np.ndarray:
-        """Return the probabilities (grid², paths before, paths after) of a sweep's end, given its start's path."""
+        """Return the probabilities (grid², paths before, paths after) of a sweep's end, given the path at its start."""
         ends = (law / law.sum(axis=0))[:, :, None] * np.eye(len(self.paths))
         for alike in self._alike:
             site = law[:, None, :] * alike
@@ -80,9 +80,10 @@ class Chain:
 
 
 def starts(law) -> np.ndarray:
-    """Return the laws (2, paths) that a chain starts with: uniform, and the most probable paths, which the data tell.
+    """Return two laws (2, paths) of a chain's first path: uniform over all paths, and over the most probable ones.
 
-    A path and the one with its states renamed are as probable; a search ends in either.
+    The most probable paths depend on the data. There are several, as renaming the states leaves the probability of a
+    path unchanged; a search for the best path ends in any one of them.
     """
     marginal = law.sum(axis=0)
     best = np.isclose(marginal, marginal.max(), rtol=1e-9, atol=0)
@@ -92,8 +93,8 @@ def starts(law) -> np.ndarray:
 def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
     """Return `COLUMNS` of a sample of states and emissions after numbers of sweeps, shape (starts, sweeps, columns).
 
-    The largest over all neighbours. A sweep's kernel is sΠ + (1 − s)R, Π the exact draw and s the least ratio of the
-    kernel to its law, so that the guarantee of an independence chain holds with 1/M = s.
+    Each is the largest over all neighbours. A sweep's kernel is sΠ + (1 − s)R, where Π is the exact draw and s the
+    least ratio of the kernel to the law of Π, so that the guarantee of an independence chain holds with 1/M = s.
     """
     counts = data_sets(mechanism.model.cells[0], mechanism.n)
     pairs, chain = neighbours(counts), Chain(mechanism, grid)
@@ -109,7 +110,7 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
             first[start] @ np.linalg.matrix_power(move, steps - 1) @ kernel
             for first, move, kernel in zip(begin, moves, kernels, strict=True)
         ]
-        # Composition pays for updates, not for a start that the data tell.
+        # Composition counts the cost of the updates only, not that of a start which depends on the data.
         composed = replace(mechanism, iterations=steps).unconverged_cost() if STARTS[start] == "uniform" else np.nan
         rejected = np.exp(steps * np.log1p(-least))
         minorised = independence_chain_guarantee(nominal, rejected, height[start]) if rejected < 1 else np.inf

@@ -43,7 +43,7 @@ class Posterior(NamedTuple):
 
 
 class Kind(ABC):
-    """One model that can be released, by its name in `model:`."""
+    """A model whose statistics or draw can be released; `name` is its name under `model:` in a specification."""
 
     name: ClassVar[str]
     # Settings of a column, and the required ones.

@@ -36,7 +36,7 @@ class Exponential(NumericFamily, Sampled):
 
     def sampler(self, spec, setting):
         low, high, _ = self._bounds(spec)
-        # Outward where a bound is no float, so that the exact records lie within.
+        # A bound that is no float is replaced by the next float outward, so that the exact records lie within.
         below = float(low) if Fraction(float(low)) <= Fraction(low) else math.nextafter(float(low), 0.0)
         above = float(high) if Fraction(float(high)) >= Fraction(high) else math.nextafter(float(high), math.inf)
         return GammaDraw(self.family(spec), spec.n, 2.0, setting, weighting=spec.mechanism, bounds=(below, above))
@@ -52,14 +52,14 @@ class Exponential(NumericFamily, Sampled):
         return [self.parameter]
 
     def coarsest(self, spec):
-        """Where the mean of rounded records is less than the records' by LARGEST_BIAS / √n at the prior's mean rate.
+        """The resolution at which rounding lowers the mean by a share LARGEST_BIAS / √n, at the prior's mean rate.
 
-        Rounding to multiples of h turns the mean 1/θ into (h/2) / sinh(θh/2), less by at most a share (θh)²/24.
+        Rounding to multiples of h turns the mean 1/θ into (h/2) / sinh(θh/2), lower by a share of at most (θh)²/24.
         """
         return math.sqrt(24 * LARGEST_BIAS / math.sqrt(spec.n)) * spec.prior["rate"] / spec.prior["shape"]
 
     def rounding(self, resolution, theta):
-        # The rate φ of rounded values stands for θ = (2/h) asinh(φh/2).
+        # Values of rate θ have the rate φ = (2/h) sinh(θh/2) once they are rounded, so that θ = (2/h) asinh(φh/2).
         half = float(np.mean(theta)) * resolution / 2
         raised = half / math.asinh(half) - 1
         return (

@@ -13,7 +13,7 @@ from privpost.lab.study import Study
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.report.templates import number
 
-# Shares from here on count as the whole claim.
+# A share of at least this counts as the whole claim.
 WHOLE = 0.999
 # By how much a test error may exceed the best one.
 WITHIN = 0.01
@@ -61,7 +61,7 @@ def shares(audit) -> str:
 
 
 def near_best(pairs, margin: float) -> list[str]:
-    """Return the best method, and the methods whose error exceeds its by at most a margin, at `LEVEL` together.
+    """Return the best method, and those whose error is at most a margin above its error, at the joint level `LEVEL`.
 
     Args:
         pairs: rows of one setting and metric, with `first`, `second`, `difference_mean` (first less second; smaller is
@@ -70,7 +70,8 @@ def near_best(pairs, margin: float) -> list[str]:
     """
     swapped = pairs.rename(columns={"first": "second", "second": "first"})
     both = pd.concat([pairs, swapped.assign(difference_mean=-pairs.difference_mean)])
-    # The method that is least behind any other, and among equals the first by name.
+    # A method is judged by how far it is behind the method that beats it most. The best one is the least far behind;
+    # of equally good ones the first by name is taken.
     best = both.groupby("first").difference_mean.max().round(12).idxmin()
     others = both[both["second"] == best]
     limit = student_limit(int(pairs.n_repeats.min()), LEVEL / len(others))

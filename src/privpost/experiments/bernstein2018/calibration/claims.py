@@ -21,7 +21,7 @@ NO_CHAIN = "the posterior without a chain"
 
 
 def calibrated_by_model(table, method: str, what: str):
-    """Yield evidence and two checks per model: KS and z² reject a method nowhere that the non-private one passes."""
+    """Yield evidence and two checks per model: KS and z² reject a method nowhere where the non-private one passes."""
     rows = width_claims.sound(table, method, POINTS)
     left = select(table, method=method)
     left = left[~left.index.isin(rows.index)].drop_duplicates(["model", "n"])
@@ -59,7 +59,7 @@ def gibbs(calibration):
 
 
 def by_the_chain(table):
-    """Yield where a test of Gibbs rejects, by model, and where one of the posterior without a chain does not."""
+    """Yield, per model, at how many points Gibbs is rejected, and at which of these the law without a chain is not."""
     failed = {}
     for method in ("gibbs", "exact"):
         rows = width_claims.sound(table, method, POINTS)
@@ -88,7 +88,7 @@ def naive(calibration):
         worst, better_n, better_epsilon, best = (group.set_index(["n", "epsilon"]).loc[corner] for corner in corners)
         name = f"{model}, {variant}"
         yield from number(f"KS at the corners, {name}", [row.ks for row in (worst, better_n, better_epsilon, best)])
-        # The difference of two empirical distribution functions of M values is within this with 95 %.
+        # The difference of two empirical distribution functions of M values is within this with probability 95 %.
         noise = float(worst.ks_limit) * np.sqrt(2)
         yield check(f"miscalibrated at the smallest n and epsilon ({name})", worst.p_value < LEVEL / len(models))
         yield check(f"improves with n ({name})", worst.ks - better_n.ks > noise)
@@ -141,7 +141,7 @@ def ops_untempered_prior(calibration):
 )
 def shapes(ecdf):
     # The outer tenths and the middle half: 0.2 and 0.5 of the values if U is uniform.
-    # The likelihood alone tempered is another mechanism than the paper's (B13).
+    # OPS that tempers the likelihood alone is left out: it is not the paper's mechanism (see B13).
     shown = ecdf[ecdf.parameter.isin(SHOWN) & ecdf.method.isin(["naive", "ops"]) & (ecdf.tempered != "likelihood")]
     for (method, model, variant), rows in shown.sort_values("u").groupby(["method", "model", "variant"]):
         tenth, quarter, three_quarters, nine_tenths = np.interp([0.1, 0.25, 0.75, 0.9], rows.u, rows.ecdf)

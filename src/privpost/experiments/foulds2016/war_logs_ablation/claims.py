@@ -7,22 +7,22 @@ from privpost.experiments.claim_helpers import undecided
 from privpost.experiments.foulds2016.war_log_claims import THRESHOLD, reached
 from privpost.lab.claims import check, claim, number, untestable
 
-# What is changed: variant of the Laplace mechanism, and columns of the table.
+# The cases that are compared: variant of the Laplace mechanism, and settings that differ from those in `curve`.
 CHANGES = {
     "paper": ("paper", {}),
     "corrected": ("corrected", {}),
     "without the category": ("paper", {"fields": "no_category"}),
 }
-# The difference that decides, in the columns of the table.
+# Which method leads is the sign of this difference; the columns of the table begin with its name.
 LEAD = "laplace_minus_ops"
 # Nats per event: a tenth of what Laplace and OPS differ by at the smallest epsilon.
 LITTLE = 0.1
-# Fields of an event, by the fields that are used.
+# Number of fields of an event, by the value of the column `fields`.
 N_FIELDS = {"all": 5, "no_category": 4}
 
 
 def curve(table, method, **changes):
-    """Return a method's rows by ε under some changes of the experiment."""
+    """Return a method's rows by ε, at the usual settings except for `changes`."""
     usual = {"fields": "all", "prior": "tempered", "replication": 1}
     return select(table, method=method, **{**usual, **changes}).set_index("epsilon").sort_index()
 
@@ -30,7 +30,7 @@ def curve(table, method, **changes):
 def gap(first, second):
     """Return one curve less another at the ε that both have, and its standard error.
 
-    Unpaired, so larger than that of the paired difference.
+    The standard error treats the curves as independent, so it is larger than that of the paired difference.
     """
     both = first.merge(second, left_index=True, right_index=True, suffixes=("", "_other"))
     errors = np.hypot(both.per_event_sem, both.per_event_sem_other)

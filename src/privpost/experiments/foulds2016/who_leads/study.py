@@ -125,7 +125,7 @@ def draw_data(config, size: int, rng) -> Data:
 
 
 def setups(config) -> dict[str, Setup]:
-    """Return what releases and samples for each model; naive Bayes has one cell and one state."""
+    """Return for each model the object that makes its releases and samples; naive Bayes has one cell and one state."""
     sizes, n = (config.levels,) * config.n_fields, events(config)
     given = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     hidden = EventCounts((config.months,) * config.regions, sizes, config.n_states, **given)
@@ -135,8 +135,9 @@ def setups(config) -> dict[str, Setup]:
 def simulate(config, streams, ledger) -> dict:
     """Return `NAMES` (rows, trials), and `gap`, `agree` (rows, checked trials).
 
-    `score` is the log-likelihood of the held-out cells' events per event that is expected there, without multinomial
-    coefficients: of the likelihood averaged over the samples after burn-in or, for OPS, of the released sample.
+    `score` is the log-likelihood of the events in held-out cells, without multinomial coefficients, divided by the
+    number of events that is expected there. The likelihood is averaged over the samples after burn-in; that of OPS is
+    the likelihood under the released sample.
     """
     all_rows, models = rows(config), setups(config)
     results = {name: np.full((len(all_rows), config.trials), np.nan) for name in NAMES}
@@ -160,7 +161,10 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _naive_bayes(config, data, setup, row, noise, rng, ledger, block):
-    """Return scores and errors for K = 1: on corpus totals, whose draws are exact."""
+    """Return scores and errors of naive Bayes, which has one state: it sees the totals of all observed cells only.
+
+    Given these totals its draws are exact.
+    """
     totals = (data.counts * data.observed[..., None]).sum(axis=1, keepdims=True)
     observed, n_draws = np.ones((block.size, 1), bool), config.iterations - config.burn_in
     watch = _Watch(config, setup, None)
@@ -231,14 +235,20 @@ class _Watch:
         self.fit(data, state.probabilities[chain, state.states.T])
 
     def score(self, data, laws, weights) -> None:
-        """Add a sample's log-likelihoods: laws (trials, K, levels), weights of states (held, K, trials)."""
+        """Store the log-likelihoods of the held-out events under one sample, for `value` to average.
+
+        Args:
+            data: the trials.
+            laws: probabilities of the levels in each state, shape (trials, K, levels).
+            weights: probabilities of the states of each held-out cell, shape (held, K, trials).
+        """
         trials, copies, held, levels = data.test.shape
         scores = np.log(laws) @ data.test.reshape(trials, -1, levels).transpose(0, 2, 1)
         scores = scores.reshape(trials, -1, copies, held) + np.log(weights).transpose(2, 1, 0)[:, :, None]
         self._scores.append(logsumexp(scores, axis=1).sum(axis=-1))
 
     def fit(self, data, laws) -> None:
-        """Add a sample's laws of all cells (trials, cells, levels)."""
+        """Add one sample's laws of all cells (trials, cells, levels) to the sum that `errors` makes a mean of."""
         self._fitted = self._fitted + laws
 
     def value(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tables of who leads: losses with recovery, paired differences, winners, and exponents of losses."""
+"""Tables of who leads: losses and errors of states and emissions, paired differences, and exponents of losses."""
 
 import math
 
@@ -11,14 +11,14 @@ from privpost.experiments.foulds2016.war_logs_ablation.study import critical_cou
 SETTING = ("events_per_level", "levels", "n_fields", "true_states", "n_states", "persistence", "true_concentration")
 EXPONENTS = [*SETTING[1:], "model", "method", "variant", "truncation", "axis"]
 EXPONENTS += ["exponent", "exponent_sem", "n_points", "n_repeats"]
-# Exponents are fitted to losses that are this many standard errors above 0,
+# Exponents are fitted to losses that are more than this many standard errors above 0.
 CLEAR = 3.0
-# and at most this large.
+# Larger losses are left out of the fit.
 SMALL = 0.1
 
 
 def rows(config) -> list:
-    """Return the methods at all their settings, from the within axes."""
+    """Return the methods, each at all its settings, which the within axes list."""
     result = [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
     return [row for row in result if row.method != "gibbs" or row.model == config.aware]
 
@@ -54,7 +54,11 @@ def tabulate(cells):
 
 
 def _pairs(setting, all_rows, loss, gaps):
-    """Yield losses less Laplace's, or less OPS's at the same M where updates are paid; paired over trials."""
+    """Yield differences of losses, paired over trials.
+
+    They are the losses of OPS and of either Gibbs sampler less that of Laplace, and the loss of the Gibbs sampler that
+    pays for every update less that of OPS with the same truncation M.
+    """
     for i, first in enumerate(all_rows):
         for j, other in enumerate(all_rows):
             if first.model != other.model or first.epsilon != other.epsilon:
@@ -69,9 +73,9 @@ def _pairs(setting, all_rows, loss, gaps):
 
 
 def _exponents(losses):
-    """Yield slopes of ln loss in ln ε and ln m by a method's settings, least squares over both.
+    """Yield for each setting of a method the slopes of ln loss in ln ε and in ln m, fitted together by least squares.
 
-    Standard errors are by the jackknife over trials, which settings at one m share.
+    Standard errors are by the jackknife over trials, as all points with the same m are from the same trials.
     """
     groups: dict[tuple, list] = {}
     for named, values in losses:

@@ -29,7 +29,8 @@ from privpost.models.logistic_regression import predictive_metrics
 from privpost.privacy.accounting import Cost
 from privpost.privacy.glm import ops_rdp, posterior_rdp
 
-# The variant whose other methods stand beside each variant of OPS; `corrected` ones have public feature bounds.
+# For each variant of OPS, the variant whose other methods it is compared with. The `corrected` ones have public
+# feature bounds.
 BESIDE = {
     "paper": "paper",
     "corrected_charge": "paper",
@@ -128,7 +129,8 @@ def simulate(config, streams, ledger) -> dict:
         repeats = config.trials // n_splits
         where = slice(split * repeats, (split + 1) * repeats)
         start = None if split == 0 else nearest
-        # From the largest ε down, a search starts at the posterior before it; the first at the split before's.
+        # ε runs downwards. A search starts from the posterior at the ε before; at the largest ε, from that of the split
+        # before.
         for j in reversed(range(len(config.log_epsilon))):
             draws, drawn = _draws(config, ledger, *mechanisms[n_splits, j], data, streams, split, j, repeats, start)
             start = drawn.start
@@ -158,7 +160,7 @@ def _draws(config, ledger, account: str, mechanism, data, streams, split: int, j
 
 
 def _account(config, n_splits: int, budget: Cost) -> str:
-    """Return the account of one budget, the whole of which each draw of each repeat may spend."""
+    """Return the name of the account of a budget; each draw of each repeat may spend the whole budget."""
     return f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
 
 
@@ -181,7 +183,7 @@ def tabulate(cells):
         kind="stable",
         key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
     )
-    # The curves have the fewest draws and splits: one of each, unless a run asks for more.
+    # The curves are from the rows with the fewest draws and the fewest splits: 1 and 1, unless a run asks for more.
     single = table[table["draws"] == table["draws"].min()].drop(columns="draws")
     fewest = single.n_splits.min()
     studied = single.dataset.isin(single.dataset[single.n_splits > fewest]) & (single.variant == "paper")
@@ -194,7 +196,7 @@ def tabulate(cells):
 
 
 def _orders(cell, cells) -> list:
-    """Return the orders at which a cell's results are compared: its own, or without one all of its data set."""
+    """Return the orders at which a cell's results are compared: its own; if it has none, all those of its data set."""
     config = cell.config
     if config.variant != "smallest_ball" or config.order is not None:
         return [config.order]

@@ -6,16 +6,16 @@ from privpost.evaluation.rows import select
 from privpost.evaluation.spread import Spread, halves, seen
 from privpost.lab.claims import check, claim, number, numbers, word
 
-# A law's draws may be so many times as far from the reference as independent ones: the estimate of their effective
-# number varies by about a quarter.
+# Largest `excess` of draws from the exact posterior. It is above 1 as the estimate of the effective number of draws
+# varies by about a quarter.
 LIMIT = 1.6
-# Expected 1-Wasserstein distance of m draws of a normal law from it, times √m.
-NORMAL = 1.43
-# Largest mean distance of chains that all arrived, in standard deviations: those of 50 effective draws have 0.2.
+# Expected 1-Wasserstein distance of m draws of a normal law from it, times √m: √(2/π) ∫ √(F(1 − F)) for large m.
+NORMAL = 1.288
+# Largest mean distance in standard deviations if all chains have reached the posterior: 50 effective draws have 0.2.
 FAR = 0.3
-# Largest error of a method's posterior sd, mean over its rows: 400 draws each put it 0.3 % too low.
+# Largest mean relative error of a method's posterior sd over its rows: 400 draws alone make it 0.3 % too low.
 OF_SD = 0.01
-# Fewer draws of a release say nothing.
+# Rows with fewer effective draws are left out: they say nothing.
 FEW = 50
 # Samplers whose law is the posterior itself.
 EXACT = ("data_augmentation", "simulation", "abc_smc", "records", "table")
@@ -24,19 +24,19 @@ LEVEL = 0.05
 
 
 def excess(rows):
-    """Return the distance of rows over that of as many independent draws as theirs are worth."""
+    """Return each row's distance to the reference draws, over that expected of `ess` independent draws."""
     return rows.distance / (NORMAL * np.sqrt(1 / rows.ess + 1 / rows.reference_draws))
 
 
 def of_method(rivals, method: str):
-    """Return a method's rows whose draws are worth enough."""
+    """Return a method's rows with at least FEW effective draws, with their `excess`."""
     rows = select(rivals, method=method)
     return rows.assign(excess=excess(rows))[rows.ess >= FEW]
 
 
 def sd_error(rows) -> float:
     """Return the mean relative error of the posterior's sd over rows, weighted by their precision."""
-    # An error of few releases can be small by chance.
+    # The standard error from few releases can be small by chance, so it counts as at least 0.003.
     weight = 1 / np.maximum(rows.sd_error_sem, 0.003) ** 2
     return float((weight * rows.sd_error).sum() / weight.sum())
 

@@ -8,7 +8,11 @@ from privpost.samplers.noise_aware_gibbs import run
 
 
 def infer(task, releases, rng, budget):
-    """Run several chains on each release; redacted and other records of a sum are multinomial together."""
+    """Run several chains on each release.
+
+    For redacted sums they allow for the covariance between the redacted sum and that of the other records: how many
+    records each of the two has is a multinomial draw.
+    """
     if isinstance(task, NetworkTask):
         raise Refused("counts of several families have no normal law of their own here; `records` serves networks")
     return chains(task, task.trial.kernel(*repeated(task, releases, budget.chains), task.n), releases, rng, budget)
