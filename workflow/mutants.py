@@ -36,14 +36,19 @@ import pytest
 from faults import mutants
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests" / "unit", ROOT / "workflow" / "equivalent_mutants.txt"
-PACKAGE, TURNS = SOURCES / "privpost", ROOT / "tests" / "workflow" / "test_claims_turn.py"
+SOURCES = ROOT / "src"
+PACKAGE = SOURCES / "privpost"
+TESTS = ROOT / "tests" / "unit"
+TURNS = ROOT / "tests" / "workflow" / "test_claims_turn.py"
+EQUIVALENT = ROOT / "workflow" / "equivalent_mutants.txt"
 # Seconds that a mutant may take in addition to three times the tests' time.
 SPARE = 10.0
 # Processor seconds after which no more tests of a file are tried.
 LONGEST = 90.0
-# The least seconds that a file gets, if half of them are left, and the largest share of them for choosing tests.
-WORTH, SHARE_OF_TESTS = 30.0, 0.4
+# The least seconds that a file gets, if half of them are left.
+WORTH = 30.0
+# The largest share of a file's seconds for choosing tests.
+SHARE_OF_TESTS = 0.4
 # Tests of all classes of a room, or of all studies.
 CONTRACTS = {"test_gate_of_studies.py", "test_mechanisms.py", "test_models.py", "test_seeded_faults.py"}
 CONTRACTS |= {"test_verdicts.py", TURNS.name}

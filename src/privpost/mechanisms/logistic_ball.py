@@ -19,11 +19,11 @@ from privpost.privacy.approximate import largest_within
 from privpost.samplers import logistic_lattice_ball
 from privpost.samplers.logistic_lattice_ball import LatticeBall, least_radius
 
-# Seconds per proposal or step: for each record,
+# Seconds of a proposal or step per record.
 _SECONDS = 6e-9
-# for each weight of a record,
+# Seconds of a proposal or step per weight of a record.
 _SECONDS_PER_WEIGHT = 2e-10
-# and for each weight.
+# Seconds of a proposal or step per weight.
 _SECONDS_PROPOSED = 4e-7
 
 

@@ -20,11 +20,11 @@ from privpost.samplers.noise_aware_quadrature import log_normal_laplace, power
 _FIRST = 32
 # Prior mass outside the first grid on either side.
 _TAIL = 1e-7
-# Each grid halves the cells whose log-density is at most this far below the peak, less far from grid to grid,
+# Each grid halves the cells whose log-density is at most this far below the peak, less far from grid to grid.
 _DEPTHS = (40.0, 25.0, 15.0)
-# until no cell has this share of the mass, which a normal law's peak has in cells of 0.4 deviations,
+# Grids are halved until no cell has this share of the mass, which a normal law's peak has in cells of 0.4 deviations.
 _SHARE = 0.0256
-# or until there were this many grids.
+# The most grids.
 _GRIDS = 14
 # The integral ends where its integrand has fallen by this much in logarithm.
 _DROP = 24.0
@@ -32,15 +32,15 @@ _DROP = 24.0
 _PART = 500
 # Nodes on either side of the release.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
-# `exact`: nodes of a record's law,
+# Nodes of a record's law in `exact`.
 _RECORD_NODES, _RECORD_WEIGHTS = np.polynomial.legendre.leggauss(64)
-# and how many of its standard deviations they span on either side.
+# Standard deviations of a record's law that these nodes span on either side.
 _RECORD_SPAN = 8.5
-# The inversion spans this many standard deviations of the sums' frequencies,
+# Standard deviations of the sums' frequencies that the inversion spans.
 _FREQUENCIES = 7.0
-# this many of their values,
+# Standard deviations of the sums' values that the inversion spans.
 _VALUES = 14.0
-# and this many scales of the noise.
+# Scales of the noise that the inversion spans.
 _SCALES = 14.0
 # Points at which the correction is computed, a quarter of them where the noise is wider than the sums,
 _POINTS = 150

@@ -19,23 +19,23 @@ _CELLS = (160, 96, 256)
 _DEPTHS = (60.0, 18.0)
 # Prior mass outside the grid on either side.
 _TAIL = 1e-10
-# Fourier inversion: nodes for the expectation over a record.
+# Nodes of the Fourier inversion for the expectation over a record.
 _RECORD_NODES = 48
-# Its frequencies go up to this many turns per scale of the noise,
+# The inversion goes up to frequencies of this many turns per scale of the noise.
 _PERIODS = 6
-# come in blocks of this many,
+# Frequencies in a block of the inversion.
 _BLOCK = 64
-# and end where |φ|ⁿ is below this.
+# The inversion ends where |φ|ⁿ is below this.
 _NOTHING = 1e-20
-# The first grid of `resolved_posterior` goes beyond the prior's range by this multiple of it on either side,
+# The first grid of `resolved_posterior` goes beyond the prior's range by this multiple of it on either side.
 _BEYOND = 20.0
-# and is finer for θ whose records have the interval within this many standard deviations of their mean.
+# That grid is finer for θ whose records have the interval within this many standard deviations of their mean.
 _DEVIATIONS = 40.0
 # Number of cells of its grids.
 _FINE = 2048
-# The largest share of the mass in one of these cells,
+# The largest share of the mass in one of these cells.
 _SHARE = 0.02
-# and outside the grid.
+# The largest share of the mass outside the grid.
 _OUTSIDE = 1e-4
 # Depth and number of peaks that are followed, for its first grid and for the others, of which there may be fewer.
 _GRIDS = ((60.0, 16), *((20.0, 16),) * 10, *((20.0, 0),) * 10)

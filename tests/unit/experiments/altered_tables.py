@@ -13,13 +13,13 @@ from privpost.lab import claims, grid, tables
 def shipped(study):
     """Return the tables of a study, or those of all the paper's studies for `<paper>/claims`."""
     paper, name = study.split("/")
-    names = [each for each in grid.study_names() if each.startswith(f"{paper}/")] if name == "claims" else [study]
-    return {table: frame for each in names for table, frame in tables.read_tables(grid.load_study(each)).items()}
+    studies = [other for other in grid.study_names() if other.startswith(f"{paper}/")] if name == "claims" else [study]
+    return {table: frame for one in studies for table, frame in tables.read_tables(grid.load_study(one)).items()}
 
 
-def altered(own, table, rows, values):
+def altered(frames, table, rows, values):
     """Return tables in which some columns of the rows that a query finds have other values, or those of expressions."""
-    frame = own[table].copy()
+    frame = frames[table].copy()
     at = frame.query(rows, engine="python").index if rows else frame.index
     assert len(at)
     for column, value in values.items():
@@ -27,19 +27,19 @@ def altered(own, table, rows, values):
         # Counts may become any number.
         frame[column] = frame[column].astype(float) if frame[column].dtype.kind == "i" else frame[column]
         frame.loc[at, column] = new
-    return {**own, table: frame}
+    return {**frames, table: frame}
 
 
-def judged(study, id, own):
+def judged(study, id, frames):
     """Return the scored claim of an id, which has been declared under that id or for each of some cases; or None."""
     module = importlib.import_module(f"privpost.experiments.{study.replace('/', '.').removesuffix('.claims')}.claims")
-    may_be = (each for each in claims.declared(module) if fnmatchcase(id, each.id.replace("{dataset}", "*")))
-    return next((claim for each in may_be for claim in each.score(own) if claim.id == id), None)
+    declared = (claim for claim in claims.declared(module) if fnmatchcase(id, claim.id.replace("{dataset}", "*")))
+    return next((scored for claim in declared for scored in claim.score(frames) if scored.id == id), None)
 
 
 def checks_on(study, id, check, *lies):
     """Return the checks of a claim whose names match a pattern, by name, on shipped tables that lies have altered."""
-    claim = judged(study, id, functools.reduce(lambda own, lie: altered(own, *lie), lies, shipped(study)))
+    claim = judged(study, id, functools.reduce(lambda frames, lie: altered(frames, *lie), lies, shipped(study)))
     checks = claim.checks if claim else {}
     assert all(isinstance(name, str) for name in [*checks, *(claim.evidence if claim else ())])
     return {name: passed for name, passed in checks.items() if fnmatchcase(name, check)}
@@ -54,6 +54,16 @@ def sides(study, id, check, place, inside, outside, *lies):
         inside, outside: values of their columns, or expressions.
         lies: what else is altered, before.
     """
-    found = [checks_on(study, id, check, *lies, (*place, values)) for values in (inside, outside)]
-    assert all(found), f"no check {check!r}"
-    return [all(passed.values()) for passed in found]
+    checks = [checks_on(study, id, check, *lies, (*place, values)) for values in (inside, outside)]
+    assert all(checks), f"no check {check!r}"
+    return [all(passed.values()) for passed in checks]
+
+
+def cases(study, *rows):
+    """Return the arguments of `sides` for several limits of a study."""
+    return [(study, *row) for row in rows]
+
+
+def columns(column, inside, outside):
+    """Return `inside` and `outside` of `sides` where one column decides."""
+    return {column: inside}, {column: outside}

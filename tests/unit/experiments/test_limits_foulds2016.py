@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import pandas as pd
 import pytest
-from altered_tables import altered, judged, shipped, sides
+from altered_tables import altered, cases, columns, judged, shipped, sides
 
 from privpost.experiments.foulds2016.efficiency.claims import onset
 
@@ -23,10 +23,6 @@ def z(comparisons):
 def near(limit, by=0.001):
     """Return a value a little nearer to 0 than a limit, and one a little farther."""
     return (1 - by) * limit, (1 + by) * limit
-
-
-def cases(study, *rows):
-    return [(study, *row) for row in rows]
 
 
 ERRORS, OPS, LAPLACE = "sampling_error", "method == 'ops'", "method == 'laplace'"
@@ -82,10 +78,6 @@ SMALL_HMM, SECOND = (
     "epsilon == 1 and start == 'uniform' and sweeps == 2",
 )
 ROUNDED = (5e-10, 2e-9)
-
-
-def columns(column, inside, outside):
-    return {column: inside}, {column: outside}
 
 
 def beside(column, expression):

@@ -8,17 +8,8 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import pytest
-from altered_tables import altered, checks_on, judged, shipped, sides
+from altered_tables import altered, cases, checks_on, columns, judged, shipped, sides
 from scipy.stats import chi2
-
-
-def cases(study, *rows):
-    return [(study, *row) for row in rows]
-
-
-def columns(column, inside, outside):
-    return {column: inside}, {column: outside}
-
 
 EVENTS = "model == 'naive_bayes' and n == 100 and variant == 'paper' and epsilon == "
 # Two-sided, 5 % over 18 pairs.

@@ -8,16 +8,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from altered_tables import altered, checks_on, judged, shipped, sides
-
-
-def cases(study, *rows):
-    return [(study, *row) for row in rows]
-
-
-def columns(column, inside, outside):
-    return {column: inside}, {column: outside}
-
+from altered_tables import altered, cases, checks_on, columns, judged, shipped, sides
 
 STATES = "foulds2016/war_logs_states"
 TEN = "dataset == 'afghanistan' and n_states == 10 and summary == 'mode' and sampler == 'paper' and method == "

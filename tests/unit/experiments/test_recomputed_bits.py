@@ -101,15 +101,11 @@ def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_
         "geumlek2017/tradeoff", 4, 2, alpha=3, beta=4, n=8, successes=3, held_out_probability=0.4, order=1.5,
         variant="corrected", log_epsilon=[-2.0, 0.0], reach_alphas=[3], reach_betas=[4], reach_log_epsilons=[-2.0],
     )  # fmt: skip
-    table, epsilon, theta_width = cell.tables["tradeoff"], math.exp(-2), midpoints()
-    theta, width = theta_width
+    table, epsilon, (theta, width) = cell.tables["tradeoff"], math.exp(-2), midpoints()
     true = beta_density(theta, 6, 9)
     r, m = (row(table, method=name, metric="kl", log_epsilon=-2).coefficient for name in ("diffused", "concentrated"))
-    laws = {
-        "diffused": lambda s: (3 + r * s, 4 + r * (8 - s)),
-        "concentrated": lambda s: (3 / m + s, 4 / m + 8 - s),
-    }
-    for method, law in laws.items():
+    diffused, concentrated = lambda s: (3 + r * s, 4 + r * (8 - s)), lambda s: (3 / m + s, 4 / m + 8 - s)
+    for method, law in (("diffused", diffused), ("concentrated", concentrated)):
         assert largest(law, 8, 1.5) == pytest.approx(epsilon, rel=1e-6)
         kept = row(table, method=method, metric="kl", log_epsilon=-2)
         assert kept.error == 0

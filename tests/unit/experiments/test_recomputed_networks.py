@@ -216,18 +216,8 @@ def test_all_attributes_have_their_quantiles_and_the_class_and_first_one_their_s
 
 def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
     told, made = spied(monkeypatch, noise_aware_records, "Records"), spied(monkeypatch, BayesianNetwork, "sample_data")
-    cell = run(
-        "noise_aware/networks",
-        2,
-        2,
-        graph="collider_2",
-        n=2,
-        epsilon=[6.0],
-        burn_in=20,
-        draws=1500,
-        thin=1,
-        diagnosed=1,
-    )
+    settings = {"graph": "collider_2", "n": 2, "epsilon": [6.0]}
+    cell = run("noise_aware/networks", 2, 2, **settings, burn_in=20, draws=1500, thin=1, diagnosed=1)
     theta, records = made[0].given[1], made[0].result.tolist()
     releases = cell.ledger.released("counts/epsilon=6")
     _, given, n, scale = told[0].given

@@ -8,9 +8,9 @@ from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import joint_limit
 from privpost.lab.claims import check, claim, number, untestable, word
 
-# Gibbs saves more than this share of the naive method's MMD² where noise dominates,
+# Gibbs saves more than this share of the naive method's MMD² at the smallest n and epsilon.
 MUCH = 0.5
-# and less than this share later.
+# Gibbs saves less than this share at the largest n and epsilon.
 LITTLE = 0.2
 
 

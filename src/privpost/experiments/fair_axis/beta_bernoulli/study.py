@@ -34,9 +34,9 @@ TABLES = {
 }
 # Gauss-Legendre nodes of an integral over θ.
 NODES = 600
-# Nodes of an integral over the noisy count: in all,
+# Nodes of an integral over the noisy count.
 COUNT_NODES = 2000
-# and between two whole numbers.
+# Fewest and most of these nodes between two whole numbers.
 FEWEST_NODES = 4
 MOST_NODES = 24
 TINY = 1e-300

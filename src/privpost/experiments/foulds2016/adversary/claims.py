@@ -11,9 +11,9 @@ from privpost.lab.claims import check, claim, number
 TOLERANCE = 0.1
 # Rounding errors of sums of a few hundred probabilities and of powers of kernels are smaller, and do not decide.
 ROUNDING = 1e-9
-# The realised epsilon of a stopped chain has to come this near to an exact draw's,
+# How near the realised epsilon of a stopped chain has to come to an exact draw's.
 NEAR = 0.01
-# after so many sweeps.
+# Sweeps after which it has to be that near.
 SWEEPS = 2
 # How many times as far from the exact draw's law the chain's may then be as on the neighbours that lose most.
 FARTHER = 10

@@ -14,11 +14,11 @@ from privpost.samplers.noise_aware_quadrature import Posterior, parameter_edges,
 CELLS = 600
 # Largest n of a network whose counts are summed over.
 LARGEST = {"naive_bayes": 200, "collider": 100}
-# For sums on a lattice: frequencies at which |φ|ⁿ is bounded,
+# Frequencies at which a sum on a lattice bounds |φ|ⁿ.
 _COARSE = 513
-# a negligible |φ|ⁿ,
+# |φ|ⁿ that a sum on a lattice neglects.
 _NOTHING = 1e-20
-# and frequencies of a block.
+# Frequencies in a block of a sum on a lattice.
 _BLOCK = 256
 
 
