@@ -66,9 +66,10 @@ def put_in_place(code: CodeType) -> None:
     """Give the functions of a loaded module the code of a changed one, and empty the caches of all functions."""
     new = {(changed.co_qualname, changed.co_firstlineno): changed for changed in functions_in(code)}
     for item in gc.get_objects():
-        if isinstance(item, functools._lru_cache_wrapper):
+        # Not isinstance: it asks the object, and a weak reference to a deleted object answers with an error.
+        if type(item) is functools._lru_cache_wrapper:
             item.cache_clear()
-        elif isinstance(item, FunctionType) and item.__code__.co_filename == code.co_filename:
+        elif type(item) is FunctionType and item.__code__.co_filename == code.co_filename:
             key = item.__code__.co_qualname, item.__code__.co_firstlineno
             if key in new and new[key] != item.__code__:
                 item.__code__ = new[key]

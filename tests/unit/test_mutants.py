@@ -6,6 +6,7 @@ import importlib
 import shutil
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,10 @@ def test_a_fault_is_in_the_functions_of_that_process_alone_and_nothing_remembere
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("mutated_module")
     assert (module.largest(), module.Pair().smallest()) == (2, 3)
+
+    # Another test in this process may leave a weak reference to an object that is gone.
+    deleted = weakref.proxy(type("Deleted", (), {})())
+    assert type(deleted) is weakref.ProxyType
 
     def values(change):
         tree = next(tree for _, made, tree in tool.mutants(path.read_text()) if made == change)
@@ -231,6 +236,7 @@ def toy(tool, tmp_path):
         script.write_text(
             f"""
 import sys
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 sys.path[:0] = [{str(ROOT / "workflow")!r}, {str(tmp_path)!r}]
