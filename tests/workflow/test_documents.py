@@ -90,12 +90,17 @@ def _sees(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_column_that_changes_changes_each_document_that_quotes_it(published, name):
+def test_a_column_that_changes_changes_each_document_that_quotes_it(published, name, monkeypatch):
     """Each quoted column is altered by itself; each quoted number of the scorecard too."""
+    # What no quotation changes is made once.
+    for function, value in (("_template", documents._template(name)),
+                            ("_extra_names", documents._extra_names(published, name))):  # fmt: skip
+        monkeypatch.setattr(documents, function, lambda *_, value=value: value)
     quotes = Quotes(published.results)
     before = documents.text(published, name, quotes, place=lambda id: "")
     for source, column in list(quotes.asked):
         altered = Quotes(published.results)
+        altered.tables = dict(quotes.tables)
         if source == "scorecard":
             altered.number("G1/verdict")
             value = altered._numbers[column]

@@ -70,10 +70,12 @@ class Quotes:
         if table not in self.tables:
             self.tables[table] = tables.read_table(self.results / f"{table}.csv")
         rows = self.tables[table]
+        fits = None
         for column, wanted in where.items():
             _check_column(rows, column, table, where)
-            rows = rows[_fulfilled(rows[column], wanted)]
-        return rows
+            fitting = _fulfilled(rows[column], wanted)
+            fits = fitting if fits is None else fits & fitting
+        return rows if fits is None else rows[fits]
 
     def cell(self, table: str, column: str, error: str = "", **where: Any) -> Any:
         """Return the value of a column in the only row that fits."""
@@ -121,6 +123,8 @@ class Quotes:
         rows = self.rows(table, where)
         _check_column(rows, column, table, where)
         self.asked[table, column] = None
+        if rows[column].dtype.kind in "bif":
+            return rows
         # Some columns have words in other rows.
         numbers = pd.to_numeric(rows[column], errors="coerce")
         return rows.assign(**{column: numbers}) if (numbers.isna() == rows[column].isna()).all() else rows

@@ -78,13 +78,17 @@ def render(published: Published) -> dict[str, str]:
 
 def text(published: Published, name: str, quotes: Quotes, **more: Any) -> str:
     """Return one document's text; raises ValueError naming the template and what it lacks."""
-    environment = templates.environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True)
-    environment.filters["anchor"] = anchor
     context = {**names(published, quotes, "" if name == "README" else "../"), **_extra_names(published, name), **more}
     try:
-        return environment.get_template(f"{name}{ENDING}").render(context)
+        return _template(name).render(context)
     except (jinja2.TemplateError, ValueError, TypeError) as error:
         raise ValueError(f"{TEMPLATES}/{name}{ENDING}: {error}") from error
+
+
+def _template(name: str) -> jinja2.Template:
+    environment = templates.environment(loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True)
+    environment.filters["anchor"] = anchor
+    return environment.get_template(f"{name}{ENDING}")
 
 
 def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
