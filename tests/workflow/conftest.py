@@ -89,7 +89,7 @@ class Clone:
 
     def copy(self, folder: Path) -> Clone:
         """Return a copy of the clone whose files keep their times."""
-        shutil.copytree(self.folder, folder, symlinks=True, copy_function=_copy)
+        shutil.copytree(self.folder, folder, symlinks=True)
         return Clone(folder)
 
     def contents(self, *folders: str) -> dict[str, bytes]:
@@ -127,11 +127,6 @@ class Clone:
 
     def _processes(self, token: str) -> list[int]:
         return [int(path.name.split("-")[-1]) for path in self.folder.glob(f"pid-{token}-*")]
-
-
-def _copy(source: str, target: str) -> None:
-    # Git never changes an object.
-    os.link(source, target) if "/.git/objects/" in source else shutil.copy2(source, target)
 
 
 def _alive(process: int) -> bool:
@@ -198,7 +193,8 @@ def pristine(once) -> Clone:
 
 
 def _cloned(place: Path) -> None:
-    subprocess.run(["git", "clone", "--quiet", ROOT, place], check=True)
+    # It reads the checkout's objects: thousands of files need not be copied with each clone.
+    subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, place], check=True)
     # Compiled loops are stored by the state of their sources, in whichever folder: all clones share them.
     kept = Path("src/privpost/samplers/__pycache__") / compiled.folder()
     (ROOT / kept).mkdir(parents=True, exist_ok=True)

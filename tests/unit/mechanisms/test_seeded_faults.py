@@ -325,8 +325,8 @@ def on(model, n, budget, **options) -> dict:
     return {"model": model, "n": n, "budget": budget, **options}
 
 
-def abalone(budget, **options) -> dict:
-    return on(BinaryRegression(8, 1e-3), 2784, budget, **options)
+def eight_features(budget, **options) -> dict:
+    return on(BinaryRegression(8, 1e-3), 500, budget, **options)
 
 
 BITS, CATEGORIES, UNIFORM = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5)), BetaBernoulli(1, 1)
@@ -339,7 +339,7 @@ SMALL_BALL = link_regression.LinkRegression(1, 2500.0, link="cloglog", radius=0.
 FAULTS = {
     "other law": [
         (power_doubled(LogisticDraw), LogisticDraw, on(BinaryRegression(2, 0.1), 3, rdp(100.0), weighting="direct")),
-        (power_doubled(LogisticDraw), LogisticDraw, abalone(rdp(0.3), weighting="concentrated")),
+        (power_doubled(LogisticDraw), LogisticDraw, eight_features(rdp(0.3), weighting="concentrated")),
         *(
             (
                 power_doubled(LogisticDraw),
@@ -349,9 +349,9 @@ FAULTS = {
             for d, n in ((1, 4), (2, 3))
             for epsilon in (0.3, 1.0, 3.0)
         ),
-        (power_doubled(LogisticOps), LogisticOps, abalone(PURE)),
-        (power_doubled(LogisticOps), LogisticOps, abalone(Cost("pure", 100.0))),
-        (sampler_ignores_the_power, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
+        (power_doubled(LogisticOps), LogisticOps, eight_features(PURE)),
+        (power_doubled(LogisticOps), LogisticOps, eight_features(Cost("pure", 100.0))),
+        (sampler_ignores_the_power, LogisticDraw, eight_features(rdp(0.1), weighting="diffused")),
         (beta_draw_with_twice_the_coefficient, PosteriorDraw, on(BITS, 8, rdp(0.1), weighting="diffused")),
         (beta_draw_with_twice_the_coefficient, PosteriorDraw, on(BITS, 100, rdp(1.0, 15.0), weighting="diffused")),
         (beta_draw_with_twice_the_coefficient, PosteriorDraw, on(UNIFORM, 5, rdp(1.0, 1.5), weighting="diffused")),
@@ -361,7 +361,7 @@ FAULTS = {
             on(DirichletCategorical((1, 2, 3)), 4, rdp(1.0), weighting="diffused"),
         ),
         (prior_without_its_weight, PosteriorDraw, on(BITS, 100, rdp(0.1), weighting="concentrated")),
-        (ops_charge_halved, LogisticOps, abalone(PURE)),
+        (ops_charge_halved, LogisticOps, eight_features(PURE)),
         *((fault, LogisticOps, SMALLEST) for fault in (ops_charge_halved, tilt_forgotten, power_doubled(LogisticOps))),
         (normal_noise_halved, GaussianMechanism, on(BITS, 8, rdp(0.3))),
         (normal_noise_halved, GaussianMechanism, on(BITS, 8, rdp(0.3), variant="paper")),
@@ -391,23 +391,23 @@ FAULTS = {
             GammaDraw,
             on(GammaExponential(2, 2), 4, rdp(0.3), bounds=(0.0, 2.0), weighting="concentrated"),
         ),
-        (noise_on_the_mode_halved, LogisticOutputNoise, abalone(rdp(1.0))),
+        (noise_on_the_mode_halved, LogisticOutputNoise, eight_features(rdp(1.0))),
         (ball_of_the_draw_doubled, LinearSampler, on(LinearRegression(1, noise_variance=10.0), 3, Cost("pure", 2.0))),
         (every_attribute_has_all_of_epsilon, MapMechanism, on(CHAIN, 3, Cost("pure", 3.0))),
         (noise_shared(LaplaceMechanism), EventCountsLaplace, on(EventCounts((1,), (3,), 1), 4, PURE)),
     ],
     "over target": [
-        (stated_power_doubled, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
-        (calibrated_power_doubled, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
+        (stated_power_doubled, LogisticDraw, eight_features(rdp(0.1), weighting="diffused")),
+        (calibrated_power_doubled, LogisticDraw, eight_features(rdp(0.1), weighting="diffused")),
         (calibrated_sigma_halved, GaussianMechanism, on(BITS, 8, rdp(0.3))),
         (charged_temperature_halved, HiddenMarkovSampler, on(FIELDS, 300, PURE)),
         (iterations_not_shared, PrivateGibbs, on(FIELDS, 300, PURE, iterations=3)),
         (attribute_forgotten_in_the_interval, RecordSampler, on(CHAIN, 2, PURE)),
     ],
     "violated": [
-        (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(2.0), weighting="direct")),
-        (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(0.1), weighting="diffused")),
-        (renyi_charge_four_times_too_small, LogisticDraw, abalone(rdp(0.1), weighting="concentrated")),
+        (renyi_charge_four_times_too_small, LogisticDraw, eight_features(rdp(8.0), weighting="direct")),
+        (renyi_charge_four_times_too_small, LogisticDraw, eight_features(rdp(0.1), weighting="diffused")),
+        (renyi_charge_four_times_too_small, LogisticDraw, eight_features(rdp(0.1), weighting="concentrated")),
         (
             slopes_of_one_label_forgotten,
             LinkDraw,
