@@ -23,7 +23,8 @@ def columns(study: Study) -> dict[str, dict[str, Meaning | None]]:
 
 def settings(study: Study) -> dict[str, Meaning | None]:
     """Return the meaning of every setting that the study has; None where nothing gives it."""
-    sizes = [name for name in grid.SIZES if study.config.get(name) is not None]
+    # All studies share the seed of conf/config.yaml.
+    sizes = [name for name in grid.SIZES if name == "seed" or study.text.get(name) is not None]
     return {name: of_setting(study, name) for name in (*study.schema.fields, *sizes)}
 
 
