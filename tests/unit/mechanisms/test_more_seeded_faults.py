@@ -15,7 +15,7 @@ from test_seeded_faults import (
     CHAIN,
     FAULTS,
     PURE,
-    abalone,
+    eight_features,
     judge,
     judged_as_shipped,
     noise_shared,
@@ -46,7 +46,7 @@ from privpost.models.normal_regression import NormalRegression
 LINE = on(BinaryRegression(1, 0.1), 4, rdp(0.1), step=0.2, relaxations=0.7)
 PLANE = on(BinaryRegression(2, 0.1), 3, rdp(1.0), relaxations=0.7)
 LONG = on(BinaryRegression(2, 0.1), 3, rdp(1.0))
-RECORDED = abalone(rdp(1.0, 10.0))
+RECORDED = eight_features(rdp(1.0, 10.0))
 
 
 def with_noise(change):
