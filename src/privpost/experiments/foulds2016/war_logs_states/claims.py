@@ -29,7 +29,10 @@ MAPS = {"mode": "most frequent states", "final": "final sample"}
 LIMIT = 4
 # When the number of troops of the surge peaked, by the paper.
 SURGE_PEAK = "2007-09"
-ALL_STATES = "mean number of states that hold any cell (most frequent states), over independent chains"
+ALL_STATES = (
+    "mean number of states that hold any cell (most frequent states), over independent chains: above the model's less "
+    "1/2"
+)
 FEW_STATES = (
     "mean number of states that hold 1 % or 5 % of the cells over independent releases: within 2 standard errors of "
     f"{FEW} to {MOST}; the paper does not say which share is substantial"
