@@ -81,8 +81,9 @@ def compare_frames(label: str, old: Any, new: Any, relative: float = RELATIVE, t
     for column in [name for name in old if name not in timed]:
         numeric = is_numeric_dtype(old[column]) and is_numeric_dtype(new[column]) and old[column].dtype != bool
         if not numeric:
-            if not old[column].astype(str).equals(new[column].astype(str)):
-                rows = int((old[column].astype(str) != new[column].astype(str)).sum())
+            # An empty cell equals an empty cell.
+            before, after = (frame[column].astype(str).fillna("") for frame in (old, new))
+            if rows := int((before != after).sum()):
                 return Comparison(label, "outside tolerance", float("inf"), f"{column} has other values in {rows} rows")
             continue
         size, where = _largest(column, old, new, relative)

@@ -33,6 +33,12 @@ def test_what_differs_is_told_with_its_place(change, state, where):
     assert where in found.where
 
 
+def test_empty_cells_are_equal():
+    old = TABLE.assign(method=[None, "b"])
+    assert compare.compare_frames("t", old, old.copy()).state == "equal"
+    assert "method has other values in 1 rows" in compare.compare_frames("t", old, old.assign(method=[None, "c"])).where
+
+
 def test_a_standard_error_allows_five_combined_ones_and_itself_nothing():
     """The numbers of the tolerance, on both sides of it."""
     allowed = 5 * np.hypot(0.1, 0.1)
