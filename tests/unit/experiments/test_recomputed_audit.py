@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from privpost.experiments.audit import instances
 from privpost.experiments.audit.audit import study as audit
+from privpost.lab import grid, ledgers, tables
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -251,3 +252,12 @@ def test_theorem_16_is_compared_with_the_worst_of_the_pairs_that_were_tried(link
         distance = max(mode_of(0.05, t) for t in np.geomspace(0.05, 5, 2001))
         assert kept.limit == pytest.approx(((1 - wide**2) / (1 + np.exp(-distance * wide)) ** 2).max(), rel=1e-4)
         assert table[table.radius.notna()].limit.isna().all()
+
+
+def test_the_published_audit_is_of_the_settings_in_the_published_ledgers():
+    """A setting that a study no longer records, or records anew, would leave the audit behind it."""
+    study = grid.load_study("audit/audit")
+    records = {name: ledger["mechanisms"] for name, ledger in ledgers.contents(grid.read_by(study)).items()}
+    recorded = {(one.name, ", ".join(one.studies)) for one in instances.recorded(records)}
+    table = tables.read_tables(study)["audit"].query("source == 'records'")
+    assert recorded == set(zip(table.instance, table.study, strict=True))
