@@ -236,7 +236,6 @@ def toy(tool, tmp_path):
         script.write_text(
             f"""
 import sys
-import weakref
 from pathlib import Path
 from types import SimpleNamespace
 sys.path[:0] = [{str(ROOT / "workflow")!r}, {str(tmp_path)!r}]
