@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from privpost.commands import drawing, options
-from privpost.lab import cells, compare, grid, published, store, tables
+from privpost.lab import cells, compare, grid, ledgers, published, store, tables
 from privpost.lab.plan import missing_of, table_files
 from privpost.lab.project import PUBLISHED, built
 from privpost.lab.schema import SettingError
@@ -32,12 +32,29 @@ def main(argv: list[str]) -> int:
             print(f"{name} stays as it is: {reason}")
     if given.study and not ready:
         return 1
+    recorded = _recorded(ready)
     for study in ready:
         _take_over(study)
+    changed = {name for name, mechanisms in _recorded(ready).items() if mechanisms != recorded[name]}
+    for reader, names in readers_of(changed).items():
+        if reader not in {study.name for study in ready}:
+            print(f"{reader} reads the ledgers of {', '.join(names)}, which have changed: rebuild and publish it too")
     # Without a name all figures are drawn again, for changes of the code that draws.
     _overall(ready if given.study else grid.load_studies())
     print(f"{counted(len(ready), 'study', 'studies')} published.")
     return int(bool(given.study and refused))
+
+
+def _recorded(studies: list[Study]) -> dict[str, list | None]:
+    """Return the mechanisms in the published ledgers of some studies."""
+    return {study.name: ledgers.read(replace(study, home=PUBLISHED), "mechanisms") for study in studies}
+
+
+def readers_of(names: set[str]) -> dict[str, list[str]]:
+    """Return the studies that read the ledgers of some studies, each with the names of those that it reads."""
+    readers = [study for study in grid.load_studies() if names and study.text.get("reads")]
+    read = {study.name: sorted(names & {other.name for other in grid.read_by(study)}) for study in readers}
+    return {name: of for name, of in read.items() if of}
 
 
 def _take_over(study: Study) -> None:

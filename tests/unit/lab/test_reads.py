@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privpost.commands import run
+from privpost.commands import publish, run
 from privpost.lab import cells, grid, ledgers, project, request, store, study
 from privpost.lab.schema import SettingError
 
@@ -112,3 +112,9 @@ def test_studies_that_are_loaded_together_are_composed_once(reader, monkeypatch)
             [grid.load_study("toy/curve", home=project.built("paper"))] * (each.name == "toy/reader")
         )
     assert sorted(composed) == sorted(set(composed)) == ["toy/curve", "toy/reader"]
+
+
+def test_who_reads_a_ledger_that_publishing_changed_is_told(reader):
+    """The published audit was once of mechanisms that no published ledger had any more."""
+    assert publish.readers_of({"toy/curve"}) == {"toy/reader": ["toy/curve"]}
+    assert publish.readers_of(set()) == publish.readers_of({"toy/reader"}) == {}
