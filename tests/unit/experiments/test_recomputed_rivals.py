@@ -126,3 +126,11 @@ def test_a_law_of_several_parameters_is_compared_along_its_axes_and_other_direct
     spread = np.sqrt(1 + 2 * 0.8 * directions[0] * directions[1])
     # Quantiles of 40,000 draws: 0.005 each, and more in the tails.
     np.testing.assert_allclose(apart, math.sqrt(2 / math.pi) * np.abs(spread - 1), atol=0.02)
+
+
+def test_one_release_is_a_cell_too():
+    cell = run("noise_aware/rivals", 1, 1, methods=["naive"], task="binomial", prior=[3, 2], n=8, epsilon=[1.0])
+    shapes = {name: cell.arrays[name].shape for name in ("releases", "reference", "reference_mean", "scores")}
+    assert shapes == {
+        "releases": (1, 1, 1), "reference": (1, 1, 500, 1), "reference_mean": (1, 1, 1), "scores": (1, 1, 5, 1)
+    }  # fmt: skip
