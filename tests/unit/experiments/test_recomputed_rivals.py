@@ -134,3 +134,14 @@ def test_one_release_is_a_cell_too():
     assert shapes == {
         "releases": (1, 1, 1), "reference": (1, 1, 500, 1), "reference_mean": (1, 1, 1), "scores": (1, 1, 5, 1)
     }  # fmt: skip
+
+
+def test_scores_of_two_parameters_are_their_means():
+    """One law is moved by half a standard deviation, the other is twice as wide: exactly."""
+    exact = np.random.default_rng(3).standard_normal((500, 2))
+    exact = (exact - exact.mean(axis=0)) / exact.std(axis=0)
+    chains = (exact * [1.0, 2.0] + [0.5, 0.0])[None, None]
+    truth = np.array([[0.2, -0.4]])
+    scored = study.score(Inferred(chains), [study.Reference.of(exact)], truth, np.random.default_rng(4))
+    ranks = ((chains[0, 0] < truth).sum(axis=0) + np.random.default_rng(4).random(2)) / 501
+    assert scored[0, 1:].tolist() == pytest.approx([(0.25 + 0) / 2, (0 + 1) / 2, np.mean(norm.ppf(ranks) ** 2), 500])
