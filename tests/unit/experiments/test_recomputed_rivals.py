@@ -145,3 +145,12 @@ def test_scores_of_two_parameters_are_their_means():
     scored = study.score(Inferred(chains), [study.Reference.of(exact)], truth, np.random.default_rng(4))
     ranks = ((chains[0, 0] < truth).sum(axis=0) + np.random.default_rng(4).random(2)) / 501
     assert scored[0, 1:].tolist() == pytest.approx([(0.25 + 0) / 2, (0 + 1) / 2, np.mean(norm.ppf(ranks) ** 2), 500])
+
+
+def test_two_chains_that_disagree_are_worth_few_draws():
+    """Chains about −3 and 3: fewer than ten draws; one chain's draws count as they are."""
+    chains = np.random.default_rng(5).standard_normal((1, 2, 200, 1)) + np.array([-3.0, 3.0])[:, None, None]
+    reference = [study.Reference.of(np.linspace(-4, 4, 50)[:, None])]
+    for draws, most in ((chains, 10), (chains.reshape(1, 1, 400, 1), 400)):
+        size = study.score(Inferred(draws), reference, np.zeros((1, 1)), np.random.default_rng(6))[0, 4]
+        assert size <= most and (size < 10) == (most == 10)
