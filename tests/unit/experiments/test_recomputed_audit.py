@@ -165,12 +165,15 @@ def test_a_p_value_is_judged_by_all_tests_of_the_table(p, expected):
 
 
 def test_a_claim_at_order_one_is_not_examined_and_a_table_may_have_one_row_or_none(monkeypatch):
-    budget = Cost("rdp", 0.5, order=1.0)
-    normal = GaussianMechanism.calibrate(BetaBernoulli(3, 4), 6, budget)
-    _, table = audited(monkeypatch, [("Gaussian 0", normal, budget)])
-    assert (row(table).verdict, row(table).n_samples, row(table).order) == ("not examined", 0, 1.0)
-    cell, table = audited(monkeypatch, [("Gaussian 0", normal, budget)], mechanisms=set())
-    assert list(cell.arrays) == ["name"] and len(table) == 0
+    bits, budget = BetaBernoulli(3, 4), Cost("rdp", 0.5, order=1.0)
+    listed = [("Gaussian 0", GaussianMechanism.calibrate(bits, 6, budget), budget)]
+    listed += [("Laplace 0", LaplaceMechanism(bits, 6, 1.5, coordinates="free"), Cost("pure", 1.5))]
+    _, table = audited(monkeypatch, listed)
+    first = row(table, instance="Gaussian 0")
+    assert (first.verdict, first.n_samples, first.order) == ("not examined", 0, 1.0)
+    for mechanisms in ({"LaplaceMechanism"}, set()):
+        _, table = audited(monkeypatch, listed, mechanisms=mechanisms)
+        assert len(table) == len(mechanisms)
 
 
 def test_releases_come_in_parts_by_turns_one_for_each_row_and_a_number_at_once(monkeypatch):
