@@ -171,3 +171,70 @@ def test_chains_in_two_partitions_of_one_log_joint_have_not_converged() -> None:
         assert chain_checks.agree(found) == agreed
         told = {name: value for name, value in found.items() if name != "partition_distance"}
         assert chain_checks.agree(told)
+
+
+def test_cells_are_together_in_a_share_of_the_draws(monkeypatch) -> None:
+    """Pairs counted by a loop: in all five draws, and in every second one where at most three are looked at."""
+    states = np.array([[0, 0, 1], [1, 0, 1], [2, 2, 2], [0, 1, 1], [1, 1, 0]])
+    for most, looked_at in ((5, states), (3, states[[0, 2, 4]])):
+        monkeypatch.setattr(chain_checks, "DRAWS", most)
+        shares = [[np.mean([draw[i] == draw[j] for draw in looked_at]) for j in range(3)] for i in range(3)]
+        np.testing.assert_allclose(chain_checks.together(states, 3), shares, rtol=1e-6)
+
+
+def test_traces_that_stand_still_are_judged_by_their_places() -> None:
+    """Of positive traces too; one chain that stands still among others that move is diagnosed with them."""
+    still, moving = np.full((10, 3), 5.0), np.random.default_rng(6).standard_normal((400, 3))
+    assert chain_checks.diagnosed([still]) == pytest.approx((1.0, np.nan), nan_ok=True)
+    assert chain_checks.diagnosed([still + np.array([0, 0, 1])])[0] == np.inf
+    # Sums of a million have rounding errors.
+    assert chain_checks.diagnosed([still * 2e5 + np.array([0, 0, 1e-4])])[0] == 1.0
+    hat, effective = chain_checks.diagnosed([moving])
+    assert hat < 1.02 and 600 < effective < 2400
+    # The larger R-hat and the smaller number of draws of two traces count.
+    moving[:, 2] = 0.3
+    worse, fewer = chain_checks.diagnosed([np.random.default_rng(7).standard_normal((400, 3)), moving])
+    assert hat < worse < np.inf and fewer < effective
+    assert chain_checks.diagnosed([moving, moving + np.array([0, 0, 50])])[0] > 1.5
+    for length, known in ((3, False), (4, True)):
+        assert np.isfinite(chain_checks.diagnosed([moving[:length]])).all() == known
+
+
+def test_chains_that_are_too_short_to_judge_are_not_assessed() -> None:
+    lasting = {"joint_lowest": -1.0, "joint_range": 0.0, "joint_deviation": 1.0, "joint_best": -1.0, "n_chains": 4}
+    arrays = {name: np.array([value]) for name, value in {**lasting, "islands": np.nan, "met": np.nan}.items()}
+    for rhat, told, converged in ((np.nan, "not assessed", False), (1.01, 1.01, True)):
+        row = chain_checks.verdict({**arrays, "rhat": np.array([rhat])}, 0, [0])
+        assert (row["rhat_max"], row["converged"]) == (told, converged)
+
+
+def test_a_monitor_s_summary_is_that_of_the_draws_after_burn_in() -> None:
+    """Moves of observed cells, entropies of shares, acceptance, and the chains' log joints, each by a loop."""
+    layout, prior, observed = gibbs.Layout.of([0] * 4), gibbs.Prior(3, (2,)), np.ones((3, 4), bool)
+    observed[:, 3] = False
+    law = gibbs.Group(np.zeros((4, 2)), observed)
+    monitor = chain_checks.Monitor(law, layout, prior, 2, [0, 2])
+    # Draws of four cells in three chains; the first two are burn-in, chain 1 is not watched.
+    chains = {
+        0: [[2, 2, 2, 2], [1, 1, 1, 1], [0, 0, 1, 0], [0, 0, 1, 1], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 1, 0]],
+        2: [[0, 1, 2, 0], [0, 0, 0, 0], [2, 2, 2, 1], [2, 2, 2, 2], [2, 2, 2, 0], [2, 2, 2, 1], [2, 2, 2, 2]],
+    }
+    joint = np.random.default_rng(8).normal(-50, 2, (7, 3))
+    for turn in range(7):
+        states = np.array([chains[0][turn], [turn % 3] * 4, chains[2][turn]])
+        given = {"log_joint": joint[turn], "accepted": np.array([turn / 10, 1.0, 0.1])}
+        monitor(turn, SimpleNamespace(states=states.T, counts=(np.zeros((4, 2)),), **given))
+    checks, watched = monitor.summary(), joint[2:, [0, 2]]
+    # Of six observed cells one in chain 0 changed its state.
+    assert checks["moved"] == pytest.approx(1 / 6)
+    assert checks["acceptance"] == pytest.approx(np.mean([(turn / 10 + 0.1) / 2 for turn in range(2, 7)]))
+    assert (checks["n_chains"], checks["joint_best"]) == (2, watched.max())
+    lowest, highest = sorted([watched[:, 0].mean(), watched[:, 1].mean()])
+    assert (checks["joint_lowest"], checks["joint_range"]) == pytest.approx((lowest, highest - lowest))
+    assert checks["joint_deviation"] == pytest.approx(np.mean([np.std(watched[:, 0]), np.std(watched[:, 1])]))
+    assert np.isnan(checks["islands"]) and np.isnan(checks["met"])
+    for place, chain in enumerate((0, 2)):
+        for draw, states in enumerate(chains[chain][2:]):
+            shares = [states.count(state) / 4 for state in set(states)]
+            entropy = -sum(share * np.log(share) for share in shares)
+            assert monitor.traces[draw][2, place] == pytest.approx(entropy)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recomputed import log_beta, midpoints, row, run, solved
+from recomputed import Remembering, log_beta, midpoints, row, run, solved
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
@@ -124,6 +124,9 @@ def test_rows_of_the_audit_are_worst_pairs_and_bounds_that_hold_jointly(monkeypa
         assert line.n_samples == (0 if over else 750 if line.instance == "Chain 0" else 3000)
         assert line.row_confidence == pytest.approx(1 - level)
         assert line.sampling == ("mcmc" if line.instance == "Chain 0" else "exact")
+        # The supremum over posteriors, and how noise is charged.
+        assert line.variant == {"Draw 0": "exact", "Gaussian 0": "corrected"}.get(line.instance, "")
+        assert line.instance in (f"{line.mechanism} 0", f"{line.mechanism} 1")
         assert line.target_epsilon == 1.0 and line.confidence == CONFIDENCE and line.study == "a/study"
         if over:
             assert np.isnan(line.lower_bound) and np.isnan(line.exact) and np.isnan(line.tightness)
@@ -160,6 +163,57 @@ def test_a_p_value_is_judged_by_all_tests_of_the_table(p, expected):
     table = list(audit.tabulate([SimpleNamespace(config=config, arrays=arrays)]))
     assert [each["verdict"] for each in table] == [expected, *["within claim"] * 3]
     assert table[0]["target_epsilon"] is None
+
+
+def test_a_claim_at_order_one_is_not_examined_and_a_table_may_have_one_row_or_none(monkeypatch):
+    bits, budget = BetaBernoulli(3, 4), Cost("rdp", 0.5, order=1.0)
+    listed = [("Gaussian 0", GaussianMechanism.calibrate(bits, 6, budget), budget)]
+    listed += [("Laplace 0", LaplaceMechanism(bits, 6, 1.5, coordinates="free"), Cost("pure", 1.5))]
+    _, table = audited(monkeypatch, listed)
+    first = row(table, instance="Gaussian 0")
+    assert (first.verdict, first.n_samples, first.order) == ("not examined", 0, 1.0)
+    for mechanisms in ({"LaplaceMechanism"}, set()):
+        _, table = audited(monkeypatch, listed, mechanisms=mechanisms)
+        assert len(table) == len(mechanisms)
+
+
+def test_releases_come_in_parts_by_turns_one_for_each_row_and_a_number_at_once(monkeypatch):
+    """Eleven in parts of at most four, halved: 2 2 2 2 1 2, each after the other; those at once have no rows."""
+    monkeypatch.setattr(audit, "CHUNK", 4)
+    mechanism, ledger = LaplaceMechanism(BetaBernoulli(3, 4), 6, 1.0, coordinates="free"), Remembering()
+    gate = audit.Gate(ledger, "it", mechanism, Cost("pure", 1.0))
+    drawn = gate.releases(np.array([1, 1, 0, 0, 0, 0]), 11, np.random.default_rng(1))
+    assert drawn.shape == (11, 1) and len(set(drawn.ravel())) == 11
+    asked = [request for request, _ in ledger.of("it")]
+    assert [np.shape(request.statistics) for request in asked] == [(2, 2), (2,), (2, 2), (2,), (1, 2), (2,)]
+    assert [request.size for request in asked] == [None, 2, None, 2, None, 2]
+    assert [(request.mechanism is mechanism) for request in asked[1::2]] == [True] * 3
+    assert all(np.all(request.statistics == [2, 4]) for request in asked)
+
+
+@pytest.mark.parametrize("size", [99, 100])
+def test_fewer_than_a_hundred_releases_are_not_counted(size):
+    """The exact divergence is known without them: ε, as the noise is one Laplace variate."""
+    mechanism = LaplaceMechanism(BetaBernoulli(3, 4), 6, 1.5, coordinates="free")
+    finding = audit.examine(mechanism, size, 100, np.random.default_rng(1))
+    assert finding.exact == pytest.approx(1.5) and math.isnan(finding.rounded)
+    assert math.isnan(finding.drawn) == (size < 100)
+    assert finding.counts.size == (100 if size == 100 else 0)
+    assert (finding.counts == (0, 0, 0)) == (size < 100)
+    assert math.isnan(finding.smallest_p) == (size < 100)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_draws_about_either_data_set_are_tested_against_its_law(wrong):
+    """Noise of twice the scale where the number of ones is even, or odd: a KS distance of 1/8 for 2000 draws."""
+    mechanism = LaplaceMechanism(BetaBernoulli(3, 4), 6, 1.0, coordinates="free")
+
+    def releases(data, size, rng):
+        return data.sum() + rng.laplace(size=(size, 1)) * (2 if data.sum() % 2 == wrong else 1)
+
+    gate = SimpleNamespace(releases=releases)
+    finding = audit.examine(mechanism, 1000, 100, np.random.default_rng(1), gate=gate)
+    assert finding.drawn < 1e-9 and finding.smallest_p == finding.drawn
 
 
 # Theorem 16

@@ -1,0 +1,156 @@
+"""Rivals of noise-aware inference, computed a second time: scores of draws that are made up, times by a false clock."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from recomputed import mean_and_error, row, run
+from scipy.stats import norm
+
+from privpost.experiments.noise_aware.rivals import methods, study
+from privpost.experiments.noise_aware.rivals.methods import Inferred
+
+SHIFT = {"high": 0.1, "low": -0.2}
+EPSILONS, BLOCKS, SIZE = [0.5, 2.0], 2, 2
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """A cell of two methods that give made-up draws, on a clock that goes on by one second at each look."""
+    draws, warmed = {}, []
+
+    def method(name):
+        def infer(task, releases, rng, budget):
+            assert releases.shape[1:] == (1,) and task.n == 8
+            drawn = 0.5 + SHIFT[name] + 0.1 * rng.standard_normal((len(releases), budget.chains, budget.draws, 1))
+            if budget.draws == 30:
+                assert budget == (2, 30, 5)
+                draws.setdefault(name, []).extend(drawn)
+            else:
+                warmed.append((name, len(releases)))
+            return Inferred(drawn, np.arange(7.0, 7 + len(releases)))
+
+        return infer
+
+    monkeypatch.setattr(methods, "method", method)
+    monkeypatch.setattr(study, "_WARMED", set())
+    monkeypatch.setattr(study, "time", SimpleNamespace(process_time=itertools.count().__next__))
+    settings = {"task": "binomial", "prior": [3, 2], "n": 8, "methods": sorted(SHIFT), "reference_draws": 300}
+    cell = run("noise_aware/rivals", BLOCKS * SIZE, SIZE, epsilon=EPSILONS, chains=2, draws=30, burn_in=5, **settings)
+    # Before time is taken every method runs once, on one release.
+    assert warmed == [("high", 1), ("low", 1)]
+    return cell, draws
+
+
+def quantiles(values) -> np.ndarray:
+    """At 400 even levels, between two values by a straight line."""
+    ordered, levels = np.sort(values), (np.arange(400) + 0.5) / 400
+    return np.interp(levels * (len(ordered) - 1), np.arange(len(ordered)), ordered)
+
+
+def test_scores_are_those_of_the_draws(made):
+    """Each score by a loop over releases, from stored references in single precision: 1e-5."""
+    cell, draws = made
+    table = cell.tables["rivals"]
+    assert len(table) == 4 and cell.tables["rivals_refused"].empty
+    for (i, epsilon), name in itertools.product(enumerate(EPSILONS), SHIFT):
+        scores = {"distance": [], "error": [], "sd": [], "z2": [], "ess": []}
+        for k in range(BLOCKS * SIZE):
+            block, place = divmod(k, SIZE)
+            if place == 0:
+                theta = cell.streams("data", block).beta(3, 2, SIZE)
+                ranks = cell.streams("ranks", block)
+            exact, drawn = (
+                each.ravel().astype(float) for each in (cell.arrays["reference"][i, k], draws[name][4 * i + k])
+            )
+            mean, sd = exact.mean(), exact.std()
+            apart = quantiles((drawn - mean) / sd) - quantiles((exact - mean) / sd)
+            scores["distance"].append(sum(abs(apart)) / 400)
+            scores["error"].append(((drawn.mean() - mean) / sd) ** 2)
+            scores["sd"].append(drawn.std() / sd - 1)
+            scores["z2"].append(norm.ppf((sum(drawn < theta[place]) + ranks.random()) / (len(drawn) + 1)) ** 2)
+            scores["ess"].append(7.0 + place)
+        line = row(table, method=name, epsilon=epsilon)
+        for column, score in (("distance", "distance"), ("sd_error", "sd"), ("z2", "z2")):
+            assert (line[column], line[f"{column}_sem"]) == pytest.approx(mean_and_error(scores[score]), rel=1e-5)
+        assert line.mean_error == pytest.approx(math.sqrt(np.mean(scores["error"])), rel=1e-5)
+        # A second for each of two blocks, over four releases.
+        assert (line.seconds, line.ess, line.ess_per_second) == (0.5, 7.5, 15.0)
+        assert (line.task, line.n, line.n_releases, line.n_draws, line.failed) == ("binomial", 8, 4, 60, 0)
+
+
+def test_releases_are_of_the_counts_at_the_noise_s_scale(made):
+    """Counts from the streams of data and records, and Laplace noise of scale 1/ε from the mechanism's, to rounding."""
+    cell, _ = made
+    for i, epsilon in enumerate(EPSILONS):
+        for block in range(BLOCKS):
+            theta = cell.streams("data", block).beta(3, 2, SIZE)
+            counts = cell.streams("records", block).multinomial(8, np.stack([theta, 1 - theta], axis=1))
+            asked, released = cell.ledger.of(f"epsilon={epsilon:g}")[block]
+            assert np.array_equal(asked.statistics, counts)
+            noise = cell.streams("mechanism", block, epsilon=epsilon).laplace(size=(SIZE, 1)) / epsilon
+            np.testing.assert_allclose(released.values, counts[:, :1] + noise)
+            np.testing.assert_array_equal(cell.arrays["releases"][i, SIZE * block :][:SIZE], released.values)
+
+
+def test_optional_methods_run_only_where_they_are_asked_for():
+    known = methods.names()
+    assert "nuts" in known and methods.optional("nuts")
+    for asked, expected in ((known, known - {"nuts"}), ({"nuts", "exact"}, {"nuts", "exact"})):
+        assert set(study.taking_part(SimpleNamespace(methods=sorted(asked)))) == expected
+
+
+def test_a_truth_among_equal_draws_has_a_random_rank_between_them():
+    """Two of six draws lie below the truth and three are equal to it: ranks 2 to 6 of 7 are as likely, one by one."""
+    chains = np.array([1.0, 2.0, 3.0, 3.0, 3.0, 4.0]).reshape(1, 1, 6, 1)
+    reference = [study.Reference.of(np.linspace(0, 5, 50)[:, None])]
+    scored = study.score(Inferred(chains), reference, np.array([[3.0]]), np.random.default_rng(1))
+    rank = (2 + 4 * np.random.default_rng(1).random()) / 7
+    assert scored[0, 3] == pytest.approx(norm.ppf(rank) ** 2)
+
+
+def test_a_law_of_several_parameters_is_compared_along_its_axes_and_other_directions():
+    """Normal laws with equal margins and a correlation: E|Z| |s − 1| along each direction of standard deviation s."""
+    directions = study._directions(2)
+    np.testing.assert_array_equal(directions[:, :2], np.eye(2))
+    assert directions.shape == (2, 22) and np.allclose(np.hypot(*directions), 1)
+    assert study._directions(1).tolist() == [[1.0]]
+    first, second = np.random.default_rng(2).standard_normal((2, 40_000))
+    mixed = np.stack([first, 0.8 * first + 0.6 * second], axis=1)
+    exact = study.Reference.of(np.stack([first, second], axis=1) * [3.0, 0.5] + 7)
+    apart = np.abs(exact.quantiles(mixed * [3.0, 0.5] + 7) - exact.slices).mean(axis=0)
+    spread = np.sqrt(1 + 2 * 0.8 * directions[0] * directions[1])
+    # Quantiles of 40,000 draws: 0.005 each, and more in the tails.
+    np.testing.assert_allclose(apart, math.sqrt(2 / math.pi) * np.abs(spread - 1), atol=0.02)
+
+
+def test_one_release_is_a_cell_too():
+    cell = run("noise_aware/rivals", 1, 1, methods=["naive"], task="binomial", prior=[3, 2], n=8, epsilon=[1.0])
+    shapes = {name: cell.arrays[name].shape for name in ("releases", "reference", "reference_mean", "scores")}
+    assert shapes == {
+        "releases": (1, 1, 1), "reference": (1, 1, 500, 1), "reference_mean": (1, 1, 1), "scores": (1, 1, 5, 1)
+    }  # fmt: skip
+
+
+def test_scores_of_two_parameters_are_their_means():
+    """One law is moved by half a standard deviation, the other is twice as wide: exactly."""
+    exact = np.random.default_rng(3).standard_normal((500, 2))
+    exact = (exact - exact.mean(axis=0)) / exact.std(axis=0)
+    chains = (exact * [1.0, 2.0] + [0.5, 0.0])[None, None]
+    truth = np.array([[0.2, -0.4]])
+    scored = study.score(Inferred(chains), [study.Reference.of(exact)], truth, np.random.default_rng(4))
+    ranks = ((chains[0, 0] < truth).sum(axis=0) + np.random.default_rng(4).random(2)) / 501
+    assert scored[0, 1:].tolist() == pytest.approx([(0.25 + 0) / 2, (0 + 1) / 2, np.mean(norm.ppf(ranks) ** 2), 500])
+
+
+def test_two_chains_that_disagree_are_worth_few_draws():
+    """Chains about −3 and 3: fewer than ten draws; one chain's draws count as they are."""
+    chains = np.random.default_rng(5).standard_normal((1, 2, 200, 1)) + np.array([-3.0, 3.0])[:, None, None]
+    reference = [study.Reference.of(np.linspace(-4, 4, 50)[:, None])]
+    for draws, most in ((chains, 10), (chains.reshape(1, 1, 400, 1), 400)):
+        size = study.score(Inferred(draws), reference, np.zeros((1, 1)), np.random.default_rng(6))[0, 4]
+        assert size <= most and (size < 10) == (most == 10)
