@@ -118,12 +118,17 @@ def test_further_chains_are_run_where_the_first_agree(monkeypatch, together) -> 
     """By their own traces and by those of all, of the first split's chains."""
     monkeypatch.setattr(held_out, "agree", lambda checks: together)
     changes = {"model": ["hmm"], "method": ["laplace"], "variant": ["paper"], "epsilon": [1.0]}
-    changes |= {"sampler": ["collapsed"], "diagnostic_chains": 6}
+    changes |= {"sampler": ["collapsed"], "diagnostic_chains": 5}
     _, (cell,) = run("foulds2016/war_logs_likelihood", **changes)
     arrays = cell.arrays
-    assert arrays["n_chains"] == (6 if together else 4)
+    assert arrays["n_chains"] == (5 if together else 4)
     assert arrays["islands"] == 1 and arrays["met"] == 1
     assert len(arrays["log_likelihood"][0]) == cell.config.trials
+
+
+def test_only_the_first_split_of_all_has_several_chains() -> None:
+    for index, expected in ((0, [0, 1, 2, 0, 0, 0]), (1, [0, 1, 2])):
+        assert held_out._chains(SimpleNamespace(size=3, index=index), 4).tolist() == expected
 
 
 def test_what_monitors_saw_is_put_together() -> None:
