@@ -4,9 +4,9 @@
     python workflow/mutants.py --changed origin/main --seconds 120
 
 A name is a study (its study.py and claims.py) or a module below src/privpost. The tests are those that import the
-module or name the study, then the others of its room, without tests that take more than `--limit` seconds. A fault
-meets the tests that run its function. A fault that none of them sees is printed as it stands in the file.
-equivalent_mutants.txt lists the survivors that change nothing, each with the reason.
+module or name the study, or a study that uses the module; outside of the experiments also the others of its room. None
+takes more than `--limit` seconds. A fault meets the tests that run its function. A fault that none of them sees is
+printed as it stands in the file. equivalent_mutants.txt lists the survivors that change nothing, each with the reason.
 `--changed` takes the files that differ from where the branch left a commit, those with most new lines first;
 `--seconds` tries faults for so long, in a random order that is the same every time.
 
@@ -183,21 +183,22 @@ class Tests:
 def tests_of(path: Path, study: str | None) -> list[str]:
     """Return the tests of a file, the most telling first.
 
-    For a study: the tests on falsified tables (claims only), then the tests that name it. For a module: its room's
-    contract tests, tests of the room that import it, tests anywhere that import one of its classes, the room's others.
+    For a study: the tests on falsified tables (claims only), then the tests that name it. For another module of the
+    experiments: the tests that name it or a study that uses it. For others: the room's contract tests, tests of the
+    room that import it, tests anywhere that import one of its classes, the room's others.
     """
 
     def naming(words: str, tests: list[Path]) -> list[Path]:
         return [test for test in tests if re.search(words, test.read_text(encoding="utf-8"))]
 
-    if study is not None:
-        paper, stem = study.split("/")
-        named = rf"{study}|{paper}\.{stem}\b|{paper} import .*\b{stem}\b"
+    if PACKAGE / "experiments" in path.parents:
+        named = [f"{each}|{each.replace('/', '.')}\\b|{each.replace('/', ' import .*')}\\b" for each in users(path)]
+        own = [] if study else [rf"{path.parent.name}(\.| import .*)\b{path.stem}\b"]
+        tests = naming("|".join(own + named) or "no study", sorted((TESTS / "experiments").rglob("test_*.py")))
         # Tests that recompute cells see most faults: they come first, as time may be short.
-        tests = sorted(
-            (TESTS / "experiments").rglob("test_*.py"), key=lambda test: ("recomputed" not in test.name, test)
-        )
-        return list(map(str, [TURNS] * (path.name == "claims.py") + naming(named, tests)))
+        mine = naming("|".join(own) or "no module", tests)
+        tests = sorted(tests, key=lambda test: ("recomputed" not in test.name, test not in mine))
+        return list(map(str, [TURNS] * (study is not None and path.name == "claims.py") + tests))
     defined = re.findall(r"^(?:class|def) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     room = TESTS.joinpath(*path.relative_to(PACKAGE).parts[:-1][:1])
     classes = "|".join(name for name in defined if name[0].isupper()) or "no class"
@@ -207,6 +208,23 @@ def tests_of(path: Path, study: str | None) -> list[str]:
     tests += naming(rf"{imports}({classes})\b", sorted(TESTS.rglob("test_*.py")))
     tests += sorted(room.rglob("test_*.py"))
     return list(dict.fromkeys(map(str, tests)))
+
+
+def users(path: Path) -> list[str]:
+    """Return the study that a file belongs to, or the studies that use a module of the experiments, directly or not."""
+    texts = {other: other.read_text(encoding="utf-8") for other in (PACKAGE / "experiments").rglob("*.py")}
+    studies, new = set(), {path}
+    while new:
+        studies |= {study_of(each) for each in new} - {None}
+        imports = [
+            rf"from {'.'.join(each.parent.relative_to(SOURCES).parts)}(\.| import (\([^)]*|[^\n]*)\b){each.stem}\b"
+            for each in new
+            if study_of(each) is None
+        ]
+        new = {other for other, text in texts.items() if imports and re.search("|".join(imports), text)}
+        for other in new:
+            texts.pop(other)
+    return sorted(studies)
 
 
 def heirs(names: list[str]) -> list[str]:

@@ -117,13 +117,20 @@ def test_rounds_and_searches_are_those_of_the_rows_method() -> None:
 def test_further_chains_are_run_where_the_first_agree(monkeypatch, together) -> None:
     """By their own traces and by those of all, of the first split's chains."""
     monkeypatch.setattr(held_out, "agree", lambda checks: together)
-    changes = {"model": ["hmm"], "method": ["laplace"], "variant": ["paper"], "epsilon": [1.0]}
-    changes |= {"sampler": ["collapsed"], "diagnostic_chains": 6}
+    changes = {"model": ["hmm"], "method": ["laplace", "private_gibbs"], "variant": ["paper"], "epsilon": [1.0]}
+    changes |= {"sampler": ["collapsed"], "diagnostic_chains": 5, "truncation": [10.0]}
     _, (cell,) = run("foulds2016/war_logs_likelihood", **changes)
     arrays = cell.arrays
-    assert arrays["n_chains"] == (6 if together else 4)
-    assert arrays["islands"] == 1 and arrays["met"] == 1
+    assert arrays["n_chains"][0] == (5 if together else 4)
+    assert arrays["islands"][0] == 1 and arrays["met"][0] == 1
+    # A chain that pays for its updates is not judged.
+    assert np.isnan([arrays[name][1] for name in chain_checks.ARRAYS]).all()
     assert len(arrays["log_likelihood"][0]) == cell.config.trials
+
+
+def test_only_the_first_split_of_all_has_several_chains() -> None:
+    for index, expected in ((0, [0, 1, 2, 0, 0, 0]), (1, [0, 1, 2])):
+        assert held_out._chains(SimpleNamespace(size=3, index=index), 4).tolist() == expected
 
 
 def test_what_monitors_saw_is_put_together() -> None:

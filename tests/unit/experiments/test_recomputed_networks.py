@@ -163,6 +163,8 @@ def test_a_noise_aware_classifier_sums_over_all_counts_with_the_noise_that_was_a
             for u in (0.25, 0.75):
                 share = sum(quantile <= u for quantile in quantiles) / 4
                 assert row(own, parameter=parameter, u=u).ecdf == pytest.approx(share)
+    # Nothing of the exact counts is truncated.
+    assert not cell.arrays["truncated"][0].any()
     pair = row(
         tables["naive_bayes_pairs"], first="naive", first_variant="paper", second="exact", second_variant="paper",
         metric="log_likelihood",

@@ -13,6 +13,7 @@ from recomputed import mean_and_error, row, run, spied
 from scipy.special import betainc
 
 from privpost.datasets import war_logs as data
+from privpost.experiments.foulds2016 import held_out
 from privpost.lab import grid
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events
@@ -120,12 +121,12 @@ def held_out_likelihood(cell: int, states, law) -> float:
 
 def test_the_papers_chains_are_scored_after_burn_in_and_one_sample_by_itself(monkeypatch):
     runs = recorded(monkeypatch)
-    cell = run("foulds2016/war_logs_likelihood", 1, 1, **PUBLISHED, iterations=12, burn_in=7)
-    (held,) = held_out_cells(cell, 1)
+    cell = run("foulds2016/war_logs_likelihood", 1, 1, **PUBLISHED | {"held_out": 0.4}, iterations=12, burn_in=7)
+    held = cell.streams("data", 0).permutation(5)[:2].tolist()
     assert [len(states) for states in runs] == [12, 12, 12]
     for index, (method, states) in enumerate(zip(PUBLISHED["method"], runs, strict=True)):
         kept = states[-1:] if method == "ops" else states[7:]
-        mean = np.mean([held_out_likelihood(held, *state) for state in kept])
+        mean = np.mean([math.prod(held_out_likelihood(c, *state) for c in held) for state in kept])
         assert cell.arrays["log_likelihood"][index, 0] == pytest.approx(math.log(mean), abs=1e-9)
         kept = row(cell.tables["war_logs_likelihood"], method=method)
         assert kept["sampler"] == "paper"
@@ -165,12 +166,16 @@ def test_the_chain_of_one_sample_has_the_temperatures_and_bounds_that_the_study_
     assert group.prior_temperature == pytest.approx(t if prior == "tempered" else 1)
 
 
-def test_held_out_cells_of_naive_bayes_are_scored_by_what_the_others_say():
+def test_held_out_cells_of_naive_bayes_are_scored_by_what_the_others_say(monkeypatch):
+    drawn = spied(monkeypatch, gibbs, "draw_emissions")
     settings = HMM | {"held_out": 0.2, "iterations": 4000, "burn_in": 100, "diagnostic_chains": 1, "epsilon": [1.0]}
     cell = run(
         "foulds2016/war_logs_likelihood", 2, 2, **settings, model=["naive_bayes"], sampler=["paper"],
         method=["non_private", "laplace", "ops"], variant=["paper"], truncation=[10],
     )  # fmt: skip
+    # As many draws as chains have after burn-in, and one sample of OPS. Without latent counts no partition is compared.
+    assert [call.result[0].shape[:2] for call in drawn] == [(2, 3900), (2, 3900), (2, 1)]
+    assert "partition_distance" not in cell.arrays
     chosen, table = held_out_cells(cell, 2), cell.tables["war_logs_likelihood"]
     events = [COUNTS[c][0] + COUNTS[c][1] for c in chosen]
     assert cell.arrays["events"].tolist() == events
@@ -229,25 +234,32 @@ def test_one_sample_has_the_prior_that_the_study_states(prior):
 
 
 def test_a_noise_aware_chain_is_told_the_noise_that_was_added(monkeypatch):
-    told = spied(monkeypatch, noise_aware_events, "LatentCounts")
-    settings = HMM | {"held_out": 0.2, "iterations": 8, "burn_in": 4, "diagnostic_chains": 1, "epsilon": [0.5]}
+    judged = spied(monkeypatch, held_out, "diagnosed")
+    told, runs = spied(monkeypatch, noise_aware_events, "LatentCounts"), recorded(monkeypatch)
+    settings = HMM | {"held_out": 0.2, "iterations": 8, "burn_in": 4, "diagnostic_chains": 3, "epsilon": [0.5]}
     cell = run(
         "noise_aware/war_logs", 2, 2, **settings, model=["naive_bayes", "hmm"], sampler=["paper"],
         method=["non_private", "laplace", "gibbs"], variant=["paper"],
     )  # fmt: skip
     chosen = held_out_cells(cell, 2)
     for call, model in zip(told, ("naive_bayes", "hmm"), strict=True):
-        noisy, observed, _, scale, n = call.given[:5]
+        noisy, observed, _, scale, n, held = call.given
         assert (scale, n) == (4 / 0.5, sum(a + b for a, b, _, _ in COUNTS))
+        # To naive Bayes all held-out cells are one.
+        assert held == (1 if model == "naive_bayes" else None)
         (_, released), *_ = cell.ledger.of(f"{model}/gibbs/epsilon=0.5")
-        np.testing.assert_array_equal(noisy.ravel(), released.values.ravel())
+        np.testing.assert_array_equal(noisy.ravel(), released.values[[0, 1, 0, 0]].ravel())
         if model == "hmm":
-            assert observed.tolist() == [[c != own for c in range(5)] for own in chosen]
-    table = cell.tables["war_logs"]
-    assert len(told) == 2
+            assert observed.tolist() == [[c != own for c in range(5)] for own in chosen + 2 * chosen[:1]]
+    # The chains of naive Bayes run first; of the first split's the last four emissions count. The second has one chain.
+    laws, held = np.log([law[0] for _, law in runs[0][4:]]), COUNTS[chosen[0]]
+    expected = np.logaddexp.reduce(laws @ held) - math.log(4), np.log(np.exp(laws).mean(axis=0)) @ held
+    assert (cell.arrays["log_likelihood"][2, 0], cell.arrays["predictive"][2, 0]) == pytest.approx(expected)
+    ((trace,),) = judged[0].given
+    assert trace.shape == (4, 3) and trace[:, 0] == pytest.approx(laws @ held)
     for score, name in (("joint", "log_likelihood"), ("predictive", "predictive")):
         per_event = cell.arrays[name] / cell.arrays["events"]
-        own = table.query("score == @score and model == 'naive_bayes'")
+        own = cell.tables["war_logs"].query("score == @score and model == 'naive_bayes'")
         for index, method in enumerate(("non_private", "laplace", "gibbs")):
             kept = row(own, method=method)
             assert (kept.per_event_mean, kept.per_event_sem) == pytest.approx(mean_and_error(per_event[index]))

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from recomputed import spied
 from scipy.integrate import quad
 from scipy.signal import lfilter
 from scipy.stats import beta, binom, expon, gamma, geom, norm, poisson
@@ -88,9 +89,16 @@ def test_the_reference_of_counts_is_a_convolution(name, prior, n, monkeypatch):
     task = made(name, prior, n, 2.0)
     # Few frequencies beyond the last that counts.
     monkeypatch.setattr(references, "_BLOCK", 4)
+    powers = spied(monkeypatch, references, "power")
     low, high = task.mechanism.model.ends
     releases = n * np.array([1.5, 2.1, 2.7])
     law = references.redacted(task.mechanism, releases)
+    middle = (law.width[0, 1:] + law.width[0, :-1]) / 2
+    assert np.diff(law.theta[0]) == pytest.approx(middle, rel=1e-9)
+    if n == 400:
+        # No frequency counts after the last one, and few are summed for nothing.
+        largest = np.abs(np.concatenate([call.result for call in powers], axis=1)).max(axis=0)
+        assert largest[-1] < 1e-20 < largest[-12]
     some = slice(20, 580, 40)
     theta, x = law.theta[0, some], np.arange(high + 1)
     density = poisson(theta[:, None]) if name == "poisson" else geom(theta[:, None], -1)
@@ -134,6 +142,15 @@ def test_the_reference_of_networks_is_a_sum_over_data_sets(name):
     # 5 standard errors of the mean of 40,000 draws.
     assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5 * sd / 200 + 1e-12)
     assert set(map(tuple, np.unique(drawn, axis=0))) <= set(map(tuple, counts))
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_counts_next_to_no_noise_are_those_released(name):
+    """Other counts have weights of exp(−1000) and less, so that no draw may be one of them."""
+    task, rng = made(name, [1, 2], 4, 8000.0), np.random.default_rng(5)
+    counts = task.data(task.prior(3, rng), rng)
+    for draw, told in zip(references.counts(task.model, 4, task.scale, counts), counts, strict=True):
+        assert draw(50, rng).tolist() == 50 * [told.tolist()]
 
 
 CLAMPED = "normal_unknown_variance", [0, 4, 6, 6]
