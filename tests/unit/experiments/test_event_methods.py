@@ -143,3 +143,7 @@ def test_further_chains_have_the_data_of_the_first() -> None:
         more = Chains(Row("hmm", "laplace", "paper", None, 1.0), counts, observed, None).of_first(3)
         assert np.array_equal(more.counts, expected) and more.observed.tolist() == [[True, False, True]] * 3
         assert more.latent is None and math.isnan(more.clipped)
+    latent = SimpleNamespace(of_first=lambda number: ["latent"] * number)
+    assert (
+        Chains(Row("hmm", "gibbs", None, None, 1.0), one, observed, None, latent).of_first(3).latent == ["latent"] * 3
+    )
