@@ -8,6 +8,7 @@ from scipy.stats import geom, poisson
 
 from privpost.experiments.noise_aware.rivals import tasks
 from privpost.experiments.noise_aware.rivals.tasks import Budget, made
+from privpost.lab.schema import SettingError
 
 PRIORS = {
     "binomial": [3, 2], "multinomial": [1, 2, 3], "poisson": [30, 10], "geometric": [10, 20], "exponential": [8, 2],
@@ -42,20 +43,21 @@ def test_records_of_one_category_are_where_uniform_numbers_fall(name):
 @pytest.mark.parametrize("name", ["poisson", "exponential", "normal_unknown_variance"])
 def test_records_that_are_numbers_are_redacted_or_clamped(name, monkeypatch):
     """What each adds to the release and to the statistics, one by one; sums do not depend on how many are in memory."""
-    task, theta, records = drawn(name)
+    task, theta, records = drawn(name, n=40)
     values, released, model = records.statistics[..., 0], records.released, task.mechanism.model
     if name == "normal_unknown_variance":
         np.testing.assert_allclose(records.statistics[..., 1], values**2)
         clamped = 2 * (np.clip(values, model.low, model.high) - model.low) / (model.high - model.low) - 1
         np.testing.assert_allclose(released, np.stack([clamped, clamped**2], axis=-1), atol=1e-12)
-        spread = np.random.default_rng(2).standard_normal((4, 5)) * np.sqrt(theta[:, 1:])
+        spread = np.random.default_rng(2).standard_normal((4, 40)) * np.sqrt(theta[:, 1:])
         np.testing.assert_allclose(values, theta[:, :1] + spread)
     else:
         low, high = model.ends
         inside = [[low <= value <= high for value in row] for row in values]
+        assert 0 < np.mean(inside) < 1
         np.testing.assert_array_equal(released[..., 0], values * inside)
-    np.testing.assert_array_equal(records.statistics[..., -1], np.ones((4, 5)))
-    for at_once in (5, 1000):
+    np.testing.assert_array_equal(records.statistics[..., -1], np.ones((4, 40)))
+    for at_once in (40, 1000):
         monkeypatch.setattr(tasks, "_RECORDS", at_once)
         sums = task.data(theta, np.random.default_rng(2))
         np.testing.assert_allclose(sums, released.sum(axis=1))
@@ -124,3 +126,15 @@ def test_releases_are_repeated_for_several_chains(name):
         low, high = task.mechanism.model.low, task.mechanism.model.high
         assert (data.low.tolist(), data.high.tolist()) == ([float(low)] * 6, [float(high)] * 6)
         assert release.scale.shape == (6,)
+
+
+def test_references_of_new_releases_are_prepared_beside_known_ones():
+    """Of a release they are the same whether another was prepared before, from the same random numbers."""
+    task, releases = made("binomial", PRIORS["binomial"], 6, 0.5), np.array([[1.0], [4.0], [7.0]])
+    task.reference(releases[:2], 10, np.random.default_rng(1))
+    mixed = task.reference(releases[1:], 10, np.random.default_rng(1))
+    alone = made("binomial", PRIORS["binomial"], 6, 0.5).reference(releases[1:], 10, np.random.default_rng(1))
+    np.testing.assert_array_equal(mixed, alone)
+    for prior in ([0, 1], [1, 0], [1, 1, 1]):
+        with pytest.raises(SettingError, match="collider needs 2 positive numbers"):
+            made("collider", prior, 5, 1.0)
