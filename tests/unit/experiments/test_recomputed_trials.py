@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import betainc
+from scipy.special import betainc, gammainc
 from scipy.stats import beta, poisson
 
 from privpost.experiments.bernstein2018 import trials
@@ -70,12 +70,12 @@ def test_exact_posteriors_of_counts_are_sums_over_them(size):
 def test_naive_counts_are_projected_and_their_posteriors_are_conjugate():
     """A release outside of what counts can be is changed; quantiles by the incomplete beta function."""
     trial = experiment("binomial", [3, 2], "paper")
-    data = trial.data(N, 4, np.random.default_rng(3))
-    noisy = np.array([2.5, 7.0, -1.0, 6.0])
+    data = trial.data(N, 5, np.random.default_rng(3))
+    noisy = np.array([2.5, 7.0, -1.0, 6.0, 0.5])
     taken, share = trial.naive(data, Release(np.stack([noisy, N - noisy])[: len(data.exact)], 1.0), N)
     ones = np.clip(noisy, 0, N)
     np.testing.assert_allclose(taken[0], ones)
-    assert share == 0.5 and trial.naive_cost(0.7).epsilon == 0.7
+    assert share == 0.4 and trial.naive_cost(0.7).epsilon == 0.7
     expected = betainc(3 + ones, 2 + N - ones, data.theta[0])
     np.testing.assert_allclose(trial.quantiles(data, np.stack([ones, N - ones])), expected[None])
     categories = experiment("multinomial", [1, 2, 3], "paper")
@@ -83,6 +83,9 @@ def test_naive_counts_are_projected_and_their_posteriors_are_conjugate():
     marginals = categories.marginals(counts)
     first = np.array([1.0, 2, 3])[:, None] + counts
     np.testing.assert_allclose(marginals, np.stack([first, 12 - first]))
+    # Of two trials one has a count below 0.
+    released = Release(np.array([[1.0, 7.0], [2.0, -1.0], [3.0, 0.0]]), 1.0)
+    assert categories.naive(data, released, N)[1] == 0.5
 
 
 @pytest.mark.parametrize("variant", ["paper", "corrected"])
@@ -110,6 +113,10 @@ def test_data_of_unbounded_records_are_redacted(variant, at_once, monkeypatch):
     assert trial.uses_private_metadata == (variant == "paper")
     width = np.maximum(high, high - low)
     np.testing.assert_allclose(trial.mechanism(N, 0.5, data).scale, width / 0.5)
+    if variant == "corrected":
+        assert trial.mechanism(N, 0.5).scale == pytest.approx(high[0] / 0.5)
+    expected = gammainc(8 + N, (2 + records.sum(axis=1)) * theta)
+    np.testing.assert_allclose(trial.quantiles(data, data.statistics), expected[None])
     np.testing.assert_allclose(trial.public_bounds, [2 * (tail ** (-1 / 8) - 1) for tail in (0.975, 0.025)])
 
 
@@ -125,7 +132,7 @@ def test_the_naive_sum_of_all_records_has_the_release_s_noise():
 
 
 def test_quantiles_of_two_releases_are_those_of_their_posteriors():
-    """A normal law of the redacted sum, as in the paper, and Laplace noise, on grids of both: 1e-3 of half a cell."""
+    """A normal law of the redacted sum, as in the paper, and Laplace noise, on grids of both: 2e-4 of quantiles."""
     trial = experiment("poisson", [30, 10], "corrected")
     data = trial.data(N, 2, np.random.default_rng(6))
     releases = [Release(np.array([[15.0, -4.0]]), 3.0), Release(np.array([[19.0, 17.0]]), 1.0)]
@@ -140,6 +147,9 @@ def test_quantiles_of_two_releases_are_those_of_their_posteriors():
         log_normal = -((sums - N * mean[:, None]) ** 2) / (2 * N * variance[:, None]) - np.log(variance[:, None]) / 2
         noise = np.exp(-np.abs(releases[i].values[0, k] - sums) / releases[i].scale)
         weight = (np.exp(log_normal) @ noise) * theta[:, 0] ** 29 * np.exp(-10 * theta[:, 0])
+        moments = np.average(theta[:, 0], weights=weight), np.average(theta[:, 0] ** 2, weights=weight)
+        mean, sd = trial.exact_moments(data, releases[i], N)
+        assert (mean[k], sd[k]) == pytest.approx((moments[0], math.sqrt(moments[1] - moments[0] ** 2)), rel=1e-3)
         below = np.interp(data.theta[0, k], theta[:, 0], np.cumsum(weight) - weight / 2) / weight.sum()
         assert exact[0, i, k] == pytest.approx(below, abs=2e-4)
 
