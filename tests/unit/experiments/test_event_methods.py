@@ -136,6 +136,19 @@ def test_noisy_counts_are_released_processed_and_told_by_how_much_is_clipped(sev
     assert (projected >= 0).all()
 
 
+def test_joint_chains_are_told_the_release_and_start_at_the_public_number_of_events() -> None:
+    """Each field of each chain's counts holds all 30 events, as no cell is held out."""
+    of, ledger, row = setup(), Remembering(), Row("hmm", "gibbs", None, None, 0.5)
+    of.open(ledger, [row])
+    given = Common(np.random.default_rng(5)), slice(0, 2), None, np.ones((3, 3), bool), np.array([0, 1, 1])
+    chains = of.chains(ledger, row, COUNTS, *given)
+    noisy = ledger.released(row.account).reshape(2, 3, 5)
+    np.testing.assert_allclose(chains.latent.noisy, noisy[[0, 1, 1]])
+    assert (chains.latent.scale, chains.latent.n_events, chains.counts.shape) == (8.0, 30, (3, 3, 5))
+    for field in (slice(0, 2), slice(2, 5)):
+        assert chains.counts[..., field].sum(axis=(1, 2)).tolist() == [30, 30, 30]
+
+
 def test_further_chains_have_the_data_of_the_first() -> None:
     observed = np.array([[True, False, True], [True, True, True]])
     each, one = np.stack([COUNTS, 2 * COUNTS]), COUNTS
@@ -143,3 +156,7 @@ def test_further_chains_have_the_data_of_the_first() -> None:
         more = Chains(Row("hmm", "laplace", "paper", None, 1.0), counts, observed, None).of_first(3)
         assert np.array_equal(more.counts, expected) and more.observed.tolist() == [[True, False, True]] * 3
         assert more.latent is None and math.isnan(more.clipped)
+    latent = SimpleNamespace(of_first=lambda number: ["latent"] * number)
+    assert (
+        Chains(Row("hmm", "gibbs", None, None, 1.0), one, observed, None, latent).of_first(3).latent == ["latent"] * 3
+    )

@@ -13,6 +13,7 @@ from scipy.special import xlogy
 from privpost import discovery
 from privpost.distributions import truncated_beta
 from privpost.evaluation.calibration import ks_statistic
+from privpost.experiments.discovered import Failed
 from privpost.experiments.fair_axis import calibration
 from privpost.experiments.fair_axis.beta_bernoulli import study as beta_bernoulli
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -196,3 +197,30 @@ def test_whoever_does_not_take_part_is_named_with_the_reason():
     assert "| KL | `odd` | neither its posterior nor its density is known |" in text
     assert "| exact accounting | `odd` | it has no privacy curve |" in text
     assert "`FourierMechanism`" in text
+
+
+def test_a_truth_outside_of_a_law_s_support_has_a_quantile_of_zero_or_one():
+    """OPS draws from [0.05, 0.95]; within it the beta law on it decides."""
+    ops = discovery.serving(MODEL, 10, Cost("pure", 1.0), a0=A0)["ops"]
+    theta, successes = np.array([0.01, 0.3, 0.99]), np.array([2.0, 2.0, 2.0])
+    divergence = beta_bernoulli.Divergence(MODEL, 10, A0)
+    scores = beta_bernoulli.score(ops, np.full(3, 0.4), MODEL, theta, successes, 10, divergence, None)
+    law = stats.beta(*ops.release_law(np.array([[2.0, 8.0]]))[0])
+    inside = (law.cdf(0.3) - law.cdf(A0)) / (law.cdf(1 - A0) - law.cdf(A0))
+    assert scores.quantile == pytest.approx([0.0, inside, 1.0])
+    assert scores.sample == pytest.approx([0.39, 0.1, 0.59]) and np.isnan(scores.mean).all()
+
+
+def test_a_mechanism_without_a_curve_has_one_row_and_the_posterior_s_setting_is_one(monkeypatch):
+    odd = SimpleNamespace(calibrated=None, recalibrated=lambda budget: None)
+    monkeypatch.setattr(calibration, "converted", lambda *given, **settings: {"odd": odd, "other": odd})
+    config = SimpleNamespace(epsilon=[1.0], delta=[0.01], n=10, a0=A0, methods=["odd"])
+    rows = beta_bernoulli.calibrated(config, MODEL, Failed())
+    assert [(row.method, row.accounting) for row in rows] == [("non_private", ""), ("odd", "converted")]
+    assert np.isnan(rows[0].setting) and rows[1].setting == 1.0
+    assert beta_bernoulli.Row("gaussian", mechanism=SimpleNamespace(calibrated="sigma", sigma=2.5)).setting == 2.5
+
+
+def test_noise_whose_distribution_function_is_unknown_has_no_divergence():
+    unknown = SimpleNamespace(releases="statistics", noise_cdf=lambda away: None)
+    assert np.isnan(beta_bernoulli.Divergence(MODEL, 10, A0)(unknown, np.arange(11.0))).all()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recomputed import Remembering, log_beta, midpoints, row, run, solved
+from recomputed import Remembering, log_beta, midpoints, row, run, solved, spied
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
@@ -165,29 +165,33 @@ def test_a_p_value_is_judged_by_all_tests_of_the_table(p, expected):
     assert table[0]["target_epsilon"] is None
 
 
-def test_a_claim_at_order_one_is_not_examined_and_a_table_may_have_one_row_or_none(monkeypatch):
+def test_a_claim_at_order_one_is_not_examined_and_a_table_may_have_one_row_or_none(monkeypatch, capsys):
     bits, budget = BetaBernoulli(3, 4), Cost("rdp", 0.5, order=1.0)
     listed = [("Gaussian 0", GaussianMechanism.calibrate(bits, 6, budget), budget)]
     listed += [("Laplace 0", LaplaceMechanism(bits, 6, 1.5, coordinates="free"), Cost("pure", 1.5))]
-    _, table = audited(monkeypatch, listed)
+    cell, table = audited(monkeypatch, listed)
     first = row(table, instance="Gaussian 0")
     assert (first.verdict, first.n_samples, first.order) == ("not examined", 0, 1.0)
+    # It was not tried in vain either.
+    assert capsys.readouterr().err == ""
     for mechanisms in ({"LaplaceMechanism"}, set()):
-        _, table = audited(monkeypatch, listed, mechanisms=mechanisms)
-        assert len(table) == len(mechanisms)
+        config = SimpleNamespace(**{**vars(cell.config), "mechanisms": mechanisms})
+        arrays = audit.simulate(config, cell.streams, Remembering())
+        assert len(list(audit.tabulate([SimpleNamespace(config=config, arrays=arrays)]))) == len(mechanisms)
 
 
 def test_releases_come_in_parts_by_turns_one_for_each_row_and_a_number_at_once(monkeypatch):
     """Eleven in parts of at most four, halved: 2 2 2 2 1 2, each after the other; those at once have no rows."""
     monkeypatch.setattr(audit, "CHUNK", 4)
     mechanism, ledger = LaplaceMechanism(BetaBernoulli(3, 4), 6, 1.0, coordinates="free"), Remembering()
-    gate = audit.Gate(ledger, "it", mechanism, Cost("pure", 1.0))
+    gate, each = audit.Gate(ledger, "it", mechanism, Cost("pure", 1.0)), spied(monkeypatch, LaplaceMechanism, "each")
     drawn = gate.releases(np.array([1, 1, 0, 0, 0, 0]), 11, np.random.default_rng(1))
     assert drawn.shape == (11, 1) and len(set(drawn.ravel())) == 11
     asked = [request for request, _ in ledger.of("it")]
     assert [np.shape(request.statistics) for request in asked] == [(2, 2), (2,), (2, 2), (2,), (1, 2), (2,)]
     assert [request.size for request in asked] == [None, 2, None, 2, None, 2]
-    assert [(request.mechanism is mechanism) for request in asked[1::2]] == [True] * 3
+    # A trial may have settings of its own.
+    assert [call.given[1] for call in each] == [2, 2, 1]
     assert all(np.all(request.statistics == [2, 4]) for request in asked)
 
 
