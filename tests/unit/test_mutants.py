@@ -205,9 +205,12 @@ def unseen(x):
     return x - 1
 """
 TOY_TESTS = """
+import os
 import time
 
 from toy import double, half
+
+PROCESS = os.getpid()
 
 
 def test_double():
@@ -225,6 +228,10 @@ def test_half():
 
 def test_that_fails():
     assert half(2) == 2
+
+
+def test_that_fails_in_a_fork():
+    assert half(0) == 0 and os.getpid() == PROCESS
 
 
 def test_of_nothing():
@@ -265,7 +272,7 @@ print(mutants.examined(folder / "toy.py", None, given, {seconds}, {{{equivalent!
 
 def test_a_fault_meets_the_tests_that_run_its_function_and_survivors_are_printed(toy):
     """By hand: of the product and its 2 both faults are seen, of the quotient at 0 neither (0 · 2 and 0 / 3 are 0), and
-    nothing runs the third function; a test that fails without a fault does not count."""
+    nothing runs the third function; tests that fail without a fault, here or in a fork, do not count."""
     first, *survivors, counts = toy("float('inf')")
     assert first.startswith("toy.py: 6 faults, 3 tests in ")
     assert survivors == [
