@@ -114,6 +114,11 @@ def in_child(work: Callable[[], int], limit: float, end: float = math.inf) -> in
     return -1
 
 
+def without_comment(line: str) -> str:
+    """Return a line up to its comment: of equivalent_mutants.txt it is the reason."""
+    return line.partition(" # ")[0].rstrip()
+
+
 def spent() -> float:
     """Return the processor seconds of this process and of the processes that it waited for."""
     return sum(os.times()[:4])
@@ -263,7 +268,7 @@ def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: 
     numbers = list(range(0, sum(1 for _ in mutants(source, of)), given.every))
     if math.isfinite(seconds):
         random.Random(0).shuffle(numbers)
-    lines, compiled = source.splitlines(), {}
+    lines, compiled = [line.strip() for line in source.splitlines()], {}
     for number, (place, change, tree) in enumerate(mutants(source, of)):
         if number % given.every == 0:
             compiled[number] = place, change, compile(tree, str(path), "exec")
@@ -275,7 +280,10 @@ def examined(path: Path, study: str | None, given: argparse.Namespace, seconds: 
             if time.monotonic() > end:
                 return
             line, function = place.split()
-            if f"{path.relative_to(ROOT)} {function}: {change} in {lines[int(line) - 1].strip()}" in equivalent:
+            if (
+                without_comment(f"{path.relative_to(ROOT)} {function}: {change} in {lines[int(line) - 1]}")
+                in equivalent
+            ):
                 counts[2] += 1
                 continue
             items = tests.of(function)
@@ -361,7 +369,7 @@ def main() -> int:
     os.chdir(ROOT)
     sys.path.insert(0, str(SOURCES))
     lines = EQUIVALENT.read_text(encoding="utf-8").splitlines() if EQUIVALENT.is_file() else []
-    equivalent = {line.split(" # ")[0] for line in lines}
+    equivalent = {without_comment(line) for line in lines}
     rows = []
     for index, path in enumerate(paths):
         left = end - time.monotonic()
