@@ -189,3 +189,19 @@ def test_laws_are_counted_where_draws_were_tested(column, words):
 def test_the_largest_share_of_a_claim_is_told():
     own = altered(shipped("audit/audit"), "audit", FIRST, {"tightness": 3.0})
     assert judged("audit/audit", "A4", own).evidence["largest"] == 3.0
+
+
+def test_the_sum_is_more_than_four_times_the_exact_composition():
+    own = shipped("fair_axis/composition")
+    last = own["composition"].query("draws == draws.max() and accounting == 'exact'").iloc[0]
+    here = f"method == {last['method']!r} and n == {last.n} and epsilon == {last.epsilon} and draws == {last.draws}"
+    naive = ("composition", f"{here} and accounting == 'naive'")
+    name = f"the sum more than * ({last['method']}, n = {last.n}, epsilon = {last.epsilon:g})"
+    limits = columns("spent", 4.01 * last.spent, 3.99 * last.spent)
+    assert sides("fair_axis/composition", "X8", name, naive, *limits) == [True, False]
+
+
+def test_a_row_at_the_asymptote_itself_is_left_out():
+    below = ("dirichlet", "supremum == 'exact' and order < asymptote - 0.1")
+    limits = columns("order", "asymptote", "asymptote + 1e-8")
+    assert sides("geumlek2017/dirichlet", "G11", "*", below, *limits) == [True, False]

@@ -64,6 +64,12 @@ def test_curves_of_categories_are_the_worst_neighbours():
         direct = row(table, method="direct", order=order)
         # The asymptote of a direct draw is at order 2.
         assert direct.epsilon == pytest.approx(largest((1, 2, 3), 3, order))
+    # λ r² ψ₁(α − γ) over the supremum, where γ is (λ − 1) r, or half of α for orders up to 2; ψ₁ by its series to 1e-6.
+    trigamma = lambda x: sum((x + np.arange(10**6)) ** -2.0)  # noqa: E731
+    for order, best, one in ((1.5, trigamma(0.75), trigamma(0.5)), (2.5, trigamma(0.25), math.nan)):
+        kept = row(table, method="diffused", order=order, coefficient=0.5)
+        bounds = [order * 0.5**2 * value / kept.epsilon for value in (best, one)]
+        assert [kept.bound_ratio, kept.tcdp_ratio] == pytest.approx(bounds, rel=1e-5, nan_ok=True)
 
 
 def test_rounded_draws_differ_most_over_all_neighbours():
