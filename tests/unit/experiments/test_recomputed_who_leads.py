@@ -141,18 +141,20 @@ def test_chains_are_scored_after_burn_in_on_fresh_events_of_held_out_cells(monke
         gap = average_score([(states[0], laws[0]) for states, laws in second], data, 0) - own[0]
         assert kept.chain_gap == pytest.approx(abs(gap), abs=1e-9)
         if method == "non_private":
-            traces = [
-                [log_joint(states[0], data.counts[0], data, 0) for states, _ in one[12:]] for one in (chain, again)
-            ]
+            both = ([states[0] for states, _ in one[12:]] for one in (chain, again))
+            traces = [[log_joint(states, data.counts[0], data, 0) for states in one] for one in both]
             apart, spread = abs(np.mean(traces[0]) - np.mean(traces[1])), np.mean([np.std(one) for one in traces])
             assert kept.agree == (apart <= max(1, 5 * spread))
             # Both regions start in either state as likely.
             found = [call.result[:, 0] + 2 * math.log(2) for call in joints[:2]]
             np.testing.assert_allclose(found, traces)
         # 4D²/Δ: Δ = 2 ln 19 at levels of at least 1/20.
-        crossover = 16 / (2 * math.log(19)) / 3
-        assert kept.crossover == pytest.approx(crossover) if method == "ops" else math.isnan(kept.crossover)
-    gaps = {variant: row(table, method="laplace", variant=variant).chain_gap for variant in ("paper", "corrected")}
+        assert (
+            kept.crossover == pytest.approx(16 / (2 * math.log(19)) / 3)
+            if method == "ops"
+            else math.isnan(kept.crossover)
+        )
+    gaps = {name: row(table, method="laplace", variant=name).chain_gap for name in ("paper", "corrected")}
     gaps["ops"] = row(table, method="ops").chain_gap
     pairs = cell.tables["who_leads_pairs"]
     for first, method in (("paper", "ops"), ("corrected", "private_gibbs"), ("ops", "private_gibbs")):
