@@ -109,8 +109,7 @@ def test_chains_are_scored_after_burn_in_on_fresh_events_of_held_out_cells(monke
     variants = {"laplace": ("paper", "corrected")}
     lines = [(method, variant) for method in methods for variant in variants.get(method, (None,))]
     # All but the chain that pays for its updates have a second one, on the first trial.
-    assert [len(states) for states in runs] == [*8 * [16], 2]
-    assert [len(states[0][0]) for states in runs] == [2, 1, 2, 1, 2, 1, 2, 1, 2]
+    assert [(len(states), len(states[0][0])) for states in runs] == [(16, 2), (16, 1)] * 4 + [(2, 2)]
     losses, reference = {}, None
     for index, (method, variant) in enumerate(lines):
         chain, kept = runs[2 * index], row(table, method=method, variant=variant)
@@ -146,8 +145,7 @@ def test_chains_are_scored_after_burn_in_on_fresh_events_of_held_out_cells(monke
             apart, spread = abs(np.mean(traces[0]) - np.mean(traces[1])), np.mean([np.std(one) for one in traces])
             assert kept.agree == (apart <= max(1, 5 * spread))
             # Both regions start in either state as likely.
-            found = [call.result[:, 0] + 2 * math.log(2) for call in joints[:2]]
-            np.testing.assert_allclose(found, traces)
+            np.testing.assert_allclose([call.result[:, 0] + 2 * math.log(2) for call in joints[:2]], traces)
         # 4D²/Δ: Δ = 2 ln 19 at levels of at least 1/20.
         crossover = 16 / (2 * math.log(19)) / 3 if method == "ops" else math.nan
         assert kept.crossover == pytest.approx(crossover, nan_ok=True)
