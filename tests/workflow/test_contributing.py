@@ -53,7 +53,7 @@ def test_a_mechanism_is_one_file(everything, tmp_path):
     # Of the audit the cell that takes the mechanism, as a point of a sweep: the other one takes settings of the studies.
     clone.run("privpost", f"study={AUDIT}", "scale=smoke", "source=examples")
     tables = [f"build/smoke/results/{study}.csv" for study in TAKING_EVERY_MECHANISM]
-    tables.append("build/sweeps/audit_audit__scale=smoke__source=examples/audit.csv")
+    tables.append("build/sweeps/audit_audit__source=examples__scale=smoke/audit.csv")
     for table in tables:
         text = (clone / table).read_text()
         assert "logistic_noise" in text, f"{table} has no new mechanism"

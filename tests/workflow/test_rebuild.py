@@ -104,6 +104,15 @@ def test_a_rebuild_of_the_paper_says_that_it_equals_what_is_published(paper):
     assert git_status(paper) == ""
 
 
+def test_other_settings_make_other_tables_whatever_snakemake_remembers(smoke):
+    """Who unlocks a checkout by removing .snakemake, or copies build/, loses Snakemake's records of the settings."""
+    before = (smoke / TABLE).read_text()
+    shutil.rmtree(smoke / ".snakemake")
+    smoke.edit(YAML, POINTS, "coefficient: [0.5, 0.7, 1.0]")
+    assert "3 of 3 cells" in reproduce(smoke, "--scale", "smoke")
+    assert len((smoke / TABLE).read_text().splitlines()) > len(before.splitlines())
+
+
 def test_a_difference_is_told_with_its_place_and_decides_the_exit_status(paper):
     """A number within tolerance, one outside, and a table of another shape."""
     published = paper / f"results/{QUICK}.csv"
@@ -151,18 +160,18 @@ def test_nothing_but_publish_touches_what_is_tracked(paper):
 
 
 def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
-    """A table edited by hand is replaced; another grid changes the table, its figure and the sums."""
+    """Tables of other settings stay; another grid changes the table, its figure and the sums."""
+    paper.edit(YAML, "alpha: 6 # paper", "alpha: 7 # paper")
+    said = paper.run("privpost", "publish", QUICK, status=1)
+    assert f"{QUICK} stays as it is: its tables were built with other settings than today's" in said
+    assert paper.run("privpost", "status", QUICK).splitlines()[-2].endswith("of other settings")
+    reproduce(paper, status=1)
+    paper.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
     edited = paper / f"results/{QUICK}.csv"
     edited.write_text(edited.read_text().replace("0", "1", 1))
     output = paper.run("privpost", "publish", QUICK)
-    assert f"results/{QUICK}.csv is not what results/SHA256SUMS has the sha256 of" in output
-    # The other tables: another processor rounds otherwise.
+    assert f"outside tolerance results/{QUICK}.csv is not what results/SHA256SUMS has the sha256 of" in output
     assert output.count("outside tolerance") == 1
-    paper.edit(YAML, "alpha: 6 # paper", "alpha: 7 # paper")
-    reproduce(paper, status=1)
-    paper.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
-    output = paper.run("privpost", "publish", QUICK)
-    assert "geumlek2017/rdp_curves: outside tolerance" in output
     assert "cells were computed by other code (privacy/renyi.py changed)" in output
     changed = {line[3:] for line in git_status(paper).splitlines()}
     assert {f"results/{QUICK}.csv", "results/SHA256SUMS", "figures/geumlek2017/fig1_rdp_curves.svg"} <= changed

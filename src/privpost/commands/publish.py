@@ -23,6 +23,8 @@ def main(argv: list[str]) -> int:
     for study in studies:
         absent = [path for path in table_files(study) if not Path(path).is_file()]
         reason = f"{absent[0]} is not built" if absent else ", ".join(missing_of(study)) and "its data are incomplete"
+        if not reason and tables.of_other_settings(study):
+            reason = "its tables were built with other settings than today's (make reproduce)"
         if reason:
             refused[study.name] = reason
         else:

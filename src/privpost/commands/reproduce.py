@@ -13,7 +13,7 @@ from pathlib import Path
 
 from privpost.commands import options
 from privpost.datasets import catalogue
-from privpost.lab import compare, published, store
+from privpost.lab import compare, published, store, tables
 from privpost.lab.grid import expand, without_missing
 from privpost.lab.plan import Plan, datasets_of, figure_files, missing_of, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built
@@ -50,8 +50,11 @@ def main(argv: list[str]) -> int:
     if given.fresh:
         for study in plan.studies.values():
             shutil.rmtree(study.cells_folder, ignore_errors=True)
-            for path in table_files(study):
-                Path(path).unlink(missing_ok=True)
+            _forget(study)
+    for study in plan.possible:
+        # Snakemake makes them again by itself, unless its own records are gone.
+        if tables.of_other_settings(study):
+            _forget(study)
     grids = {study.name: expand(without_missing(study)) for study in plan.possible}
     all_cells = [cell for cells in grids.values() for cell in cells]
     _announce(plan, all_cells, given.cores)
@@ -68,6 +71,12 @@ def main(argv: list[str]) -> int:
         (plan.home / "rebuild.json").write_text(json.dumps(record))
     _tell_missing(plan)
     return int(bool(code) or not complete or not same or (given.strict and bool(plan.missing)))
+
+
+def _forget(study: Study) -> None:
+    """Remove a study's tables, and the marks of its shards, so that its jobs run."""
+    for path in (*map(Path, table_files(study)), *study.cells_folder.glob(".shard_*")):
+        path.unlink(missing_ok=True)
 
 
 def _announce(plan: Plan, cells: list[Cell], cores: int) -> None:

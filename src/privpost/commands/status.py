@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from privpost.atomic import abandoned_in, is_abandoned
 from privpost.commands import options, sweeps
-from privpost.lab import cells, grid, published, store
+from privpost.lab import cells, grid, published, store, tables
 from privpost.lab.plan import missing_of, table_files
 from privpost.lab.project import built
 from privpost.lab.study import Study
@@ -47,8 +47,10 @@ def state_of(study: Study) -> State:
     changes = sorted({change for changed in stock.behind.values() for change in changed})
     current = len(grid_cells) - len(stock.missing) - len(stock.behind)
     counts = (len(grid_cells), current, len(stock.behind), len(stock.missing))
-    absent = [path for path in table_files(study) if not Path(path).is_file()]
-    return State(study, *counts, changes, stale, ad_hoc, "not built" if absent else "built")
+    built_tables = "built" if all(Path(path).is_file() for path in table_files(study)) else "not built"
+    if tables.of_other_settings(study):
+        built_tables = "of other settings"
+    return State(study, *counts, changes, stale, ad_hoc, built_tables)
 
 
 def status(argv: list[str]) -> int:

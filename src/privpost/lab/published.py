@@ -4,7 +4,7 @@ import csv
 import functools
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from privpost.lab import store
@@ -17,6 +17,8 @@ RESULTS = PUBLISHED / "results"
 SUMS = RESULTS / "SHA256SUMS"
 TIMES = RESULTS / "times.csv"
 COLUMNS = ("study", "cell", "wall_seconds", "peak_mib")
+# In build/: which cells the tables were made of.
+BUILT_COLUMNS = (*COLUMNS, "digest")
 COVERED = (".csv", ".json", ".md")
 # Assumed for a cell whose study has no published time.
 DEFAULT_SECONDS = 5.0
@@ -71,7 +73,7 @@ def check(path: Path) -> None:
 
 
 def read_times(path: Path = TIMES) -> list[dict[str, str]]:
-    """Return rows of study, cell, wall_seconds and peak_mib; none where there is no such file."""
+    """Return rows of study, cell, wall_seconds and peak_mib, in build/ also digest; none where there is no such file."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8") as handle:
@@ -97,7 +99,7 @@ def expected(cells: Iterable[Cell], scale: str) -> dict[str, float]:
     return {c.digest: known.get((c.study, c.slug), usual.get(c.study, default)) for c in cells}
 
 
-def times_text(rows: Iterable[dict]) -> str:
+def times_text(rows: Iterable[dict], columns: Sequence[str] = COLUMNS) -> str:
     """Return rows of times as CSV, by study."""
-    lines = [",".join(str(row[name]) for name in COLUMNS) for row in sorted(rows, key=lambda row: str(row["study"]))]
-    return "\n".join([",".join(COLUMNS), *lines]) + "\n"
+    lines = [",".join(str(row[name]) for name in columns) for row in sorted(rows, key=lambda row: str(row["study"]))]
+    return "\n".join([",".join(columns), *lines]) + "\n"

@@ -31,10 +31,11 @@ def write(study: Study, results: Sequence[store.Result]) -> list[Path]:
             "cell": cells.get(record["digest"], record["digest"]),
             "wall_seconds": round(record["wall_seconds"], 3),
             "peak_mib": round(record["peak_mib"], 1),
+            "digest": record["digest"],
         }
         for record in records
     ]
-    texts[times_path(study)] = published.times_text(times)
+    texts[times_path(study)] = published.times_text(times, published.BUILT_COLUMNS)
     store.write_texts(texts)
     return [study.table_path(name) for name in study.tables]
 
@@ -42,6 +43,14 @@ def write(study: Study, results: Sequence[store.Result]) -> list[Path]:
 def times_path(study: Study) -> Path:
     """Return where the times of a study's built cells are."""
     return study.home / "times" / f"{study.identifier}.csv"
+
+
+def of_other_settings(study: Study) -> bool:
+    """Whether the study's built tables were made of other cells than today's settings name; False without tables."""
+    if not all(study.table_path(name).is_file() for name in study.tables):
+        return False
+    made_of = {row.get("digest") for row in published.read_times(times_path(study))}
+    return made_of != {cell.digest for cell in grid.expand(grid.without_missing(study))}
 
 
 def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
