@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -106,10 +107,11 @@ def test_a_rebuild_of_the_paper_says_that_it_equals_what_is_published(paper):
 
 def test_other_settings_make_other_tables_whatever_snakemake_remembers(smoke):
     """Who unlocks a checkout by removing .snakemake, or copies build/, loses Snakemake's records of the settings."""
-    before = (smoke / TABLE).read_text()
+    before, times = (smoke / TABLE).read_text(), (smoke / YAML).stat()
     shutil.rmtree(smoke / ".snakemake")
     smoke.edit(YAML, POINTS, "coefficient: [0.5, 0.7, 1.0]")
-    assert "3 of 3 cells" in reproduce(smoke, "--scale", "smoke")
+    os.utime(smoke / YAML, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert "1 of 1 cells" in reproduce(smoke, "--scale", "smoke")
     assert len((smoke / TABLE).read_text().splitlines()) > len(before.splitlines())
 
 

@@ -73,7 +73,7 @@ def check(path: Path) -> None:
 
 
 def read_times(path: Path = TIMES) -> list[dict[str, str]]:
-    """Return rows of study, cell, wall_seconds and peak_mib, in build/ also digest; none where there is no such file."""
+    """Return rows of study, cell, wall_seconds and peak_mib (in build/ also digest); none without such a file."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8") as handle:

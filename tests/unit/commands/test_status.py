@@ -33,10 +33,10 @@ def test_status_in_each_state(toy, capsys, monkeypatch):
     assert status(capsys) == expected(current=3, missing=1)
     victim.write_bytes(content)
     toy.edit("note: n", "note: m")
-    assert status(capsys) == expected(missing=4)
+    assert status(capsys) == expected(missing=4, tables="of other settings")
     toy.edit("note: m", "note: n")
     toy.edit("level: [1, 2]", "level: [1, 2, 3]")
-    assert status(capsys) == expected(cells=6, current=4, missing=2)
+    assert status(capsys) == expected(cells=6, current=4, missing=2, tables="of other settings")
     toy.edit("level: [1, 2, 3]", "level: [1, 2]")
     versions = {"python": "3.11.0", "numpy": "9", "scipy": "9"}
     monkeypatch.setattr("privpost.lab.provenance.versions", lambda: versions)
@@ -55,7 +55,8 @@ def test_the_summary_comes_first(toy, capsys):
     capsys.readouterr()
     privpost("status")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "1 study: 2 of 2 cells in the store, 0 of them by other code; tables of 1 built."
+    assert lines[0] == "1 study: 2 of 2 cells in the store, 0 of them by other code; tables of 0 built."
+    assert lines[2].endswith("of other settings")
     assert lines[-1].split(", ") == ["    2 stale files (privpost prune)", "1 cells of sweeps"]
 
 
