@@ -197,7 +197,7 @@ PLACES = st.one_of(
 @given(changes=st.lists(st.tuples(PLACES, NESTED), min_size=1, max_size=2), scale=st.sampled_from(["paper", "smoke"]))
 def test_a_study_file_is_a_valid_grid_or_refused_by_name(toy, changes, scale):
     """What is accepted expands to cells whose digests and paths are all different."""
-    config = copy.deepcopy(compose.compose("toy/curve", scale))
+    config = study.compose("toy/curve", scale)
     # What is put in, and what goes for it.
     keys = {key for place, value in changes for key in (*place, *keys_in(value))}
     for place, value in changes:
