@@ -116,10 +116,6 @@ class _Numbers(dict):
 
 def render(text: str, evidence: Mapping, **given: Any) -> str:
     """Return a reason's text with the claim's own numbers, on one line; raises UndefinedError for an unknown one."""
-    import jinja2
+    from privpost.report import templates
 
-    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
-    environment.filters["digits"] = lambda value, digits=3: f"{value:.{digits}g}"
-    environment.filters["fixed"] = lambda value, digits=2: f"{value:.{digits}f}"
-    environment.filters["percent"] = lambda value, digits=0: f"{100 * value:.{digits}f} %"
-    return " ".join(environment.from_string(text).render(number=_Numbers(evidence), **given).split())
+    return " ".join(templates.environment().from_string(text).render(number=_Numbers(evidence), **given).split())

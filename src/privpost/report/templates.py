@@ -32,7 +32,10 @@ def environment(**options: Any) -> jinja2.Environment:
 
 
 def number(value: Any, form: str = ".4g") -> Any:
-    """Return a number in a format, with a typographic minus sign; truth values, words and anything else as they are."""
+    """Return a number in a format, with a typographic minus sign; truth values, words and anything else as they are.
+
+    A number below ten millions that has fewer digits than its whole part, such as 6.05e+03, is written out: 6,050.
+    """
     if isinstance(value, Grid):
         return as_markdown(value, number)
     if callable(value) and not isinstance(value, jinja2.Undefined):
@@ -42,6 +45,8 @@ def number(value: Any, form: str = ".4g") -> Any:
     if math.isnan(value):
         return ""
     text = format(value, "" if isinstance(value, int) and form == ".4g" else form).replace("-", "−")
+    if "e+" in text and form.endswith("g") and abs(value) < 1e7:
+        text = f"{float(text.replace('−', '-')):,.0f}".replace("-", "−")
     return f"({text})" if getattr(value, "bracketed", False) else text
 
 

@@ -110,3 +110,11 @@ def test_a_quotation_that_does_not_fit_stops_the_build(quotes, quotation, messag
 def test_what_was_quoted_is_remembered(quotes):
     render(quotes, '{{ largest("paper/table", "mean") }}{{ verdict("G1") }}')
     assert list(quotes.asked) == [("paper/table", "mean"), ("scorecard", "G1/verdict")]
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "text"),
+    [(6047.2, 3, "6,050"), (-909.66, 2, "−910"), (4.7e-10, 2, "4.7e−10"), (2.5e8, 2, "2.5e+08"), (0.853, 3, "0.853")],
+)
+def test_numbers_with_few_digits_are_written_out(value, count, text):
+    assert templates.digits(value, count) == text
