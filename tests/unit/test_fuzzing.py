@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from privpost.commands import cli
 from privpost.datasets import catalogue, prepared
 from privpost.datasets.files import checksum
-from privpost.lab import compose, grid, request, store, study
+from privpost.lab import grid, request, store, study
 from privpost.lab.schema import SettingError
 
 ROOT = Path(__file__).resolve().parents[2]
