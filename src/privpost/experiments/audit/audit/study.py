@@ -330,7 +330,9 @@ def _tidy(entry: dict, config, total: int, tests: int) -> dict:
         "events_first": counts.first,
         "events_second": counts.second,
         "tightness": (bound if math.isnan(exact) else exact) / claimed if examined else None,
-        "verdict": verdict(claimed, bound, exact, float(np.fmin(drawn, rounded)), share, config.false_alarm / max(tests, 1)),
+        "verdict": verdict(
+            claimed, bound, exact, float(np.fmin(drawn, rounded)), share, config.false_alarm / max(tests, 1)
+        ),
         "sampling": "mcmc" if entry["mcmc"] else "exact",
         "settings": entry["settings"],
     }
