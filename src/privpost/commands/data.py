@@ -4,6 +4,7 @@ import argparse
 
 from privpost.datasets import catalogue, prepared
 from privpost.datasets import fetch as fetching
+from privpost.lab import provenance
 from privpost.lab.schema import SettingError, suggest
 
 
@@ -24,5 +25,5 @@ def prepare(argv: list[str]) -> int:
     # Verifies the raw files: one that changed since it was fetched is set aside, and fetched again.
     if status := fetching.main([name]):
         return status
-    print(prepared.prepare(catalogue.load(name)))
+    print(prepared.prepare(catalogue.load(name), code=provenance.loader_digest(name)))
     return 0

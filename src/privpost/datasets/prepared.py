@@ -13,6 +13,7 @@ from privpost.datasets.files import checksum
 
 IDENTITY = "__identity__"
 CHECKSUM = "__checksum__"
+CODE = "__code__"
 REMEDY = "delete it and run `snakemake data`"
 
 
@@ -20,8 +21,11 @@ def prepare(
     dataset: Dataset,
     raw: str | os.PathLike[str] = "data/raw",
     prepared: str | os.PathLike[str] = "data/prepared",
+    code: str = "",
 ) -> Path:
     """Verify the raw files, parse them and write ``<prepared>/<name>.npz`` in one step (equal input, equal bytes).
+
+    `code` is a digest of the loader's code, as `code_of` gives it back.
 
     Raises FileNotFoundError when a raw file is missing and ValueError when its sum is wrong or its content malformed;
     an existing prepared file stays as it is then.
@@ -48,6 +52,7 @@ def prepare(
     texts = {
         IDENTITY: np.array(json.dumps(dataset.identity(), sort_keys=True)),
         CHECKSUM: np.array(_array_sum(arrays)),
+        CODE: np.array(code),
     }
     with replacing(target) as temporary, temporary.open("wb") as handle:
         np.savez_compressed(handle, allow_pickle=False, **arrays, **texts)
@@ -68,6 +73,7 @@ def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/p
         identity = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{path}: damaged ({error}); {REMEDY}") from error
+    arrays.pop(CODE, None)
     declared = dataset.identity()
     changed = sorted(key for key in identity.keys() | declared.keys() if identity.get(key) != declared.get(key))
     if changed:
@@ -76,6 +82,12 @@ def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/p
     if actual != expected:
         raise ValueError(f"{path}: damaged (sum of the arrays {actual}, expected {expected}); {REMEDY}")
     return arrays
+
+
+def code_of(name: str, prepared: str | os.PathLike[str] = "data/prepared") -> str:
+    """Return the digest of the code that prepared a file, or "" where it has none; errors as `read`'s."""
+    with np.load(Path(prepared) / f"{name}.npz", allow_pickle=False) as file:
+        return str(file[CODE]) if CODE in file.files else ""
 
 
 def _array_sum(arrays: dict[str, np.ndarray]) -> str:

@@ -277,16 +277,21 @@ def _follow(parent: int) -> None:
 
 
 def _prepare(missing: Iterable[Cell]) -> dict[str, str]:
-    """Prepare the data sets that cells read; returns, by digest, why a cell's data cannot be had."""
+    """Prepare the data sets that cells read; returns, by digest, why a cell's data cannot be had.
+
+    What other code of the loader prepared is prepared again: cells record the loader's code of today.
+    """
     missing, reasons = list(missing), {}
     for name in sorted({cell.dataset for cell in missing if cell.dataset}):
         from privpost.datasets import catalogue, fetch, prepared
 
+        code = provenance.loader_digest(name)
         with contextlib.suppress(ValueError, FileNotFoundError):
             prepared.read(name, catalogue.load(name), prepared=PREPARED)
-            continue
+            if prepared.code_of(name, PREPARED) in ("", code):
+                continue
         if fetch.main([name]) == 0:
-            prepared.prepare(catalogue.load(name))
+            prepared.prepare(catalogue.load(name), code=code)
         else:
             text = f"its data set {name} cannot be had (privpost fetch {name} says what is missing)"
             reasons |= {cell.digest: text for cell in missing if cell.dataset == name}

@@ -114,6 +114,11 @@ def source_digest(*modules: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def loader_digest(dataset: str) -> str:
+    """Return a digest of the code that parses a data set."""
+    return source_digest(f"privpost.datasets.{dataset}")
+
+
 def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """Return the source and the versions on which a cell of a study module depends.
 

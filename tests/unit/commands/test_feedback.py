@@ -107,7 +107,7 @@ def reading(toy, monkeypatch, status: int) -> list[str]:
     monkeypatch.setattr(grid, "make_cells", with_data)
     monkeypatch.setattr(fetch, "main", lambda names: (asked.extend(names), status)[1])
     monkeypatch.setattr(catalogue, "load", lambda name: name)
-    monkeypatch.setattr(prepared, "prepare", lambda dataset: None)
+    monkeypatch.setattr(prepared, "prepare", lambda dataset, code: None)
     return asked
 
 
@@ -132,11 +132,15 @@ def test_points_whose_data_cannot_be_had_have_a_line_each(toy, monkeypatch, caps
     assert in_store(toy) == set()
 
 
-def test_prepared_data_are_not_prepared_again(toy, monkeypatch):
+@pytest.mark.parametrize(("code", "again"), [("today's", []), ("other", ["coins"])])
+def test_prepared_data_are_prepared_again_only_if_other_code_did(toy, monkeypatch, code, again):
+    """Cells record today's loader: its name beside another loader's arrays would be wrong for good."""
     asked = reading(toy, monkeypatch, 0)
     monkeypatch.setattr(prepared, "read", lambda name, dataset, prepared: {})
+    monkeypatch.setattr(prepared, "code_of", lambda name, prepared: code)
+    monkeypatch.setattr("privpost.lab.provenance.loader_digest", lambda name: "today's")
     assert privpost(*SWEEP) == 0
-    assert asked == []
+    assert asked == again
 
 
 def test_the_version_is_the_package_s(capsys):
