@@ -165,7 +165,7 @@ def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
     """Tables of other settings stay; another grid changes the table, its figure and the sums."""
     paper.edit(YAML, "alpha: 6 # paper", "alpha: 7 # paper")
     said = paper.run("privpost", "publish", QUICK, status=1)
-    assert f"{QUICK} stays as it is: its tables were built with other settings than today's" in said
+    assert f"{QUICK} stays as it is: its built tables are of other settings" in said
     assert paper.run("privpost", "status", QUICK).splitlines()[-2].endswith("of other settings")
     reproduce(paper, status=1)
     paper.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")

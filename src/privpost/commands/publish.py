@@ -23,8 +23,8 @@ def main(argv: list[str]) -> int:
     for study in studies:
         absent = [path for path in table_files(study) if not Path(path).is_file()]
         reason = f"{absent[0]} is not built" if absent else ", ".join(missing_of(study)) and "its data are incomplete"
-        if not reason and tables.of_other_settings(study):
-            reason = "its tables were built with other settings than today's (make reproduce)"
+        if not reason and (outdated := tables.outdated(study)):
+            reason = f"its built tables are {outdated} (make reproduce)"
         if reason:
             refused[study.name] = reason
         else:
@@ -34,6 +34,7 @@ def main(argv: list[str]) -> int:
             print(f"{name} stays as it is: {reason}")
     if given.study and not ready:
         return 1
+    _check_others(ready)
     recorded = _recorded(ready)
     for study in ready:
         _take_over(study)
@@ -45,6 +46,14 @@ def main(argv: list[str]) -> int:
     _overall(ready if given.study else grid.load_studies())
     print(f"{counted(len(ready), 'study', 'studies')} published.")
     return int(bool(given.study and refused))
+
+
+def _check_others(ready: list[Study]) -> None:
+    """Raise SettingError for a published file that was altered by hand, and that nothing built replaces."""
+    replaced = {replace(s, home=PUBLISHED).results / name for s in ready for name in _files_of(s)}
+    for path in published.covered():
+        if path not in replaced and path != published.RESULTS / "scorecard.csv":
+            published.check(path)
 
 
 def _recorded(studies: list[Study]) -> dict[str, list | None]:
@@ -66,25 +75,33 @@ def _take_over(study: Study) -> None:
     for comparison in compare.compare(study):
         if comparison.state != "equal":
             print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
+    if not compare.same_ledger(study):
+        print(f"{study.name}: its ledger changes")
     home = replace(study, home=PUBLISHED)
     for source in sorted(study.results.glob("*")):
         if source.is_file() and source.name in _files_of(study):
             store.write_text(home.results / source.name, source.read_text(encoding="utf-8"))
-    rows = [row for row in published.read_times() if row["study"] != study.name]
+    others = {*grid.study_names()} - {study.name}
+    rows = [row for row in published.read_times() if row["study"] in others]
     rows += published.read_times(tables.times_path(study))
     store.write_text(published.TIMES, published.times_text(rows))
 
 
-def _draw(drawn: list[Study], studies: list[Study]) -> None:
-    """Draw some studies' figures from their published tables, and remove those that no study draws any more."""
+def _draw(drawn: list[Study]) -> None:
+    """Draw some studies' figures from their published tables."""
     for study in (replace(study, home=PUBLISHED) for study in drawn):
         if all(study.table_path(table).is_file() for table in study.tables):
             drawing.draw(study, PUBLISHED)
-    named = {study.figure_path(stem) for study in studies for stem in study.figures}
-    for paper in {study.paper for study in studies}:
-        for path in (PUBLISHED / "figures" / paper).glob("*.svg"):
-            if path not in named:
-                path.unlink()
+
+
+def _remove_unnamed(studies: list[Study]) -> None:
+    """Remove published tables, ledgers and figures that no study names any more, and say so."""
+    files = ((*map(s.table_path, s.tables), s.ledger_path, *map(s.figure_path, s.figures)) for s in studies)
+    found = [path for ending in ("csv", "ledger.json") for path in published.RESULTS.glob(f"*/*.{ending}")]
+    found += [path for paper in {s.paper for s in studies} for path in (PUBLISHED / "figures" / paper).glob("*.svg")]
+    for path in sorted({*found}.difference(*files)):
+        path.unlink()
+        print(f"{path} is removed: no study names it")
 
 
 def _files_of(study: Study) -> set[str]:
@@ -98,6 +115,7 @@ def _overall(drawn: list[Study]) -> None:
 
     studies, results = grid.load_studies(), PUBLISHED / "results"
     path = results / "scorecard.csv"
+    _remove_unnamed(studies)
     published.write_sums()
     before = scorecard.read(path) if path.is_file() else None
     build.score(studies, results, results)
@@ -105,6 +123,6 @@ def _overall(drawn: list[Study]) -> None:
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path)):
             print(f"verdict of {line}")
-    _draw(drawn, studies)
+    _draw(drawn)
     figures.draw(results, PUBLISHED / "figures")
     documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from privpost.commands import options
 from privpost.datasets import catalogue
-from privpost.lab import compare, published, store, tables
+from privpost.lab import cells, compare, published, store, tables
 from privpost.lab.grid import expand, without_missing
 from privpost.lab.plan import Plan, datasets_of, figure_files, missing_of, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built
@@ -52,11 +52,10 @@ def main(argv: list[str]) -> int:
             shutil.rmtree(study.cells_folder, ignore_errors=True)
             _forget(study)
     for study in plan.possible:
-        # Snakemake makes them again by itself, unless its own records are gone.
-        if tables.of_other_settings(study):
+        # Of other settings and code Snakemake makes them again by itself, unless its own records are gone.
+        if tables.outdated(study):
             _forget(study)
-    grids = {study.name: expand(without_missing(study)) for study in plan.possible}
-    all_cells = [cell for cells in grids.values() for cell in cells]
+    all_cells = [cell for study in plan.possible for cell in _told(without_missing(study))]
     _announce(plan, all_cells, given.cores)
     start = time.perf_counter()
     code = _snakemake(given, plan, all_cells)
@@ -66,8 +65,8 @@ def main(argv: list[str]) -> int:
     complete = _summarise(plan, code, seconds)
     same = _compare(plan) if given.scale == "paper" else True
     if given.fresh and complete and not given.study:
-        cells = sum(float(row["wall_seconds"]) for row in published.read_times(plan.home / "times.csv"))
-        record = {"seconds": round(seconds, 1), "cores": given.cores, "cell_seconds": round(cells, 1)}
+        computing = sum(float(row["wall_seconds"]) for row in published.read_times(plan.home / "times.csv"))
+        record = {"seconds": round(seconds, 1), "cores": given.cores, "cell_seconds": round(computing, 1)}
         (plan.home / "rebuild.json").write_text(json.dumps(record))
     _tell_missing(plan)
     return int(bool(code) or not complete or not same or (given.strict and bool(plan.missing)))
@@ -79,15 +78,22 @@ def _forget(study: Study) -> None:
         path.unlink(missing_ok=True)
 
 
-def _announce(plan: Plan, cells: list[Cell], cores: int) -> None:
-    missing = [cell for cell in cells if not cell.path.exists()]
+def _told(study: Study) -> list[Cell]:
+    """Return a study's cells, after saying which of them other code than today's computed."""
+    grid_cells = expand(study)
+    cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
+    return grid_cells
+
+
+def _announce(plan: Plan, all_cells: list[Cell], cores: int) -> None:
+    missing = [cell for cell in all_cells if not cell.path.exists()]
     seconds = sum(published.expected(missing, plan.scale).values())
     disk = sum(file.bytes for dataset in plan.datasets.values() for file in dataset.files) * 5
-    number = len(plan.studies)
+    number, there = len(plan.studies), len(all_cells) - len(missing)
     print(
-        f"{number} {'study' if number == 1 else 'studies'}, {counted(len(cells), 'cell')}, "
-        f"{len(cells) - len(missing)} of them in the store already. About {minutes(_wall(seconds, number, cores))} on "
-        f"{counted(cores, 'core')}; data and results take up to {disk / 1e6 + 50:.0f} MB.",
+        f"{counted(number, 'study', 'studies')}, {counted(len(all_cells), 'cell')}, {there} of them in the store "
+        f"already. About {minutes(_wall(seconds, number, cores))} on {counted(cores, 'core')}; data and results take "
+        f"up to {disk / 1e6 + 50:.0f} MB.",
         flush=True,
     )
 
@@ -97,14 +103,14 @@ def _wall(seconds: float, studies: int, cores: int) -> float:
     return (seconds + 3 * studies) / cores
 
 
-def _snakemake(given: argparse.Namespace, plan: Plan, cells: list[Cell]) -> int:
+def _snakemake(given: argparse.Namespace, plan: Plan, all_cells: list[Cell]) -> int:
     """Run Snakemake with its output in the log, and show how far the store is; returns its exit status."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     config = [f"scale={given.scale}"] + [f"studies={','.join(plan.studies)}"] * bool(given.study)
     cores = ["--cores", str(given.cores)] if given.profile == "default" else ["--local-cores", str(given.cores)]
     profile = ["--workflow-profile", str(PROFILES / given.profile)]
     command = [sys.executable, "-m", "snakemake", *profile, *cores, "--config", *config]
-    missing = [cell for cell in cells if not cell.path.exists()]
+    missing = [cell for cell in all_cells if not cell.path.exists()]
     expected = published.expected(missing, plan.scale)
     total, done = sum(expected.values()), 0
     progress = Progress(sys.stdout, "cells", _wall(total, len(plan.studies), given.cores))
@@ -173,15 +179,18 @@ def _compare(plan: Plan) -> bool:
     """Compare what was built with what is published; returns whether all is within tolerance."""
     from privpost.report import scorecard
 
-    comparisons = []
-    for study in plan.possible:
+    comparisons, ledgers = [], []
+    for study in map(without_missing, plan.possible):
         if all(Path(path).is_file() for path in table_files(study)):
-            comparisons += compare.compare(without_missing(study))
+            comparisons += compare.compare(study)
+            ledgers += [] if compare.same_ledger(study) else [study.name]
     _gather_times(plan)
     outside = [comparison for comparison in comparisons if comparison.state == "outside tolerance"]
     print(f"Against what is published: {compare.sentence(comparisons)}.")
     for comparison in outside:
         print(f"  {comparison.table}: {comparison.where}")
+    if ledgers:
+        print(f"Ledgers: {counted(len(ledgers), 'change')}: {', '.join(ledgers)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
     after = scorecard.table(scorecard.score(plan.studies.values(), plan.root))
     partial = {study.name for study in plan.studies.values() if missing_of(study)}
@@ -189,7 +198,8 @@ def _compare(plan: Plan) -> bool:
     print("Verdicts: none changed." if not changed else f"Verdicts: {counted(len(changed), 'change')}.")
     for line in changed:
         print(f"  {line}")
-    return not outside
+    # What is new has nothing to agree with, be it a table or a claim.
+    return not outside and not ledgers and all(": new, " in line for line in changed)
 
 
 def _gather_times(plan: Plan) -> None:

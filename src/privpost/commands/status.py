@@ -47,9 +47,8 @@ def state_of(study: Study) -> State:
     changes = sorted({change for changed in stock.behind.values() for change in changed})
     current = len(grid_cells) - len(stock.missing) - len(stock.behind)
     counts = (len(grid_cells), current, len(stock.behind), len(stock.missing))
-    built_tables = "built" if all(Path(path).is_file() for path in table_files(study)) else "not built"
-    if tables.of_other_settings(study):
-        built_tables = "of other settings"
+    whole = all(Path(path).is_file() for path in table_files(study))
+    built_tables = (tables.outdated(study) or "built") if whole else "not built"
     return State(study, *counts, changes, stale, ad_hoc, built_tables)
 
 
@@ -83,7 +82,8 @@ def report(states: list[State]) -> list[str]:
     ]
     if altered := [path for path in published.covered() if published.altered(path)]:
         lines.append(f"{counted(len(altered), 'published file')} altered by hand: {', '.join(map(str, altered))}")
-    if there < total:
+    # Whole tables need no cell: the store is a cache.
+    if any(state.missing and state.tables != "built" for state in states):
         lines.append("make reproduce computes what is missing.")
     shown = [state for state in states if state.current + state.behind or state.stale or state.ad_hoc]
     if shown:

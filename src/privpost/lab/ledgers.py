@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -71,6 +72,18 @@ def _leaves(value, path: str = "") -> Iterable[tuple[str, Any]]:
             yield from _leaves(item, f"{path}/{key}")
     else:
         yield path, value
+
+
+def alike(first: Path, second: Path) -> bool:
+    """Whether two ledgers tell of the same releases: their numbers may differ in the last digit."""
+    one, other = (dict(_leaves(json.loads(path.read_text("utf-8")))) for path in (first, second))
+    return one.keys() == other.keys() and all(_near(value, other[path]) for path, value in one.items())
+
+
+def _near(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=10.0 ** (1 - DIGITS))
+    return one == other
 
 
 def unfolded(row: dict) -> list[dict]:

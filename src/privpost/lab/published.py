@@ -17,8 +17,8 @@ RESULTS = PUBLISHED / "results"
 SUMS = RESULTS / "SHA256SUMS"
 TIMES = RESULTS / "times.csv"
 COLUMNS = ("study", "cell", "wall_seconds", "peak_mib")
-# In build/: which cells the tables were made of.
-BUILT_COLUMNS = (*COLUMNS, "digest")
+# In build/: which cells the tables were made of, by which code, and what tables and ledger were then.
+BUILT_COLUMNS = (*COLUMNS, "digest", "code", "files")
 COVERED = (".csv", ".json", ".md")
 # Assumed for a cell whose study has no published time.
 DEFAULT_SECONDS = 5.0
@@ -58,7 +58,7 @@ def _sums(mtime: int, path: str) -> dict[str, str]:
 
 def altered(path: Path) -> bool:
     """Whether a file is a published result that is not the one whose sha256 is kept."""
-    if not path.is_relative_to(RESULTS) or path.name in MEASURED or not SUMS.is_file():
+    if not path.is_relative_to(RESULTS) or path.name in MEASURED:
         return False
     return sums().get(path.relative_to(RESULTS).as_posix()) != sum_of(path)
 

@@ -1,11 +1,12 @@
 """From stored cells to tidy tables: a study's own, and those of any set of points."""
 
+import hashlib
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost.lab import grid, ledgers, published, store
+from privpost.lab import grid, ledgers, provenance, published, store
 from privpost.lab.study import Cell, Study, canonical
 
 # How many frames are joined at once: a frame of one row takes as much memory as a hundred rows of a long one.
@@ -18,12 +19,13 @@ def write(study: Study, results: Sequence[store.Result]) -> list[Path]:
     A module `documents` of the study gives further renderings of its tables: a map from file name to text. Each file
     replaces the old one only when all have been written.
     """
-    tables = tables_of(study, results)
+    code, tables = _code(study), tables_of(study, results)
     texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
     if study.has("documents"):
         texts |= {study.results / name: text for name, text in study.module("documents").documents(tables).items()}
     texts[study.ledger_path] = ledgers.describe(study, results)
     cells = {cell.digest: cell.slug for cell in grid.expand(study)}
+    files = _joint(texts[path].encode() for path in _files(study))
     records = [result.record for result in results]
     times = [
         {
@@ -32,6 +34,8 @@ def write(study: Study, results: Sequence[store.Result]) -> list[Path]:
             "wall_seconds": round(record["wall_seconds"], 3),
             "peak_mib": round(record["peak_mib"], 1),
             "digest": record["digest"],
+            "code": code,
+            "files": files,
         }
         for record in records
     ]
@@ -45,12 +49,32 @@ def times_path(study: Study) -> Path:
     return study.home / "times" / f"{study.identifier}.csv"
 
 
-def of_other_settings(study: Study) -> bool:
-    """Whether the study's built tables were made of other cells than today's settings name; False without tables."""
-    if not all(study.table_path(name).is_file() for name in study.tables):
-        return False
-    made_of = {row.get("digest") for row in published.read_times(times_path(study))}
-    return made_of != {cell.digest for cell in grid.expand(grid.without_missing(study))}
+def outdated(study: Study) -> str:
+    """Return why a study's built tables are not what tabulating gives today; empty where they are, or are not there.
+
+    They are `of other settings` than today's (made of other cells), `of other code`, or `altered` since.
+    """
+    if not all(path.is_file() for path in _files(study)):
+        return ""
+    rows = published.read_times(times_path(study))
+    if {row.get("digest") for row in rows} != {cell.digest for cell in grid.expand(grid.without_missing(study))}:
+        return "of other settings"
+    if {row.get("code") for row in rows} != {_code(study)}:
+        return "of other code"
+    return "altered" * ({row["files"] for row in rows} != {_joint(path.read_bytes() for path in _files(study))})
+
+
+def _files(study: Study) -> list[Path]:
+    return [*map(study.table_path, study.tables), study.ledger_path]
+
+
+def _code(study: Study) -> str:
+    return provenance.source_digest(f"{study.package}.study", f"{study.package}.documents")
+
+
+def _joint(contents: Iterable[bytes]) -> str:
+    """Return one digest of some files' contents."""
+    return hashlib.sha256(b"".join(hashlib.sha256(content).digest() for content in contents)).hexdigest()[:16]
 
 
 def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:

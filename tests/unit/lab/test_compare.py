@@ -87,7 +87,8 @@ def test_what_was_altered_by_hand_is_refused(tmp_path, monkeypatch):
     table.parent.mkdir(parents=True)
     table.write_text("a\n1\n")
     path = published.RESULTS / "toy/curve.csv"
-    published.check(path)
+    with pytest.raises(SettingError, match="does not have the sha256"):
+        published.check(path)
     published.write_sums()
     published.check(path)
     table.write_text("a\n2\n")
