@@ -169,6 +169,8 @@ def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
     assert paper.run("privpost", "status", QUICK).splitlines()[-2].endswith("of other settings")
     reproduce(paper, status=1)
     paper.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
+    assert "its built tables are of other code" in paper.run("privpost", "publish", QUICK, status=1)
+    paper.run("privpost", "build", QUICK)
     edited = paper / f"results/{QUICK}.csv"
     edited.write_text(edited.read_text().replace("0", "1", 1))
     output = paper.run("privpost", "publish", QUICK)
