@@ -1,6 +1,7 @@
 """The single steps of a rebuild, as Snakemake's rules call them, and the same on what is published."""
 
 import argparse
+import sys
 from pathlib import Path
 
 from privpost.commands import options
@@ -102,7 +103,11 @@ def claims(argv: list[str]) -> int:
     parser.add_argument("--evidence", action="store_true", help="with the numbers that each verdict rests on")
     parser.add_argument("--json", action="store_true", help="as JSON")
     given = parser.parse_args(argv)
-    studies = grid.load_studies(given.study or None, given.scale, _places(given)[0])
+    home = _places(given)[0]
+    studies = grid.load_studies(given.study or None, given.scale, home)
+    for study in studies if home else ():
+        if outdated := tables.outdated(study):
+            print(f"privpost: {study.name}: its built tables are {outdated} (make reproduce)", file=sys.stderr)
     scored = [claim for study in studies for claim in claims_of(study, tables.read_tables(study))]
     if given.json:
         return options.as_json([vars(claim) for claim in scored])

@@ -60,6 +60,15 @@ def test_tables_that_other_code_made_are_made_again_though_snakemake_remembers_n
     assert tables.outdated(rebuilt.study()) == ""
 
 
+def test_claims_of_built_tables_say_when_these_are_of_other_settings(rebuilt, capsys):
+    assert privpost("claims", "toy/curve", "--built") == 0
+    assert "built tables" not in capsys.readouterr().err
+    rebuilt.edit("note: n", "note: m")
+    assert privpost("claims", "toy/curve", "--built") == 0
+    said = "privpost: toy/curve: its built tables are of other settings (make reproduce)\n"
+    assert capsys.readouterr().err == said
+
+
 def test_a_rebuild_says_on_the_terminal_which_cells_other_code_computed(rebuilt, monkeypatch, capsys):
     assert privpost("reproduce") == 0
     assert "other code" not in capsys.readouterr().err
