@@ -115,14 +115,16 @@ def _overall(drawn: list[Study]) -> None:
 
     studies, results = grid.load_studies(), PUBLISHED / "results"
     path = results / "scorecard.csv"
+    before = scorecard.read(path) if path.is_file() and not published.altered(path) else None
+    # Who is interrupted has no scorecard, rather than one of other tables and figures.
+    path.unlink(missing_ok=True)
     _remove_unnamed(studies)
     published.write_sums()
-    before = scorecard.read(path) if path.is_file() else None
+    _draw(drawn)
     build.score(studies, results, results)
     published.write_sums()
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path)):
             print(f"verdict of {line}")
-    _draw(drawn)
     figures.draw(results, PUBLISHED / "figures")
     documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)

@@ -20,7 +20,7 @@ LAUNCHERS = ("basic", "joblib")
 # Hydra's settings that are served; chdir has no effect, as jobs write nothing into their folder.
 SERVED = ("hydra/launcher", "hydra.launcher.n_jobs", "hydra.sweep.dir", "hydra.run.dir", "hydra.job.chdir")
 # Words that choose what runs and where, rather than a setting of the study.
-WORDS = ("study", "scale", "shard", "fresh", "mirrors")
+WORDS = ("study", "scale", "shard", "fresh")
 
 
 class Request(NamedTuple):

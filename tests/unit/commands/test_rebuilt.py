@@ -127,6 +127,15 @@ def test_publishing_one_study_does_not_sign_what_was_altered_of_another(rebuilt,
     assert f"{other} does not have the sha256" in capsys.readouterr().err
 
 
+def test_publishing_that_is_interrupted_leaves_no_scorecard_of_other_tables(rebuilt, monkeypatch):
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("privpost.report.build.score", stop)
+    assert privpost("publish", "toy/curve") == 130
+    assert not Path("results/scorecard.csv").exists()
+
+
 def test_what_no_study_names_any_more_is_removed_from_what_is_published(rebuilt, capsys):
     renamed = [TABLE.with_name("old.csv"), TABLE.with_name("old.ledger.json"), Path("figures/toy/old.svg")]
     for path in renamed:
