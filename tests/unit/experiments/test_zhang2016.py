@@ -337,3 +337,9 @@ def test_an_overspending_experiment_is_refused():
     ledger.charge(row["account"], Cost("pure", row["epsilon"]), row["releases"])
     with pytest.raises(BudgetExceeded):
         ledger.charge(row["account"], Cost("pure", row["epsilon"]))
+
+
+def test_the_worst_share_of_a_bound_is_found_beside_bounds_that_underflow():
+    missed, limits = np.array([0.0, 0.3, 0.1, 0.0]), np.array([0.0, 0.6, 0.05, 1.0])
+    assert bounds._worst(missed, limits) == 2
+    assert bounds._worst(np.array([0.5, 0.1]), np.array([0.1, 0.0])) == 1

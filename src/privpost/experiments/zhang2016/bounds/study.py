@@ -319,11 +319,20 @@ def _map_rows(mechanism, statistics, releases, config, point):
         mass = np.mean(values > (top - t)[:, None], axis=-1)
         for statement, factor in (("lemma_4", weight), ("lemma_4_printed", np.full_like(weight, budget))):
             bounds = np.exp(-factor * t) / mass
-            worst = int(np.argmax(outside / bounds))
+            # Below the normal floats processors differ in the last of few digits.
+            bounds[bounds < np.finfo(float).tiny] = 0.0
+            worst = _worst(outside, bounds)
             setting, missed, bound = {"t_share": share, "t": t[worst]}, outside[worst], bounds[worst]
             allowed = min(float(bound), 1.0)
             rows.append(_row(statement, point, setting, missed, bound, missed, allowed, trials=config.trials))
     return rows, []
+
+
+def _worst(missed, bounds) -> int:
+    """Return where a probability is largest as a share of its bound; one of 0 keeps any bound, also one of 0."""
+    # A share beyond all floats is larger than any other.
+    with np.errstate(over="ignore", divide="ignore"):
+        return int(np.argmax(np.divide(missed, bounds, out=np.zeros_like(bounds), where=missed > 0)))
 
 
 def tabulate(cells):
