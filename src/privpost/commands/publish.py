@@ -75,8 +75,8 @@ def _take_over(study: Study) -> None:
     for comparison in compare.compare(study):
         if comparison.state != "equal":
             print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
-    if not compare.same_ledger(study):
-        print(f"{study.name}: its ledger changes")
+    for path in compare.beside(study):
+        print(f"{path} changes")
     home = replace(study, home=PUBLISHED)
     for source in sorted(study.results.glob("*")):
         if source.is_file() and source.name in _files_of(study):

@@ -179,18 +179,18 @@ def _compare(plan: Plan) -> bool:
     """Compare what was built with what is published; returns whether all is within tolerance."""
     from privpost.report import scorecard
 
-    comparisons, ledgers = [], []
+    comparisons, beside = [], []
     for study in map(without_missing, plan.possible):
         if all(Path(path).is_file() for path in table_files(study)):
             comparisons += compare.compare(study)
-            ledgers += [] if compare.same_ledger(study) else [study.name]
+            beside += compare.beside(study)
     _gather_times(plan)
     outside = [comparison for comparison in comparisons if comparison.state == "outside tolerance"]
     print(f"Against what is published: {compare.sentence(comparisons)}.")
     for comparison in outside:
         print(f"  {comparison.table}: {comparison.where}")
-    if ledgers:
-        print(f"Ledgers: {counted(len(ledgers), 'change')}: {', '.join(ledgers)}")
+    if beside:
+        print(f"Not as published: {', '.join(beside)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
     after = scorecard.table(scorecard.score(plan.studies.values(), plan.root))
     partial = {study.name for study in plan.studies.values() if missing_of(study)}
@@ -199,7 +199,7 @@ def _compare(plan: Plan) -> bool:
     for line in changed:
         print(f"  {line}")
     # What is new has nothing to agree with, be it a table or a claim.
-    return not outside and not ledgers and all(": new, " in line for line in changed)
+    return not outside and not beside and all(": new, " in line for line in changed)
 
 
 def _gather_times(plan: Plan) -> None:

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from privpost.lab import ledgers, tables
@@ -48,12 +49,30 @@ def compare(built: Study) -> list[Comparison]:
     return [_compare(built, published, name) for name in built.tables]
 
 
-def same_ledger(built: Study) -> bool:
-    """Whether a study's built ledger is the published one, numbers to its digits; True where none can be compared."""
-    path = replace(built, home=PUBLISHED).ledger_path
+def beside(built: Study) -> list[str]:
+    """Return the published files beside a study's tables that a publication would change.
+
+    These are its ledger, whose numbers may differ in the last digit, and the documents that today's code makes of the
+    published tables.
+    """
+    published = replace(built, home=PUBLISHED, left_out=())
+    texts: dict = {}
+    if published.has("documents") and not any(_lacks(published.table_path(name)) for name in published.tables):
+        texts = published.module("documents").documents(tables.read_tables(published))
+    documents = {published.results / name: text for name, text in texts.items()}
+    changed = [path for path, text in documents.items() if _lacks(path) or path.read_text("utf-8") != text]
+    return [str(path) for path in (*changed, *[published.ledger_path] * (not _same_ledger(built, published)))]
+
+
+def _same_ledger(built: Study, published: Study) -> bool:
+    path = published.ledger_path
     if built.left_out or not path.is_file() or built.ledger_path.read_bytes() == path.read_bytes():
         return True
     return not altered(path) and ledgers.alike(built.ledger_path, path)
+
+
+def _lacks(path: Path) -> bool:
+    return not path.is_file() or altered(path)
 
 
 def _compare(built: Study, published: Study, name: str) -> Comparison:

@@ -96,11 +96,26 @@ def test_another_ledger_does_not_agree_and_its_last_digit_does_not_matter(rebuil
         path.write_text(json.dumps({**content, "accounts": [{"epsilon": [number, 1.0]}]}))
     study = rebuilt.study()
     published.write_sums()
-    assert reproduce.compare.same_ledger(study)
+    assert reproduce.compare.beside(study) == []
     alter("build" / LEDGER)
-    assert not reproduce.compare.same_ledger(study)
+    assert reproduce.compare.beside(study) == [str(LEDGER)]
     assert not reproduce._compare(reproduce.Plan("paper", Path("build")))
-    assert "Ledgers: 1 change: toy/curve" in capsys.readouterr().out
+    assert f"Not as published: {LEDGER}" in capsys.readouterr().out
+
+
+def test_a_document_that_todays_code_writes_otherwise_does_not_agree(rebuilt, capsys):
+    code = "def documents(tables):\n    return {'curve.md': f'{len(tables[\"curve\"])} rows\\n'}\n"
+    (rebuilt.package / "curve/documents.py").write_text(code)
+    assert privpost("build", "toy/curve") == 0
+    document = Path("results/toy/curve.md")
+    shutil.copy("build" / document, document)
+    published.write_sums()
+    assert privpost("reproduce") == 0
+    document.write_text("other words\n")
+    published.write_sums()
+    capsys.readouterr()
+    assert privpost("reproduce") == 1
+    assert f"Not as published: {document}" in capsys.readouterr().out
 
 
 def test_a_published_table_that_is_gone_does_not_agree(rebuilt, capsys):
