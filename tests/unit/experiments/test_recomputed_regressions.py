@@ -184,6 +184,7 @@ def test_searches_for_modes_start_from_the_draw_before(records):
     settings = {"trials": 6, "block": 6, "beta0": BETA, "log_epsilon": [-1.0, 0.0, 1.0], "order": ORDER, "draws": 1}
     cell = run("geumlek2017/logistic", **settings, method="diffused", variant="paper", n_splits=[2, 3])
     seen = iter(cell.ledger.seen)
+    largest = None
     for n_splits, split in [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]:
         before = largest if split else None
         for log_epsilon in (1.0, 0.0, -1.0):
