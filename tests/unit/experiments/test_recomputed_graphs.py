@@ -98,6 +98,8 @@ def test_errors_of_marginals_are_those_of_what_each_mechanism_released():
             more = [a - b for a, b in zip(own, errors["non_private"], strict=True)]
             assert (kept.excess_mean, kept.excess_sem) == pytest.approx(mean_and_error(more))
             assert kept.epsilon == epsilon
+    alone = run("zhang2016/marginal_error", 4, 2, graph=[network], n=[n], epsilon=[epsilon], method=["laplace"])
+    assert "excess_mean" not in alone.tables["marginal_error"]
 
 
 # Networks on Adult: three bits and the class, of 16 records
