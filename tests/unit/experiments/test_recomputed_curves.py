@@ -48,6 +48,9 @@ def test_curves_of_bits_are_the_worst_neighbours():
         assert kept.epsilon == pytest.approx(largest((2, 3), 5, order, **weight)), (method, order)
         assert kept.asymptote == 5
     assert set(table.method) == set(WEIGHTS)
+    # The direct draw has the coefficient 1, and a row there alone.
+    cell = run("geumlek2017/rdp_curves", 1, 1, alpha=2, beta=3, n=5, coefficient=1.0, order=[2.0], supremum=["exact"])
+    assert row(cell.tables["rdp_curves"], method="direct").epsilon == pytest.approx(largest((2, 3), 5, 2.0))
 
 
 def test_curves_of_categories_are_the_worst_neighbours():

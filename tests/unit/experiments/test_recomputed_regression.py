@@ -158,7 +158,7 @@ def test_records_are_on_both_sides_of_a_split(records, share):
 
 def test_a_ball_that_costs_more_than_the_target_is_refused(records):
     """(1 + 10)²/0.5 = 242, which the test of errors is allowed."""
-    with pytest.raises(SettingError, match="one draw costs 242 at noise_variance 0.5 and prior_precision 1"):
+    with pytest.raises(SettingError, match=r"one draw costs 242 at noise_variance 0\.5 and prior_precision 1"):
         run(
             NAME, 4, 2, train_share=0.6, radius_factor=10, feature_bound=1, label_bound=1, epsilon_target=241,
             noise_variance=[0.5], prior_precision=[1],

@@ -447,3 +447,14 @@ def test_regressions_of_the_fair_axis_spend_one_epsilon_and_delta(records, loade
         k = METRICS.index(line.metric)
         expected_difference = mean_and_error(found[line.first][k] - found[line.second][k])
         assert (line.difference_mean, line.difference_sem) == pytest.approx(expected_difference, abs=1e-12)
+
+
+@pytest.mark.parametrize("ones", [TRAIN // 2, TRAIN - 3])
+def test_the_majority_is_of_the_training_records_and_a_tie_is_0(monkeypatch, ones):
+    x, y = np.linspace(-1, 1, TRAIN + 5)[:, None], np.array([1] * ones + [0] * (TRAIN - ones) + [1, 0, 0, 0, 1])
+    design = Design(x[:TRAIN], y[:TRAIN], x[TRAIN:], y[TRAIN:])
+    wrong = 2 / 5 if ones == TRAIN / 2 else 3 / 5
+    for name, study in (("logistic", logistic), ("ops_radius", ops_radius)):
+        monkeypatch.setattr(study, "load_design", lambda *words, **settings: design)
+        cell = run(f"geumlek2017/{name}", 5, 5, beta0=BETA)
+        assert set(cell.tables[name].majority_error) == {wrong}
