@@ -102,17 +102,19 @@ def test_rounded_draws_differ_most_over_all_neighbours():
             assert kept.ideal == pytest.approx(math.inf if order > 5 else largest((2, 3), 4, 2.0, **WEIGHTS[method]))
 
 
-def test_theorem_15_compares_the_ends_with_all_others():
-    cell = run("geumlek2017/theorem15", 1, 1, alpha=2, beta=3, points=3, coefficient=0.5, n=[5], order=[2.0])
-    kept, laws = cell.tables["theorem15"].iloc[0], [(2 + s / 2, 3 + (5 - s) / 2) for s in range(6)]
+# The worst neighbours are at one end or at the other.
+@pytest.mark.parametrize("alpha, beta", [(2, 3), (3, 2)])
+def test_theorem_15_compares_the_ends_with_all_others(alpha, beta):
+    cell = run("geumlek2017/theorem15", 1, 1, alpha=alpha, beta=beta, points=3, coefficient=0.5, n=[5], order=[2.0])
+    kept, laws = cell.tables["theorem15"].iloc[0], [(alpha + s / 2, beta + (5 - s) / 2) for s in range(6)]
     worst = [max(renyi(laws[i], laws[i + 1], 2.0), renyi(laws[i + 1], laws[i], 2.0)) for i in range(5)]
     assert kept.at_ends == pytest.approx(max(worst[0], worst[-1]))
     assert kept.inside == pytest.approx(max(worst[1:-1]))
-    second = [(2 + a / 2, 3 + b / 2) for a, b in itertools.product((0.0, 2.5, 5.0), repeat=2)]
-    excess, pairs = math.inf, 0
+    second = [(alpha + a / 2, beta + b / 2) for a, b in itertools.product((0.0, 2.5, 5.0), repeat=2)]
+    first, excess, pairs = laws[0], math.inf, 0
     for p, q in itertools.combinations(second, 2):
-        mean = (renyi((2, 5.5), p, 2.0) + renyi((2, 5.5), q, 2.0)) / 2
+        mean = (renyi(first, p, 2.0) + renyi(first, q, 2.0)) / 2
         if math.isfinite(mean):
             half_way = [(x + y) / 2 for x, y in zip(p, q, strict=True)]
-            excess, pairs = min(excess, 1 - renyi((2, 5.5), half_way, 2.0) / mean), pairs + 1
+            excess, pairs = min(excess, 1 - renyi(first, half_way, 2.0) / mean), pairs + 1
     assert (kept.convexity, kept.excess_pairs) == (pytest.approx(excess), pairs)
