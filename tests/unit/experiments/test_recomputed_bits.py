@@ -159,6 +159,19 @@ def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_
         assert request.statistics[:, 0].tolist() == data[block][0].tolist()
 
 
+def test_the_error_of_a_divergence_is_its_change_from_half_of_the_nodes():
+    """By the means of two runs, one of which has half of the other's nodes."""
+    found = []
+    for nodes in (12, 6):
+        cell = run(
+            "geumlek2017/tradeoff", 2, 2, n=8, successes=3, order=1.5, log_epsilon=[0.0], quadrature_nodes=nodes,
+            reach_alphas=[3], reach_betas=[4], reach_log_epsilons=[0.0],
+        )  # fmt: skip
+        found.append(row(cell.tables["tradeoff"], method="gaussian", metric="kl"))
+    fine, coarse = found
+    assert fine.error == pytest.approx(abs(fine["mean"] - coarse["mean"])) and fine.error > 1e-6
+
+
 # Bernstein and Sheldon 2018, figure 1
 
 
