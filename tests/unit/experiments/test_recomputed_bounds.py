@@ -23,7 +23,9 @@ from recomputed_graphs import (
 from scipy.special import betainc, betaln, digamma
 
 from privpost.experiments.zhang2016.bounds import study
+from privpost.experiments.zhang2016.settings import parse
 from privpost.lab import grid, tables
+from privpost.models.bayesian_network import BayesianNetwork
 
 PAIR, EDGELESS = [(), (0,)], [(), (), ()]
 SMALL = {
@@ -297,11 +299,33 @@ def test_table_1_and_noise_scales_are_read_off_the_rows_and_the_graphs(made):
             scales = 2 * len(parents), 2 * number / 2 ** (len(parents) / 2), 2 * number / 2 ** ((degree + 1) / 2)
             assert (kept.laplace, kept.fourier_coefficient, kept.fourier_cell) == pytest.approx(scales)
             assert (kept.largest_in_degree, kept.average_in_degree) == (len(parents) - 1, (len(parents) - 1) / 2)
+    # What is never exceeded has no margin.
+    never = bounds[(bounds.empirical == 0) & (bounds.statement != "corollary_3")]
+    assert len(never) and never.margin.isna().all()
     # Rows of several cells are numbered through.
     twice = tables.tables_of(grid.load_study("zhang2016/bounds", "smoke"), [made, made])
     for name in ("bounds", "consistency"):
         assert len(twice[name]) > len(made.tables[name])
         assert list(twice[name].index) == list(range(len(twice[name])))
+
+
+def test_marginals_disagree_by_the_largest_cell_of_what_two_families_share():
+    """Families (a), (a, b) and (a, b, c): loops over cells, of two data sets whose differences have either sign."""
+    model = BayesianNetwork(parse("fork [a][b|a][c|a:b]")[1])
+    counts = np.random.default_rng(2).integers(0, 9, (2, 14)).astype(float)
+    # Ones before zeros of each parameter: a; b for a = 0, 1; c for (a, b) = 00, 01, 10, 11.
+    for each in (counts, counts[::-1], -counts):
+        worst = 0.0
+        for one in each:
+            pairs = one.reshape(7, 2)
+            first = {a: pairs[0][1 - a] for a in (0, 1)}
+            second = {(a, b): pairs[1 + a][1 - b] for a in (0, 1) for b in (0, 1)}
+            third = {(a, b): pairs[3 + 2 * a + b].sum() for a in (0, 1) for b in (0, 1)}
+            worst = max([worst, *(abs(second[at] - third[at]) for at in second)])
+            for a in (0, 1):
+                sums = [sum(table[a, b] for b in (0, 1)) for table in (second, third)]
+                worst = max([worst, *(abs(first[a] - total) for total in sums)])
+        assert study.largest_disagreement(model, each) == pytest.approx(worst)
 
 
 @pytest.mark.parametrize("rule", ["n", "n_squared"])

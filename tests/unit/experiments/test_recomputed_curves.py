@@ -75,18 +75,21 @@ def test_curves_of_categories_are_the_worst_neighbours():
         assert [kept.bound_ratio, kept.tcdp_ratio] == pytest.approx(bounds, rel=1e-5, nan_ok=True)
 
 
-def test_rounded_draws_differ_most_over_all_neighbours():
-    settings = {"alpha": 2, "beta": 3, "n": 4, "bits": [3, 1], "order": [2.0]}
+# The worst neighbours are at one end or at the other.
+@pytest.mark.parametrize("alpha, beta", [(2, 3), (3, 2)])
+def test_rounded_draws_differ_most_over_all_neighbours(alpha, beta):
+    settings = {"alpha": alpha, "beta": beta, "n": 4, "bits": [3, 1, 2], "order": [2.0]}
     settings["method"] = ["direct", "diffused", "concentrated"]
     # A direct draw has the coefficient 1, and is the only one that does.
     whole = run("geumlek2017/rounding", 1, 1, coefficient=1.0, **settings).tables["rounding"]
     assert set(whole.method) == {"direct"}
     cell = run("geumlek2017/rounding", 1, 1, coefficient=0.5, **settings)
     assert set(cell.tables["rounding"].method) == set(WEIGHTS)
-    for method, bits in itertools.product(WEIGHTS, (1, 3)):
+    for method, bits in itertools.product(WEIGHTS, (1, 2, 3)):
         edges, masses, errors = np.arange(2**bits + 1) / 2**bits, [], []
         for s in range(5):
-            a, b = (2 + s / 2, 3 + (4 - s) / 2) if method == "diffused" else (4 + s, 6 + 4 - s)
+            diffused, concentrated = (alpha + s / 2, beta + (4 - s) / 2), (2 * alpha + s, 2 * beta + 4 - s)
+            a, b = diffused if method == "diffused" else concentrated
             masses.append(np.diff(betainc(a, b, edges)))
             mean, variance = a / (a + b), a * b / (a + b) ** 2 / (a + b + 1)
             squared = sum(w * ((k + 0.5) / 2**bits - mean) ** 2 for k, w in enumerate(masses[-1]))
@@ -99,7 +102,8 @@ def test_rounded_draws_differ_most_over_all_neighbours():
             assert kept.epsilon == pytest.approx(expected, rel=1e-6)
             assert kept.asymptote == 5
             assert kept.error_ratio == pytest.approx(max(errors), rel=1e-6)
-            assert kept.ideal == pytest.approx(math.inf if order > 5 else largest((2, 3), 4, 2.0, **WEIGHTS[method]))
+            ideal = math.inf if order > 5 else largest((alpha, beta), 4, 2.0, **WEIGHTS[method])
+            assert kept.ideal == pytest.approx(ideal)
 
 
 # The worst neighbours are at one end or at the other.

@@ -179,7 +179,7 @@ def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_
 def test_searches_for_modes_start_from_the_draw_before(records):
     """ε runs downwards on a split; at the largest ε from the same of the split before, and on the first from nothing.
 
-    Langevin steps are not exact draws, and the table says so.
+    Langevin steps are not exact draws, and the table says so, and whether bounds are private.
     """
     settings = {"trials": 6, "block": 6, "beta0": BETA, "log_epsilon": [-1.0, 0.0, 1.0], "order": ORDER, "draws": 1}
     cell = run("geumlek2017/logistic", **settings, method="diffused", variant="paper", n_splits=[2, 3])
@@ -195,6 +195,24 @@ def test_searches_for_modes_start_from_the_draw_before(records):
             largest = before if log_epsilon == 1.0 else largest
     cell = run("geumlek2017/logistic", **settings, method="langevin", variant="paper", n_splits=[1])
     assert set(cell.tables["logistic"].sampling) == {"steps"}
+    # The paper's bounds are those of the data.
+    assert cell.tables["logistic"].groupby("variant").uses_private_metadata.first().to_dict() == {"paper": True}
+    cell = run("geumlek2017/logistic", **settings, method="ops", variant="corrected", n_splits=[1])
+    assert cell.tables["logistic"].groupby("variant").uses_private_metadata.first().to_dict() == {"corrected": False}
+
+
+def test_pairs_over_several_splits_are_of_means_of_many_draws(records):
+    """One draw on each of several splits would have a pair of its own; what decides are the most draws of a cell."""
+    cells = []
+    for method, draws in (("ops", 1), ("diffused", 1), ("ops", 2), ("diffused", 2)):
+        cell = run(
+            "geumlek2017/logistic", 6, 6, method=method, variant="paper", beta0=BETA, log_epsilon=[0.0], order=ORDER,
+            n_splits=[1, 3], draws=draws, glm_orders=[1], glm_powers=[1.0],
+        )  # fmt: skip
+        cells.append(SimpleNamespace(config=cell.config, arrays=cell.arrays))
+    pairs = tables.tables_of(grid.load_study("geumlek2017/logistic", "smoke"), cells)["logistic_pairs"]
+    assert sorted({*zip(pairs.n_splits, pairs.draws, strict=True)}) == [(1, 1), (1, 2), (3, 2)]
+    assert set(logistic.decisive(pairs).draws) == {2}
 
 
 def check_pairs(pairs, found):
