@@ -195,3 +195,9 @@ def test_the_point_is_the_mode_to_a_step_of_the_grid(words, factor):
     for sign in (-1, 1):
         limits = columns("theta", *(f"theta - theta.mean() + 0.5 + {sign * by}" for by in (0.00999, 0.01001)))
         assert sides("geumlek2017/tradeoff", "G22", name, place, *limits, *lies) == [True, False]
+
+
+def test_a_divergence_that_vanishes_next_has_no_growth():
+    lie = (*kl("concentrated", "== -14.75"), {"mean": 0.0})
+    found = judged("geumlek2017/tradeoff", "G5", altered(shipped("geumlek2017/tradeoff"), *lie))
+    assert found.evidence["growth of KL per step, concentrated, order 15, paper"] == 0

@@ -6,7 +6,7 @@ Limits are read off the sentences of the claims. Other numbers are made up, so t
 from __future__ import annotations
 
 import pytest
-from altered_tables import altered, cases, columns, judged, shipped, sides
+from altered_tables import altered, cases, checks_on, columns, judged, shipped, sides
 from scipy.stats import t as student
 
 ONE = "variant == 'published' and graph == 'chain_5' and n == 20 and epsilon == 1 and method == "
@@ -23,6 +23,9 @@ BOUNDS = cases(
     ("Z7", "smaller on each rebuilt*", ROOT, *columns("fourier_cell", "0.999 * laplace", "laplace"), CHEAP),
     # Four sets for each of ten nodes.
     ("Z18", "the closure*", ("noise_scale", "graph == 'chain_10'"), *columns("closure", 40, 41)),
+    *(("Z10", "a count's noise*", ("noise_scale", "graph == 'naive_bayes_16' and in_degree == 0"),
+       *columns("fourier_cell", inside, outside))
+      for inside, outside in (("2 * laplace", "2.001 * laplace"), ("0.5 * laplace", "0.499 * laplace"))),
 )  # fmt: skip
 
 # All errors of the private regression are larger by a hundred standard errors.
@@ -34,9 +37,18 @@ LINEAR_REGRESSION = cases(
      *columns("excess_mean", 1e-4, 0.0), WORSE),
 )  # fmt: skip
 
+BEFORE = "epsilon_times == 'n_squared' and n < 1000000"
+LOSS = cases(
+    "zhang2016/theorem1",
+    # The last step counts alone.
+    ("Z16", "*as table 1 prints it", ("theorem1", "epsilon_times == 'n_squared' and n == 1000000"),
+     *columns("mean_loss", *(f"{share} * (first_term + second_term)" for share in (2.199, 2.201))),
+     ("theorem1", BEFORE, {"mean_loss": "(2 + 8 * (n < 100000)) * (first_term + second_term)"})),
+)  # fmt: skip
+
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", [*BOUNDS, *LINEAR_REGRESSION])
+@pytest.mark.parametrize("case", [*BOUNDS, *LINEAR_REGRESSION, *LOSS])
 def test_a_limit_lies_where_its_claim_says(case):
     assert sides(*case) == [True, False]
 
@@ -77,3 +89,15 @@ def test_a_statement_without_rows_does_not_hold_and_has_no_numbers():
     found = judged("zhang2016/bounds", "Z12", {**own, "bounds": own["bounds"].query("statement != 'corollary 1'")})
     assert found.failed == ("the Laplace mechanism is epsilon-DP (corollary 1)",)
     assert found.evidence["largest loss over what is promised, by setting: corollary 1"] == []
+
+
+@pytest.mark.parametrize("closure", [3, 4])
+def test_corollary_3_is_provable_from_four_subsets_on(closure):
+    lie = ("bounds", "statement == 'corollary_3'", {"closure": closure})
+    checks = judged("zhang2016/bounds", "Z6", altered(shipped("zhang2016/bounds"), *lie)).checks
+    assert any(name.startswith("corollary 3, t >= 1") for name in checks) == (closure == 4)
+
+
+def test_two_graphs_of_as_many_nodes_are_compared():
+    lie = ("noise_scale", "graph == 'banded_8_3'", {"nodes": 20})
+    assert checks_on("zhang2016/bounds", "Z18", "the denser*(20*nodes)", lie)
