@@ -204,6 +204,19 @@ def test_the_true_posterior_has_one_row_of_each_metric_without_order_or_budget()
     assert list(twice["limits"].index) == list(range(len(twice["limits"])))
 
 
+def test_the_paper_spends_the_budget_on_the_four_pairs_of_its_corollary():
+    """All records in one category, and one record more or fewer there, whether data have that posterior or not."""
+    cell = run(
+        "geumlek2017/tradeoff", 2, 2, alpha=3, beta=4, n=8, successes=3, log_epsilon=[-2.0], method=["diffused"],
+        **{**TRADEOFF, "variant": "paper"},
+    )  # fmt: skip
+    r = row(cell.tables["tradeoff"], method="diffused", metric="kl").coefficient
+    ends = [(3 + 8 * r, 4), (3, 4 + 8 * r)]
+    pairs = [(p, (p[0] + sign * r, p[1] - sign * r)) for p in ends for sign in (-1, 1)]
+    assert max(renyi(p, q, 1.5) for p, q in pairs) == pytest.approx(math.exp(-2), rel=1e-6)
+    assert largest(lambda s: (3 + r * s, 4 + r * (8 - s)), 8, 1.5) < 0.99 * math.exp(-2)
+
+
 def test_settings_of_the_trade_off_fit_each_other():
     for changes, words in (
         ({"successes": 9}, "successes is 9, but must be at most n, which is 8"),
