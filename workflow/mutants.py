@@ -205,7 +205,8 @@ class Tests:
 def tests_of(path: Path, study: str | None) -> list[str]:
     """Return the tests of a file, the most telling first.
 
-    For a study: the tests on falsified tables (claims only), then the tests that name it. For another module of the
+    For a study: the tests on falsified tables (claims only), then the tests that name it, of claims those at their
+    limits first. For another module of the
     experiments: the tests that name it or a study that uses it. For others: the room's contract tests, tests of the
     room that import it, tests anywhere that import one of its classes, the room's others.
     """
@@ -217,9 +218,11 @@ def tests_of(path: Path, study: str | None) -> list[str]:
         named = [f"{each}|{each.replace('/', '.')}\\b|{each.replace('/', ' import .*')}\\b" for each in users(path)]
         own = [] if study else [rf"{path.parent.name}(\.| import .*)\b{path.stem}\b"]
         tests = naming("|".join(own + named) or "no study", sorted((TESTS / "experiments").rglob("test_*.py")))
-        # Tests that recompute cells see most faults: they come first, as time may be short.
+        # Tests that recompute cells see most faults, and of claims those at their limits: they come first, as time may
+        # be short.
         mine = naming("|".join(own) or "no module", tests)
-        tests = sorted(tests, key=lambda test: ("recomputed" not in test.name, test not in mine))
+        telling = "limits" if path.name == "claims.py" else "recomputed"
+        tests = sorted(tests, key=lambda test: (telling not in test.name, test not in mine))
         return list(map(str, [TURNS] * (study is not None and path.name == "claims.py") + tests))
     defined = re.findall(r"^(?:class|def) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     room = TESTS.joinpath(*path.relative_to(PACKAGE).parts[:-1][:1])

@@ -171,6 +171,10 @@ def test_tests_are_those_of_a_module_that_name_it_and_falsified_tables_for_claim
     claims, study = (names(f"experiments/geumlek2017/theorem16/{part}.py", "geumlek2017/theorem16")
                      for part in ("claims", "study"))  # fmt: skip
     assert claims - study == {"test_claims_turn.py"} and "test_recomputed_audit.py" in study
+    # Of claims those at their limits come first, but for the falsified tables.
+    path = tool.PACKAGE / "experiments/geumlek2017/theorem16/claims.py"
+    first, second, *_ = (Path(test).name for test in tool.tests_of(path, "geumlek2017/theorem16"))
+    assert (first, second) == ("test_claims_turn.py", "test_limits_geumlek2017.py")
 
 
 def test_an_abstract_class_has_the_contract_tests_of_those_that_inherit_from_it(tool):

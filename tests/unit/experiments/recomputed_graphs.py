@@ -13,7 +13,7 @@ import numpy as np
 from recomputed import beta_density, log_beta, midpoints
 from scipy.special import betainc
 
-from privpost.datasets import prepared
+from privpost.datasets import catalogue, prepared
 from privpost.experiments.zhang2016.adult_network import study as adult
 
 # The points from which the MAP mechanism chooses.
@@ -184,9 +184,18 @@ def adult_toy(monkeypatch) -> dict:
     bits[:, 2] = np.where(rng.random(34) < 0.9, bits[:, 0] ^ bits[:, 1], bits[:, 2])
     bits[:, 3] = np.where(rng.random(34) < 0.8, bits[:, 2], bits[:, 3])
     is_test = rng.random(34) < 0.7
-    monkeypatch.setattr(prepared, "read", lambda name, dataset: {"is_test": is_test})
-    columns = dict(zip(("male", "white", "married", adult.CLASS), bits.T, strict=True))
-    monkeypatch.setattr(adult, "bits", lambda arrays, levels: columns)
+    arrays, columns = {"is_test": is_test}, dict(zip(("male", "white", "married", adult.CLASS), bits.T, strict=True))
+
+    def as_bits(given, levels):
+        assert given is arrays and "Private" in levels["workclass"]
+        return columns
+
+    def read(name, dataset):
+        assert dataset == catalogue.load(name)
+        return arrays
+
+    monkeypatch.setattr(prepared, "read", read)
+    monkeypatch.setattr(adult, "bits", as_bits)
     return {"records": bits.tolist(), "is_test": is_test.tolist()}
 
 

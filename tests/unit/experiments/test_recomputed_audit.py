@@ -13,6 +13,7 @@ from scipy.stats import norm
 
 from privpost.experiments.audit import instances
 from privpost.experiments.audit.audit import study as audit
+from privpost.experiments.geumlek2017.theorem16 import study as theorem16
 from privpost.lab import grid, ledgers, tables
 from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.gaussian import GaussianMechanism
@@ -310,6 +311,24 @@ def test_theorem_16_is_compared_with_the_worst_of_the_pairs_that_were_tried(link
         distance = max(mode_of(0.05, t) for t in np.geomspace(0.05, 5, 2001))
         assert kept.limit == pytest.approx(((1 - wide**2) / (1 + np.exp(-distance * wide)) ** 2).max(), rel=1e-4)
         assert table[table.radius.notna()].limit.isna().all()
+
+
+def test_logistic_posteriors_differ_finitely_under_a_weak_prior():
+    """The prior's precision is 1/2, below the curvature of a record; the midpoints are 0.08 apart."""
+    cell = run(
+        "geumlek2017/theorem16", None, None, link="logistic", n=[10.0], betas=[0.05], orders=[2.0], radius=1.5,
+        angles=[0.3], pushing=[1.0], limit_betas=[1e-3],
+    )  # fmt: skip
+    kept = row(cell.tables["theorem16"], radius=None)
+    expected = plane_divergence("logistic", 10.0, 0.05, 2.0, 0.3, 1.0, None)
+    assert kept.exact == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_loss_of_a_record_with_an_event_is_linear_far_from_it():
+    """-ln(1 - exp(-e^m)): by expm1 down to -30, and -m in its limit, which it is within e^m of."""
+    margins = np.array([-700.0, -40.0, -31.0, -29.0, -3.0, 2.0])
+    expected = [-m if m < -36 else -math.log(-math.expm1(-math.exp(m))) for m in margins]
+    np.testing.assert_allclose(theorem16.LOSSES["cloglog"][1](margins), expected, rtol=1e-12)
 
 
 def test_the_published_audit_is_of_the_settings_in_the_published_ledgers():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +26,8 @@ from scipy.special import betainc
 
 from privpost.experiments.bernstein2018.calibration import study as calibration
 from privpost.experiments.noise_aware.event_calibration import study as events
+from privpost.lab import grid, tables
+from privpost.lab.schema import SettingError
 
 # Foulds et al. 2016
 
@@ -157,6 +160,86 @@ def test_the_tradeoff_is_from_the_true_posterior_at_coefficients_that_spend_the_
     assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(counted))
     for block, (request, _) in enumerate(cell.ledger.of("diffused/log_epsilon=-2")):
         assert request.statistics[:, 0].tolist() == data[block][0].tolist()
+
+
+def test_the_error_of_a_divergence_is_its_change_from_half_of_the_nodes():
+    """By the means of two runs, one of which has half of the other's nodes."""
+    found = []
+    for nodes in (12, 6):
+        cell = run(
+            "geumlek2017/tradeoff", 2, 2, n=8, successes=3, order=1.5, log_epsilon=[0.0], quadrature_nodes=nodes,
+            reach_alphas=[3], reach_betas=[4], reach_log_epsilons=[0.0],
+        )  # fmt: skip
+        found.append(row(cell.tables["tradeoff"], method="gaussian", metric="kl"))
+    fine, coarse = found
+    assert fine.error == pytest.approx(abs(fine["mean"] - coarse["mean"])) and fine.error > 1e-6
+
+
+TRADEOFF = {"order": 1.5, "variant": "corrected", "reach_alphas": [3], "reach_betas": [4], "reach_log_epsilons": [0.0]}
+
+
+def test_the_true_posterior_has_one_row_of_each_metric_without_order_or_budget():
+    """Its draws are those of its stream; equal rows of several cells count once, and rows are numbered through."""
+    cell = run(
+        "geumlek2017/tradeoff", 4, 2, alpha=3, beta=4, n=8, successes=8, held_out_probability=0.4,
+        log_epsilon=[-2.0, 0.0], method=["non_private", "diffused", "concentrated"], **TRADEOFF,
+    )  # fmt: skip
+    losses = []
+    for block in (0, 1):
+        own, held_out = cell.streams("data", block).binomial(8, 0.4, (2, 2))
+        rng = cell.streams("mechanism", block, method="non_private", log_epsilon=-2.0)
+        drawn = rng.beta(3 + own, 4 + 8 - own)
+        losses += [-k * math.log(x) - (8 - k) * math.log(1 - x) for k, x in zip(held_out, drawn, strict=True)]
+    empty = {"variant": None, "order": None, "log_epsilon": None}
+    kept = row(cell.tables["tradeoff"], method="non_private", metric="neg_log_likelihood", **empty)
+    assert (kept["mean"], kept["sem"]) == pytest.approx(mean_and_error(losses))
+    kept = row(cell.tables["tradeoff"], method="non_private", metric="kl", **empty)
+    assert (kept["mean"], kept.error) == (0, 0)
+    assert set(cell.tables["limits"].method) == {"diffused", "concentrated"}
+    assert row(cell.tables["reach"], method="diffused", alpha=3, beta=4).coefficient > 0
+    study = grid.load_study("geumlek2017/tradeoff", "smoke")
+    twice = tables.tables_of(study, [cell, SimpleNamespace(config=cell.config, arrays=cell.arrays)])
+    assert twice["tradeoff"].equals(cell.tables["tradeoff"]) and "index" not in twice["tradeoff"]
+    assert len(twice["limits"]) == 2 * len(cell.tables["limits"])
+    assert list(twice["limits"].index) == list(range(len(twice["limits"])))
+
+
+def test_the_paper_spends_the_budget_on_the_four_pairs_of_its_corollary():
+    """All records in one category, and one record more or fewer there, whether data have that posterior or not."""
+    cell = run(
+        "geumlek2017/tradeoff", 2, 2, alpha=3, beta=4, n=8, successes=3, log_epsilon=[-2.0], method=["diffused"],
+        **{**TRADEOFF, "variant": "paper"},
+    )  # fmt: skip
+    r = row(cell.tables["tradeoff"], method="diffused", metric="kl").coefficient
+    ends = [(3 + 8 * r, 4), (3, 4 + 8 * r)]
+    pairs = [(p, (p[0] + sign * r, p[1] - sign * r)) for p in ends for sign in (-1, 1)]
+    assert max(renyi(p, q, 1.5) for p, q in pairs) == pytest.approx(math.exp(-2), rel=1e-6)
+    assert largest(lambda s: (3 + r * s, 4 + r * (8 - s)), 8, 1.5) < 0.99 * math.exp(-2)
+
+
+def test_settings_of_the_trade_off_fit_each_other():
+    for changes, words in (
+        ({"successes": 9}, "successes is 9, but must be at most n, which is 8"),
+        ({"method": ["non_private"]}, "method is non_private alone"),
+        ({"reach_alphas": [3, 5]}, "as many as reach_alphas has, 2"),
+    ):
+        with pytest.raises(SettingError, match=words):
+            run("geumlek2017/tradeoff", 2, 2, **{**TRADEOFF, "n": 8, "successes": 3, "log_epsilon": [0.0], **changes})
+
+
+def test_the_divergence_of_a_narrow_posterior_is_a_sum_over_noise_and_parameters():
+    """400 records, whose posterior is within [0.1, 0.65]; sums over midpoints, to 1e-3."""
+    cell = run(
+        "geumlek2017/tradeoff", 2, 2, alpha=3, beta=4, n=400, successes=150, quadrature_nodes=100, log_epsilon=[0.0],
+        method=["gaussian"], **TRADEOFF,
+    )  # fmt: skip
+    theta, width = midpoints(0.1, 0.65, 2000)
+    sigma = math.sqrt(0.75)
+    noise, step = midpoints(-12 * sigma, 12 * sigma, 400)
+    chance = np.exp(-(noise**2) / (2 * sigma**2)) / math.sqrt(2 * math.pi) / sigma * step
+    mixed = sum(p * beta_density(theta, 153 + each, 254 - each) for p, each in zip(chance, noise, strict=True))
+    kept = row(cell.tables["tradeoff"], method="gaussian", metric="kl")
+    assert kept["mean"] == pytest.approx(kl(beta_density(theta, 153, 254), mixed, width), rel=1e-3)
 
 
 # Bernstein and Sheldon 2018, figure 1

@@ -97,7 +97,9 @@ def test_claims_on_draws_of_bits(leads, holds):
     assert [[claim.verdict == "holds" for claim in found[name]] for name in ("X1", "X2")] == [[each] for each in holds]
 
 
-@pytest.mark.parametrize("density, modes", [([0.9, 0.1, 0.8], 2), ([0.1, 0.9, 0.2], 1), ([0.9, 0.2, 0.04], 1)])
+@pytest.mark.parametrize(
+    "density, modes", [([0.9, 0.1, 0.8], 2), ([0.1, 0.9, 0.2], 1), ([0.9, 0.2, 0.04], 1), ([2.0, 0.02, 0.1], 1)]
+)
 def test_modes_of_a_density_may_stand_at_its_ends(density, modes):
     """Counted by eye, whatever the order of the rows."""
     curve = pd.DataFrame({"theta": [0.0, 0.5, 1.0], "density": density})

@@ -48,6 +48,9 @@ def test_curves_of_bits_are_the_worst_neighbours():
         assert kept.epsilon == pytest.approx(largest((2, 3), 5, order, **weight)), (method, order)
         assert kept.asymptote == 5
     assert set(table.method) == set(WEIGHTS)
+    # The direct draw has the coefficient 1, and a row there alone.
+    cell = run("geumlek2017/rdp_curves", 1, 1, alpha=2, beta=3, n=5, coefficient=1.0, order=[2.0], supremum=["exact"])
+    assert row(cell.tables["rdp_curves"], method="direct").epsilon == pytest.approx(largest((2, 3), 5, 2.0))
 
 
 def test_curves_of_categories_are_the_worst_neighbours():
@@ -72,18 +75,21 @@ def test_curves_of_categories_are_the_worst_neighbours():
         assert [kept.bound_ratio, kept.tcdp_ratio] == pytest.approx(bounds, rel=1e-5, nan_ok=True)
 
 
-def test_rounded_draws_differ_most_over_all_neighbours():
-    settings = {"alpha": 2, "beta": 3, "n": 4, "bits": [3, 1], "order": [2.0]}
+# The worst neighbours are at one end or at the other.
+@pytest.mark.parametrize("alpha, beta", [(2, 3), (3, 2)])
+def test_rounded_draws_differ_most_over_all_neighbours(alpha, beta):
+    settings = {"alpha": alpha, "beta": beta, "n": 4, "bits": [3, 1, 2], "order": [2.0]}
     settings["method"] = ["direct", "diffused", "concentrated"]
     # A direct draw has the coefficient 1, and is the only one that does.
     whole = run("geumlek2017/rounding", 1, 1, coefficient=1.0, **settings).tables["rounding"]
     assert set(whole.method) == {"direct"}
     cell = run("geumlek2017/rounding", 1, 1, coefficient=0.5, **settings)
     assert set(cell.tables["rounding"].method) == set(WEIGHTS)
-    for method, bits in itertools.product(WEIGHTS, (1, 3)):
+    for method, bits in itertools.product(WEIGHTS, (1, 2, 3)):
         edges, masses, errors = np.arange(2**bits + 1) / 2**bits, [], []
         for s in range(5):
-            a, b = (2 + s / 2, 3 + (4 - s) / 2) if method == "diffused" else (4 + s, 6 + 4 - s)
+            diffused, concentrated = (alpha + s / 2, beta + (4 - s) / 2), (2 * alpha + s, 2 * beta + 4 - s)
+            a, b = diffused if method == "diffused" else concentrated
             masses.append(np.diff(betainc(a, b, edges)))
             mean, variance = a / (a + b), a * b / (a + b) ** 2 / (a + b + 1)
             squared = sum(w * ((k + 0.5) / 2**bits - mean) ** 2 for k, w in enumerate(masses[-1]))
@@ -96,20 +102,23 @@ def test_rounded_draws_differ_most_over_all_neighbours():
             assert kept.epsilon == pytest.approx(expected, rel=1e-6)
             assert kept.asymptote == 5
             assert kept.error_ratio == pytest.approx(max(errors), rel=1e-6)
-            assert kept.ideal == pytest.approx(math.inf if order > 5 else largest((2, 3), 4, 2.0, **WEIGHTS[method]))
+            ideal = math.inf if order > 5 else largest((alpha, beta), 4, 2.0, **WEIGHTS[method])
+            assert kept.ideal == pytest.approx(ideal)
 
 
-def test_theorem_15_compares_the_ends_with_all_others():
-    cell = run("geumlek2017/theorem15", 1, 1, alpha=2, beta=3, points=3, coefficient=0.5, n=[5], order=[2.0])
-    kept, laws = cell.tables["theorem15"].iloc[0], [(2 + s / 2, 3 + (5 - s) / 2) for s in range(6)]
+# The worst neighbours are at one end or at the other.
+@pytest.mark.parametrize("alpha, beta", [(2, 3), (3, 2)])
+def test_theorem_15_compares_the_ends_with_all_others(alpha, beta):
+    cell = run("geumlek2017/theorem15", 1, 1, alpha=alpha, beta=beta, points=3, coefficient=0.5, n=[5], order=[2.0])
+    kept, laws = cell.tables["theorem15"].iloc[0], [(alpha + s / 2, beta + (5 - s) / 2) for s in range(6)]
     worst = [max(renyi(laws[i], laws[i + 1], 2.0), renyi(laws[i + 1], laws[i], 2.0)) for i in range(5)]
     assert kept.at_ends == pytest.approx(max(worst[0], worst[-1]))
     assert kept.inside == pytest.approx(max(worst[1:-1]))
-    second = [(2 + a / 2, 3 + b / 2) for a, b in itertools.product((0.0, 2.5, 5.0), repeat=2)]
-    excess, pairs = math.inf, 0
+    second = [(alpha + a / 2, beta + b / 2) for a, b in itertools.product((0.0, 2.5, 5.0), repeat=2)]
+    first, excess, pairs = laws[0], math.inf, 0
     for p, q in itertools.combinations(second, 2):
-        mean = (renyi((2, 5.5), p, 2.0) + renyi((2, 5.5), q, 2.0)) / 2
+        mean = (renyi(first, p, 2.0) + renyi(first, q, 2.0)) / 2
         if math.isfinite(mean):
             half_way = [(x + y) / 2 for x, y in zip(p, q, strict=True)]
-            excess, pairs = min(excess, 1 - renyi((2, 5.5), half_way, 2.0) / mean), pairs + 1
+            excess, pairs = min(excess, 1 - renyi(first, half_way, 2.0) / mean), pairs + 1
     assert (kept.convexity, kept.excess_pairs) == (pytest.approx(excess), pairs)

@@ -98,6 +98,8 @@ def test_errors_of_marginals_are_those_of_what_each_mechanism_released():
             more = [a - b for a, b in zip(own, errors["non_private"], strict=True)]
             assert (kept.excess_mean, kept.excess_sem) == pytest.approx(mean_and_error(more))
             assert kept.epsilon == epsilon
+    alone = run("zhang2016/marginal_error", 4, 2, graph=[network], n=[n], epsilon=[epsilon], method=["laplace"])
+    assert "excess_mean" not in alone.tables["marginal_error"]
 
 
 # Networks on Adult: three bits and the class, of 16 records
@@ -170,6 +172,16 @@ def test_networks_on_adult_are_scored_on_test_records_and_told_their_noise(toy, 
         check_rows(cell.tables["adult_network"].query("graph == @kind"), found, epsilon)
 
 
+def test_networks_on_adult_have_a_graph_for_all_n_and_no_difference_without_laplace(toy):
+    cell = run(
+        "zhang2016/adult_network", 2, 2, n=[2, 3], epsilon=[4.0], method=["non_private", "fourier"], graph=["learned"],
+        alpha=1, beta=1, t=0.2, most_parents=2, aware_up_to=3,
+    )  # fmt: skip
+    assert cell.tables["adult_graphs"].node.tolist() == ["male", "white", "married", adult.CLASS]
+    assert not [name for name in cell.tables["adult_network"] if "less_laplace" in name]
+    assert set(cell.tables["adult_network"].sampling) == {"exact"}
+
+
 def check_rows(table, found, epsilon: float) -> None:
     """Means over a method's trials, and differences from Laplace in the same trials."""
     assert set(table.method) == {method for method, values in found.items() if values}
@@ -218,13 +230,16 @@ def test_stealth_is_counted_at_a_t_of_pilot_data_and_differences_are_averaged_ov
     epsilons, target, ts = [2.0, 8.0], 0.7, [0.01, 0.1, 0.5]
     cell = run(
         "zhang2016/naive_bayes", 12, 6, data="many", attributes=2, n=30, n_train=5, epsilon=epsilons, t=ts,
-        stealth_target=target, bound_t=0.4, method=["laplace", "fourier", "sampler_record"],
+        stealth_target=target, bound_t=0.4, method=["laplace", "fourier", "sampler_record"], model_alpha=2,
     )  # fmt: skip
     parents, table = naive_bayes(2), cell.tables["naive_bayes"]
+    assert set(table[table.method != "fourier"].runs) == {"all"}
+    pairs = cell.tables["naive_bayes_pairs"]
+    assert set(pairs[pairs.runs == "stealthy"].method) == {"fourier"}
     pilot = []
     for block in range(2):
         rng = cell.streams("pilot", block)
-        theta = rng.beta(1, 1, (6, 5))
+        theta = rng.beta(2, 1, (6, 5))
         pilot.append([simulated(*each, parents) for each in zip(theta, rng.random((6, 5, 3)), strict=True)])
     lines = [("laplace", "paper"), *(("fourier", variant) for variant in ("paper", "bound", "corrected"))]
     lines.append(("sampler_record", "paper"))

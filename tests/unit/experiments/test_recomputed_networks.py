@@ -12,6 +12,7 @@ from recomputed_graphs import adult_toy, aware, chance, counted, divergence, lea
 from scipy.special import betainc
 
 from privpost.experiments.noise_aware import scores as noise_aware_scores
+from privpost.experiments.zhang2016.adult_network import study as adult
 from privpost.experiments.zhang2016.naive_bayes import study as zhang
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.samplers import noise_aware_records
@@ -32,7 +33,7 @@ def classify(theta, record, parents) -> bool:
 def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch, data):
     made, tested = spied(monkeypatch, BayesianNetwork, "sample_data"), spied(monkeypatch, zhang, "accuracy")
     cell = run(
-        "zhang2016/naive_bayes", 6, 3, data=data, attributes=2, n=13, n_train=5, epsilon=[2.0],
+        "zhang2016/naive_bayes", 6, 3, data=data, attributes=2, n=13, n_train=5, epsilon=[2.0], model_alpha=2,
         method=["non_private", "laplace", "sampler_record", "sampler_attribute"],
     )  # fmt: skip
     parents, found = naive_bayes(2), {"non_private": [], "laplace": [], "sampler_record": []}
@@ -43,6 +44,8 @@ def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch
         attributes, labels = tested[block].given[1:]
         # Noise is that of the block's stream, at scale 2|I|/ε.
         noise = cell.streams("mechanism", block, method="laplace", epsilon=2.0).laplace(size=(3, 10))
+        theta = cell.streams("data", block).beta(2, 1, (1 if data == "one" else 3, 5))
+        np.testing.assert_array_equal(made[block].given[1], theta)
         for trial in range(3):
             everybody = made[block].result[0 if data == "one" else trial]
             assert everybody.shape == (13, 3)
@@ -62,6 +65,9 @@ def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch
                 right = [classify(theta, record, parents) for record in tests.tolist()]
                 found[method].append(sum(right) / len(right))
     table = cell.tables["naive_bayes"]
+    # Stealth is of Fourier releases.
+    assert table.stealth_rate.isna().all() and set(table.runs) == {"all"}
+    assert set(cell.tables["naive_bayes_pairs"].runs) == {"all"}
     if data == "one":
         sets = [[0, 1, 2], [3, 4, 5]]
         spread = cell.tables["naive_bayes_spread"]
@@ -82,6 +88,11 @@ def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch
     pairs = row(cell.tables["naive_bayes_pairs"], method="sampler_record", other="laplace", epsilon=2.0)
     difference = [a - b for a, b in zip(found["sampler_record"], found["laplace"], strict=True)]
     assert (pairs.difference_mean, pairs.difference_sem) == pytest.approx(mean_and_error(difference))
+
+
+def test_a_tie_between_classes_predicts_0():
+    theta, labels = np.full((1, 1, 5), 0.5), np.array([[True, False, False, False]])
+    assert zhang.accuracy(theta, np.zeros((1, 4, 2), np.float32), labels) == pytest.approx(0.75)
 
 
 # Noise-aware naive Bayes: one attribute, so that all counts can be listed
@@ -277,6 +288,7 @@ def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
 def test_chains_on_adult_are_told_the_noise_and_are_compared_in_their_trials(monkeypatch):
     """A list of all data sets decides; averages of 1600 dependent draws are within 0.03 of it."""
     told, toy = spied(monkeypatch, noise_aware_records, "Records"), adult_toy(monkeypatch)
+    assessed = spied(monkeypatch, adult, "assess")
     cell = run(
         "zhang2016/adult_network", 4, 2, n=[2], epsilon=[4.0], method=["laplace", "gibbs"], graph=["learned"],
         alpha=1, beta=1, t=0.2, most_parents=2, aware_up_to=2, chain_trials=2, burn_in=20, draws=400, thin=1,
@@ -294,6 +306,8 @@ def test_chains_on_adult_are_told_the_noise_and_are_compared_in_their_trials(mon
     ((_, given, n, scale), *_) = (call.given for call in told)
     assert (len(told), n, scale) == (1, 2, 2.0)
     np.testing.assert_array_equal(given, np.repeat(releases[:2], 4, axis=0))
+    # Draws, then chains, then trials, then parameters.
+    assert assessed[0].given[0].shape == (400, 4, 2, len(truth))
     kept = row(cell.tables["adult_network"], method="gibbs")
     assert (kept.n_repeats, kept.epsilon_record, kept.sampling) == (2, 4.0, "mcmc")
     # Chains of one trial agree, and 1600 draws are worth more than 100.

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from recomputed import mean_and_error, row, run
+from recomputed import mean_and_error, row, run, spied
 
-from privpost.datasets import prepared
+from privpost.datasets import catalogue, prepared
+from privpost.experiments.zhang2016.linear_regression import study
+from privpost.lab.schema import SettingError
 
 # Public bounds of the stand-in's columns and of its label.
 BOUNDS = {
@@ -26,7 +28,12 @@ def records(monkeypatch) -> list[tuple[list[float], float]]:
     columns = {name: rng.uniform(low, high, 30) for name, (low, high) in BOUNDS.items()}
     columns["children"][:3] = 15
     columns["income"] = 9000 * columns["mother_education"] + rng.normal(0, 30_000, 30)
-    monkeypatch.setattr(prepared, "read", lambda name, dataset: columns)
+
+    def read(name: str, dataset):
+        assert dataset == catalogue.load(name)
+        return columns
+
+    monkeypatch.setattr(prepared, "read", read)
     found = []
     for i in range(30):
         features = [1.0]
@@ -108,16 +115,23 @@ def test_errors_are_those_on_the_records_that_did_not_train(records):
 
 
 @pytest.mark.parametrize("factor", [30.0, 2.5])
-def test_a_draw_is_from_the_posterior_of_its_training_records_in_the_ball(records, factor):
-    """400 splits with a draw each: sums of squares are within 4.5 standard errors, which see 20 % of a variance."""
+def test_a_draw_is_from_the_posterior_of_its_training_records_in_the_ball(monkeypatch, records, factor):
+    """400 splits with a draw each: sums of squares are within 4.5 standard errors, which see 20 % of a variance.
+
+    The draws that estimate the acceptance are known from their normal variates, along the axes of XᵀX.
+    """
+    scored, shares = spied(monkeypatch, study, "_scores"), []
     cell = run(
         NAME, 400, 400, train_share=0.6, radius_factor=factor, feature_bound=1, label_bound=1, acceptance_draws=50,
         epsilon_target=1e4, method=["sampler_record"], noise_variance=[0.3], prior_precision=[1],
     )  # fmt: skip
     drawn = cell.ledger.released("sampler_record/noise_variance=0.3/prior_precision=1")
     rng, squares, inside, sizes = np.random.default_rng(3), 0.0, [], []
-    for weights, (train, _) in zip(drawn, splits(cell, records, 400), strict=True):
+    for weights, (train, _), call in zip(drawn, splits(cell, records, 400), scored, strict=True):
         mean, precision = posterior(train, 1, 0.3)
+        values, axes = np.linalg.eigh(sum(np.outer(x, x) for x, _ in train))
+        along = [axes.T @ mean + normal / np.sqrt(1 + values / 0.3) for normal in call.given[-1]]
+        shares.append(np.mean([math.sqrt(sum(each**2)) <= factor for each in along]))
         root = np.linalg.cholesky(precision)
         squares += ((root.T @ (weights - mean)) ** 2).sum()
         free = mean + np.linalg.solve(root.T, rng.standard_normal((8, 50))).T
@@ -126,6 +140,7 @@ def test_a_draw_is_from_the_posterior_of_its_training_records_in_the_ball(record
         sizes.append((lengths[lengths <= factor] ** 2).mean())
     kept = row(cell.tables["linear_regression"], method="sampler_record")
     assert kept.acceptance == pytest.approx(np.mean(inside), abs=4.5 * math.sqrt(2 / 4 / 20_000))
+    assert kept.acceptance == pytest.approx(np.mean(shares), abs=1e-9)
     lengths = (drawn**2).sum(axis=1)
     assert lengths.max() <= factor**2
     assert np.mean(lengths) == pytest.approx(np.mean(sizes), abs=4.5 * np.std(lengths) / 20 * 1.01)
@@ -133,3 +148,18 @@ def test_a_draw_is_from_the_posterior_of_its_training_records_in_the_ball(record
         # No mass is outside: 3200 squares of standard normal variates.
         assert kept.acceptance == 1
         assert squares / 3200 == pytest.approx(1, abs=4.5 * math.sqrt(2 / 3200))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.99])
+def test_records_are_on_both_sides_of_a_split(records, share):
+    with pytest.raises(SettingError, match="leaves none of 30 records on a side"):
+        run(NAME, 4, 2, train_share=share)
+
+
+def test_a_ball_that_costs_more_than_the_target_is_refused(records):
+    """(1 + 10)²/0.5 = 242, which the test of errors is allowed."""
+    with pytest.raises(SettingError, match=r"one draw costs 242 at noise_variance 0\.5 and prior_precision 1"):
+        run(
+            NAME, 4, 2, train_share=0.6, radius_factor=10, feature_bound=1, label_bound=1, epsilon_target=241,
+            noise_variance=[0.5], prior_precision=[1],
+        )  # fmt: skip

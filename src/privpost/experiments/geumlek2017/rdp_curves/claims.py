@@ -32,7 +32,7 @@ def asymptotes(rdp_curves):
 def smaller_coefficients(rdp_curves):
     by = ["method", "supremum", "order"]
     tempered = rdp_curves[rdp_curves.method != "direct"]
-    wide = tempered.pivot_table(index=by, columns="coefficient", values="epsilon", dropna=False)
+    wide = tempered.pivot_table(index=by, columns="coefficient", values="epsilon")
     smaller, larger = wide.to_numpy()[:, :-1], wide.to_numpy()[:, 1:]
     # Two infinite values next to each other say nothing about the order of the curves.
     rises = (larger > smaller) | (np.isinf(larger) & np.isinf(smaller))
@@ -53,7 +53,7 @@ def smaller_coefficients(rdp_curves):
 )
 def pairs(rdp_curves):
     by = ["method", "coefficient", "order"]
-    wide = rdp_curves.pivot_table(index=by, columns="supremum", values="epsilon", dropna=False)
+    wide = rdp_curves.pivot_table(index=by, columns="supremum", values="epsilon")
     finite = wide[np.isfinite(wide).all(axis=1)]
     ratio = finite["paper"] / finite["exact"]
     above = ratio[ratio > 1 + ROUNDING]

@@ -346,7 +346,7 @@ def tabulate(cells):
         facts = {"nodes": len(graph), "closure": len(closure(model))}
         for table, array in ((bounds, "bounds"), (consistency, "consistency")):
             frame = _frame(cell.arrays, array)
-            frame.insert(1 if table is bounds else 2, "graph", name)
+            frame.insert(2, "graph", name)
             table.append(frame.assign(**facts))
     config = cells[0].config
     bounds = pd.concat([*bounds, pd.DataFrame(guarantees.rows(config))], ignore_index=True)
