@@ -85,6 +85,10 @@ def test_rounded_draws_differ_most_over_all_neighbours(alpha, beta):
     assert set(whole.method) == {"direct"}
     cell = run("geumlek2017/rounding", 1, 1, coefficient=0.5, **settings)
     assert set(cell.tables["rounding"].method) == set(WEIGHTS)
+    # One number of bits gives the rows that it has among several.
+    alone = run("geumlek2017/rounding", 1, 1, coefficient=0.5, **{**settings, "bits": [1]}).tables["rounding"]
+    among = cell.tables["rounding"].query("bits == 1")
+    assert alone.epsilon.to_numpy() == pytest.approx(among.epsilon.to_numpy(), rel=1e-9)
     for method, bits in itertools.product(WEIGHTS, (1, 2, 3)):
         edges, masses, errors = np.arange(2**bits + 1) / 2**bits, [], []
         for s in range(5):
