@@ -1,3 +1,6 @@
+# Before all studies: the longest wait for data.
+FIRST = 10**6
+
 for dataset in PLAN.datasets:
 
     rule:
@@ -8,6 +11,7 @@ for dataset in PLAN.datasets:
         log:
             f"logs/data/fetch_{dataset}.log",
         localrule: True
+        priority: FIRST
         conda:
             ENVIRONMENT
         params:
@@ -28,6 +32,7 @@ for dataset in PLAN.datasets:
         log:
             f"logs/data/prepare_{dataset}.log",
         localrule: True
+        priority: FIRST
         conda:
             ENVIRONMENT
         params:
