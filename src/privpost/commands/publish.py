@@ -124,7 +124,7 @@ def _overall(drawn: list[Study]) -> None:
     build.score(studies, results, results)
     published.write_sums()
     if before is not None:
-        for line in scorecard.changes(before, scorecard.read(path)):
+        for line in scorecard.changes(before, scorecard.read(path), scored={*before.study}):
             print(f"verdict of {line}")
     figures.draw(results, PUBLISHED / "figures")
     documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)

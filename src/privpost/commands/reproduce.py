@@ -180,10 +180,10 @@ def _compare(plan: Plan) -> bool:
     from privpost.report import scorecard
 
     comparisons, beside = [], []
-    for study in map(without_missing, plan.possible):
-        if all(Path(path).is_file() for path in table_files(study)):
-            comparisons += compare.compare(study)
-            beside += compare.beside(study)
+    whole = [s for s in map(without_missing, plan.possible) if all(Path(path).is_file() for path in table_files(s))]
+    for study in whole:
+        comparisons += compare.compare(study)
+        beside += compare.beside(study)
     _gather_times(plan)
     outside = [comparison for comparison in comparisons if comparison.state == "outside tolerance"]
     print(f"Against what is published: {compare.sentence(comparisons)}.")
@@ -194,7 +194,8 @@ def _compare(plan: Plan) -> bool:
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
     after = scorecard.table(scorecard.score(plan.studies.values(), plan.root))
     partial = {study.name for study in plan.studies.values() if missing_of(study)}
-    changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED], partial)
+    scored = {study.name for study in whole}
+    changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED], partial, scored)
     print("Verdicts: none changed." if not changed else f"Verdicts: {counted(len(changed), 'change')}.")
     for line in changed:
         print(f"  {line}")

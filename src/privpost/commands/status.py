@@ -81,7 +81,8 @@ def report(states: list[State]) -> list[str]:
         f"{behind} of them by other code; tables of {done} built."
     ]
     if altered := [path for path in published.covered() if published.altered(path)]:
-        lines.append(f"{counted(len(altered), 'published file')} altered by hand: {', '.join(map(str, altered))}")
+        shown = ", ".join(map(str, altered[:3])) + (f" and {len(altered) - 3} more" if len(altered) > 3 else "")
+        lines.append(f"{counted(len(altered), 'published file')} altered by hand: {shown}")
     # Whole tables need no cell: the store is a cache.
     if any(state.missing and state.tables != "built" for state in states):
         lines.append("make reproduce computes what is missing.")

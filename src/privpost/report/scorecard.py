@@ -264,14 +264,14 @@ def _with_error(value: Any, error: float | None) -> str:
     return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)
 
 
-def changes(before, after, partial=frozenset()) -> list[str]:
+def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]:
     """Return, in words, how the verdicts of `after` differ from those of `before` (DataFrames of the scorecard).
 
-    Only claims of studies that `after` covers are compared, and none of the studies in `partial`, which were built
-    without some of their data sets.
+    Only claims of the studies in `scored` are compared, and of those that `after` has claims of; and none of the
+    studies in `partial`, which were built without some of their data sets.
     """
     after = after[~after.study.isin(partial)]
-    before = before[before.study.isin(set(after.study))]
+    before = before[before.study.isin({*after.study, *scored} - {*partial})]
     old = dict(zip(before.id, before.verdict, strict=True))
     new = dict(zip(after.id, after.verdict, strict=True))
     lines = []

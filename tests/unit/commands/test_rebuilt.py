@@ -89,6 +89,12 @@ def test_another_verdict_does_not_agree(rebuilt, capsys):
     assert "T1: new, holds" in capsys.readouterr().out
 
 
+def test_a_claim_that_is_gone_does_not_agree(rebuilt, capsys):
+    (rebuilt.package / "curve/claims.py").write_text("")
+    assert privpost("reproduce") == 1
+    assert "T1: was holds, is not scored any more" in capsys.readouterr().out
+
+
 def test_another_ledger_does_not_agree_and_its_last_digit_does_not_matter(rebuilt, capsys):
     content = json.loads(LEDGER.read_text())
     content["accounts"] = [{"epsilon": [0.100001, 1.0]}]
@@ -160,3 +166,13 @@ def test_what_no_study_names_any_more_is_removed_from_what_is_published(rebuilt,
     assert not any(path.exists() for path in renamed)
     assert TABLE.is_file() and LEDGER.is_file()
     assert f"{renamed[0]} is removed: no study names it" in capsys.readouterr().out
+
+
+def test_status_names_three_files_of_many_that_were_altered(rebuilt, capsys):
+    published.SUMS.unlink()
+    for name in "abc":
+        Path(f"results/toy/{name}.md").touch()
+    capsys.readouterr()
+    privpost("status")
+    line = "6 published files altered by hand: results/scorecard.csv, results/toy/a.md, results/toy/b.md and 3 more"
+    assert line in capsys.readouterr().out
