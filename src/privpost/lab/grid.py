@@ -330,11 +330,13 @@ def _checked_sizes(sizes: dict, where: str, fit: bool = False) -> dict:
     return sizes
 
 
-def _checked_common(common: Iterable[str], known: set[str], where: str) -> tuple[str, ...]:
+def _checked_common(common: Any, known: set[str], where: str) -> tuple[str, ...]:
+    if not isinstance(common, list | tuple):
+        raise SettingError(f"{where}: common is {common!r}, but must be a list of axes.")
     for key in common:
-        if key not in known:
+        if not isinstance(key, str) or key not in known:
             raise SettingError(
-                f"{where}: common names {key!r}, which is no axis.{suggest(key, known)} "
+                f"{where}: common names {key!r}, which is no axis.{suggest(str(key), known)} "
                 f"Axes: {', '.join(sorted(known))}."
             )
     return tuple(common)

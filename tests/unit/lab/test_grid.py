@@ -185,6 +185,8 @@ def test_an_impossible_axis_is_an_error_that_says_where(axis, part):
         ("rev: 1", "rev: 0", "the key 'rev' is missing"),
         ("rev: 1", "rev: x", "rev is 'x', but must be a whole number of at least 1"),
         ("common: [method]", "common: [methd]", "common names 'methd', which is no axis. Did you mean 'method'?"),
+        ("common: [method]", "common: [[method]]", "common names ['method'], which is no axis."),
+        ("common: [method]", "common: 3", "common is 3, but must be a list of axes."),
         ("title: A toy\n", "", "the key 'title' is missing"),
         ("note: n", "note: n\norder: 3", "'order' is both a setting and a within axis"),
         ("within:\n  order: {", "withn:\n  order: {", "there is no setting 'withn'. Did you mean 'within'?"),
