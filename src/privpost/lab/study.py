@@ -61,9 +61,12 @@ class Study:
 
     @functools.cached_property
     def text(self) -> dict[str, Any]:
-        """The study's own file, not composed: title, paper, claim, shards."""
+        """The study's own file, not composed: title, paper, claim, shards; raises SettingError where it is no YAML."""
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        return yaml.load(Path(self.file).read_text(encoding="utf-8"), loader) or {}
+        try:
+            return yaml.load(Path(self.file).read_text(encoding="utf-8"), loader) or {}
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise SettingError(f"{self.file} cannot be read: {' '.join(str(error).split())}") from error
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:

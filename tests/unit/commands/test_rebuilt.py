@@ -168,6 +168,13 @@ def test_what_no_study_names_any_more_is_removed_from_what_is_published(rebuilt,
     assert f"{renamed[0]} is removed: no study names it" in capsys.readouterr().out
 
 
+def test_a_study_file_that_is_no_yaml_is_named(rebuilt, capsys):
+    rebuilt.edit("title: A toy", "title: [")
+    for command in ("reproduce", "list"):
+        assert privpost(command) == 2
+        assert "privpost: conf/study/toy/curve.yaml cannot be read: " in capsys.readouterr().err
+
+
 def test_status_names_three_files_of_many_that_were_altered(rebuilt, capsys):
     published.SUMS.unlink()
     for name in "abc":
