@@ -214,6 +214,11 @@ def test_chains_that_are_too_short_to_judge_are_not_assessed() -> None:
     for rhat, told, converged in ((np.nan, "not assessed", False), (1.01, 1.01, True)):
         row = chain_checks.verdict({**arrays, "rhat": np.array([rhat])}, 0, [0])
         assert (row["rhat_max"], row["converged"]) == (told, converged)
+    # Chains at one place differ by rounding, which a rebuild elsewhere would not repeat.
+    for nats, shown in ((8e-9, 0.0), (-5e-9, 0.0), (2e-6, 2e-6)):
+        near = {"joint_lowest": np.array([-1.0 - nats]), "joint_range": np.array([nats]), "rhat": np.array([1.0])}
+        row = chain_checks.verdict({**arrays, **near}, 0, [0])
+        assert (row["below_best"], row["range_log_joint"]) == pytest.approx((shown, shown), abs=1e-12)
 
 
 def test_a_monitor_s_summary_is_that_of_the_draws_after_burn_in() -> None:

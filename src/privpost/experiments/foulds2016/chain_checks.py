@@ -19,6 +19,8 @@ LIMIT = LARGEST_RHAT
 # A chain's mean log joint may be so many standard deviations within chains below the best, and at least so many nats.
 DEVIATIONS = 5.0
 NATS = 1.0
+# Chains at one place differ by rounding, which is another on another processor: fewer nats than this are none.
+ROUNDING = 1e-6
 ARRAYS = ("rhat", "ess", "n_chains", "joint_lowest", "joint_range", "joint_deviation", "joint_best", "moved",
           "acceptance", "islands", "met")  # fmt: skip
 # With latent counts, partitions of the cells decide instead of the log joint, and this array is added to `ARRAYS`.
@@ -157,13 +159,14 @@ def verdict(arrays, index: int, same) -> dict:
     """
     checks = {name: float(arrays[name][index]) for name in ARRAYS if name in arrays}
     best = float(np.max(arrays["joint_best"][list(same)]))
-    below = best - checks["joint_lowest"]
+    distances = best - checks["joint_lowest"], checks["joint_range"]
+    below, spread = (0.0 if abs(nats) < ROUNDING else nats for nats in distances)
     near = below <= max(NATS, DEVIATIONS * checks["joint_deviation"])
     apart = {name: float(arrays[name][index]) for name in (PARTITION_DISTANCE,) if name in arrays}
     agreed = near if math.isnan(apart.get(PARTITION_DISTANCE, math.nan)) else apart[PARTITION_DISTANCE] < APART
     return {
         "rhat_max": "not assessed" if math.isnan(checks["rhat"]) else checks["rhat"],
-        "range_log_joint": checks["joint_range"],
+        "range_log_joint": spread,
         "best_log_joint": best,
         "n_chains": int(checks["n_chains"]),
         "below_best": below,
