@@ -13,7 +13,7 @@ from pathlib import Path
 
 from privpost.commands import options
 from privpost.datasets import catalogue
-from privpost.lab import cells, compare, published, store, tables
+from privpost.lab import cells, compare, published, tables
 from privpost.lab.grid import expand, without_missing
 from privpost.lab.plan import Plan, datasets_of, figure_files, missing_of, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built
@@ -65,7 +65,7 @@ def main(argv: list[str]) -> int:
     complete = _summarise(plan, code, seconds)
     same = _compare(plan) if given.scale == "paper" else True
     if given.fresh and complete and not given.study:
-        computing = sum(float(row["wall_seconds"]) for row in published.read_times(plan.home / "times.csv"))
+        computing = sum(float(row["wall_seconds"]) for row in published.read_times(plan.root / "times.csv"))
         record = {"seconds": round(seconds, 1), "cores": given.cores, "cell_seconds": round(computing, 1)}
         (plan.home / "rebuild.json").write_text(json.dumps(record))
     _tell_missing(plan)
@@ -184,7 +184,7 @@ def _compare(plan: Plan) -> bool:
     for study in whole:
         comparisons += compare.compare(study)
         beside += compare.beside(study)
-    _gather_times(plan)
+    tables.gather_times(plan.home)
     outside = [comparison for comparison in comparisons if comparison.state == "outside tolerance"]
     print(f"Against what is published: {compare.sentence(comparisons)}.")
     for comparison in outside:
@@ -201,12 +201,6 @@ def _compare(plan: Plan) -> bool:
         print(f"  {line}")
     # What is new has nothing to agree with, be it a table or a claim.
     return not outside and not beside and all(": new, " in line for line in changed)
-
-
-def _gather_times(plan: Plan) -> None:
-    """Write the times of all cells that were built here into one file."""
-    rows = [row for path in sorted((plan.home / "times").glob("*.csv")) for row in published.read_times(path)]
-    store.write_text(plan.home / "times.csv", published.times_text(rows))
 
 
 def _tell_missing(plan: Plan) -> None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from privpost.commands import options
-from privpost.lab import grid
+from privpost.lab import grid, tables
 from privpost.lab.plan import Plan
 from privpost.lab.project import built
 from privpost.progress import counted
@@ -55,6 +55,8 @@ def draw(argv: list[str]) -> int:
 def _of_all(name: str, text: str, argv: list[str]) -> tuple[Plan, Path]:
     given = options.parser(name, text, built=True).parse_args(argv)
     home, out = _places(given)
+    if home:
+        tables.gather_times(home)
     return Plan(given.scale, home), out
 
 
@@ -96,7 +98,6 @@ def claims(argv: list[str]) -> int:
     import textwrap
     from collections import Counter
 
-    from privpost.lab import tables
     from privpost.report.scorecard import claims_of, evidence_rows, in_words
 
     parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)

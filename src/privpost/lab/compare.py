@@ -17,8 +17,10 @@ from privpost.progress import counted
 STANDARD_ERRORS = 5.0
 # Any other number may differ by this share of its size, unless its study's YAML says more.
 RELATIVE = 1e-6
-# A standard error below this share of its column's largest is rounding.
+# A number below this share of its column's largest is rounding.
 ROUNDING = 1e-12
+# A standard error may differ by this share: that of 50 repeats has itself an error of a tenth.
+OF_AN_ERROR = 0.1
 # A column that was measured with a clock: how its meaning ends.
 TIMED = ("[seconds]", "[1/seconds]")
 
@@ -132,7 +134,9 @@ def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, s
     with np.errstate(invalid="ignore"):
         difference = np.where(same, 0.0, np.abs(after - before))
     sem = next((s for s in (f"{column.removesuffix('_mean')}_sem", f"{column}_sem", "sem") if s in old), None)
-    allowed = relative * np.maximum(np.abs(before), np.abs(after))
+    # Numbers near 0 are rounding, which differs between processors.
+    largest = np.nanmax(np.abs(np.where(np.isfinite(before), before, 0.0)))
+    allowed = np.maximum(relative * np.maximum(np.abs(before), np.abs(after)), ROUNDING * largest)
     if (
         sem is not None
         and sem != column
@@ -140,8 +144,7 @@ def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, s
     ):
         allowed = np.maximum(allowed, STANDARD_ERRORS * np.hypot(old[sem].to_numpy(float), new[sem].to_numpy(float)))
     if column.endswith("sem"):
-        # The error of equal numbers is rounding, which differs between processors.
-        allowed = np.maximum(allowed, ROUNDING * np.nanmax(np.abs(before)))
+        allowed = np.maximum(allowed, OF_AN_ERROR * np.maximum(np.abs(before), np.abs(after)))
     with np.errstate(all="ignore"):
         share = np.where(same, 0.0, np.where(np.isfinite(difference), difference / allowed, np.inf))
     row = int(np.nanargmax(np.where(np.isnan(share), np.inf, share)))

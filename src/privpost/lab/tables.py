@@ -49,6 +49,12 @@ def times_path(study: Study) -> Path:
     return study.home / "times" / f"{study.identifier}.csv"
 
 
+def gather_times(home: Path) -> None:
+    """Write the times of all cells that were built into one file, which documents and the report quote."""
+    rows = [row for path in sorted((home / "times").glob("*.csv")) for row in published.read_times(path)]
+    store.write_text(home / "results/times.csv", published.times_text(rows))
+
+
 def outdated(study: Study) -> str:
     """Return why a study's built tables are not what tabulating gives today; empty where they are, or are not there.
 

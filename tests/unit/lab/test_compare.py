@@ -39,13 +39,21 @@ def test_empty_cells_are_equal():
     assert "method has other values in 1 rows" in compare.compare_frames("t", old, old.assign(method=[None, "c"])).where
 
 
-def test_a_standard_error_allows_five_combined_ones_and_itself_nothing():
+def test_a_standard_error_allows_five_combined_ones_and_itself_a_tenth():
     """The numbers of the tolerance, on both sides of it."""
     allowed = 5 * np.hypot(0.1, 0.1)
     near, far = (TABLE.assign(loss_mean=[1 + share * allowed, 2.0]) for share in (0.999, 1.001))
     assert compare.compare_frames("t", TABLE, near).state == "within tolerance"
     assert compare.compare_frames("t", TABLE, far).state == "outside tolerance"
-    assert compare.compare_frames("t", TABLE, TABLE.assign(loss_sem=[0.11, 0.1])).state == "outside tolerance"
+    assert compare.compare_frames("t", TABLE, TABLE.assign(loss_sem=[0.109, 0.1])).state == "within tolerance"
+    assert compare.compare_frames("t", TABLE, TABLE.assign(loss_sem=[0.112, 0.1])).state == "outside tolerance"
+
+
+def test_numbers_near_zero_are_rounding():
+    """Independent: rounding differs between processors; a share of 1e-12 of the column's largest number is none."""
+    table = TABLE.assign(bound=[3.0, 6.9e-18])
+    assert compare.compare_frames("t", table, table.assign(bound=[3.0, 1.4e-17])).state == "within tolerance"
+    assert compare.compare_frames("t", table, table.assign(bound=[3.0, 4e-12])).state == "outside tolerance"
 
 
 def test_other_rows_and_columns_are_outside():
