@@ -10,8 +10,8 @@ for dataset in PLAN.datasets:
             [update(path) for path in plan.raw_files(dataset)],
         log:
             f"logs/data/fetch_{dataset}.log",
-        localrule: True
         priority: FIRST
+        localrule: True
         conda:
             ENVIRONMENT
         params:
@@ -31,8 +31,8 @@ for dataset in PLAN.datasets:
             f"{PREPARED_FOLDER}/{dataset}.npz",
         log:
             f"logs/data/prepare_{dataset}.log",
-        localrule: True
         priority: FIRST
+        localrule: True
         conda:
             ENVIRONMENT
         params:
