@@ -183,3 +183,12 @@ def test_status_names_three_files_of_many_that_were_altered(rebuilt, capsys):
     privpost("status")
     line = "6 published files altered by hand: results/scorecard.csv, results/toy/a.md, results/toy/b.md and 3 more"
     assert line in capsys.readouterr().out
+
+
+def test_steps_of_a_first_build_have_its_times_to_quote(toy):
+    """Documents and the report quote build/results/times.csv, which a first rebuild gathers only at its end."""
+    build(toy)
+    privpost("scorecard", "--built")
+    rows = published.read_times(Path("build/results/times.csv"))
+    assert [row["study"] for row in rows] == ["toy/curve"] * 4
+    assert list(rows[0]) == list(published.COLUMNS)
