@@ -206,9 +206,9 @@ def tests_of(path: Path, study: str | None) -> list[str]:
     """Return the tests of a file, the most telling first.
 
     For a study: the tests on falsified tables (claims only), then the tests that name it, of claims those at their
-    limits first. For another module of the
-    experiments: the tests that name it or a study that uses it. For others: the room's contract tests, tests of the
-    room that import it, tests anywhere that import one of its classes, the room's others.
+    limits first. For another module of the experiments: the tests that name it or a study that uses it. For others: the
+    room's contract tests, tests of the room that import it, tests anywhere that import one of its classes, the room's
+    others.
     """
 
     def naming(words: str, tests: list[Path]) -> list[Path]:

@@ -67,7 +67,8 @@ def outdated(study: Study) -> str:
         return "of other settings"
     if {row.get("code") for row in rows} != {_code(study)}:
         return "of other code"
-    return "altered" * ({row["files"] for row in rows} != {_joint(path.read_bytes() for path in _files(study))})
+    whole = {row["files"] for row in rows} == {_joint(path.read_bytes() for path in _files(study))}
+    return "" if whole else "altered"
 
 
 def _files(study: Study) -> list[Path]:

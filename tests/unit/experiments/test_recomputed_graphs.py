@@ -225,6 +225,12 @@ def stealthy_means(differences, stealthy) -> tuple[float, float]:
     return mean_and_error(parts)
 
 
+def pilot_records(rng, parents) -> list:
+    """Six data sets of five records of two attributes, under a prior Beta(2, 1)."""
+    theta = rng.beta(2, 1, (6, 5))
+    return [simulated(*each, parents) for each in zip(theta, rng.random((6, 5, 3)), strict=True)]
+
+
 def test_stealth_is_counted_at_a_t_of_pilot_data_and_differences_are_averaged_over_budgets():
     """Loops over releases decide; accuracies are the study's, whose recomputation is another test."""
     epsilons, target, ts = [2.0, 8.0], 0.7, [0.01, 0.1, 0.5]
@@ -236,11 +242,7 @@ def test_stealth_is_counted_at_a_t_of_pilot_data_and_differences_are_averaged_ov
     assert set(table[table.method != "fourier"].runs) == {"all"}
     pairs = cell.tables["naive_bayes_pairs"]
     assert set(pairs[pairs.runs == "stealthy"].method) == {"fourier"}
-    pilot = []
-    for block in range(2):
-        rng = cell.streams("pilot", block)
-        theta = rng.beta(2, 1, (6, 5))
-        pilot.append([simulated(*each, parents) for each in zip(theta, rng.random((6, 5, 3)), strict=True)])
+    pilot = [pilot_records(cell.streams("pilot", block), parents) for block in range(2)]
     lines = [("laplace", "paper"), *(("fourier", variant) for variant in ("paper", "bound", "corrected"))]
     lines.append(("sampler_record", "paper"))
     stealthy, smallest = {}, {}
