@@ -28,7 +28,7 @@ def bounds(bounds):
     The bound over the empirical value, a point per graph, n, ε and parameter; of corollary 3, a lower bound, the
     inverse. Left of 1 the value exceeds the bound; red points contradict the statement beyond simulation error.
     Empirical values are quantiles, means or frequencies of 10,000 releases. Ratios beyond 10⁶ lie on the edge; values
-    never seen are left out.
+    never seen have no point.
     """
     table = bounds[bounds.statement.isin(list(STATEMENTS)) & (bounds.empirical > 0)]
     low = table.statement.isin(LOWER)
@@ -43,8 +43,9 @@ def bounds(bounds):
         for holds, color, marker in ((True, "#0072B2", "o"), (False, "#B2182B", "X")):
             these = (rows.holds.astype(bool) == holds).to_numpy()
             axes.plot(rows.ratio[these], y[these], marker, color=color, markersize=2.2, markeredgewidth=0, alpha=0.8)
-        broken = int((~rows.holds.astype(bool)).sum())
-        words = f"{broken} of {len(rows)} broken" if broken else f"holds in all {len(rows)}"
+        holding = bounds[bounds.statement == name].holds.astype(bool)
+        broken = int((~holding).sum())
+        words = f"{broken} of {len(holding)} broken" if broken else f"holds in all {len(holding)}"
         axes.text(WIDEST * 3, place, words, fontsize=7, va="center", color="#B2182B" if broken else style.GREY)
     axes.set(
         xscale="log", xlim=(1 / WIDEST / 2, 2 * WIDEST), ylim=(len(shown) - 0.5, -0.5), xlabel="Bound ÷ empirical value"
