@@ -1,4 +1,4 @@
-"""Compiled steps of Algorithm 1 of Bernstein and Sheldon (2018): variances of Laplace noise, counts of all categories.
+"""Compiled steps of Algorithm 1 of Bernstein and Sheldon (2018): variances of noise, counts, products of normal laws.
 
 Imported only where chains are run.
 """
@@ -76,3 +76,33 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
         for j in range(size):
             variance[j, t] = variance_of(release[j, t] - statistic[j, t], scale, rng)
     return rejected
+
+
+@outer()
+def multiply_normals(mean, covariance, observed, variance, factor):
+    """Multiply normal laws in place, trial by trial: arguments and results as of `noise_aware_gibbs.normal_product`.
+
+    `mean` (q, trials) is overwritten; `factor` (q, q, trials) must be 0 above the diagonal, and the rest is overwritten.
+    """
+    size, trials = mean.shape
+    matrix, gain, row = np.empty((size, size)), np.empty(size), np.empty(size)
+    for t in range(trials):
+        for i in range(size):
+            for k in range(size):
+                matrix[i, k] = covariance[i, k, t]
+        for j in range(size):
+            spread, gap = matrix[j, j] + variance[j, t], observed[j, t] - mean[j, t]
+            for i in range(size):
+                gain[i], row[i] = matrix[i, j] / spread, matrix[j, i]
+                mean[i, t] += gain[i] * gap
+            for i in range(size):
+                for k in range(size):
+                    matrix[i, k] -= gain[i] * row[k]
+        for j in range(size):
+            # If the other coordinates fix this one, rounding can take its variance below 0.
+            sd = math.sqrt(matrix[j, j]) if matrix[j, j] > 0 else math.inf
+            for i in range(j, size):
+                factor[i, j, t] = gain[i] = matrix[i, j] / sd
+            for i in range(j, size):
+                for k in range(j, i + 1):
+                    matrix[i, k] -= gain[i] * gain[k]

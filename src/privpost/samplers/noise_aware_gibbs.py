@@ -209,19 +209,15 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
 
     It conditions on one coordinate after the other, without an inverse: the covariance may be singular.
     """
-    for j in range(len(mean)):
-        gain = covariance[:, j] / (covariance[j, j] + variance[j])
-        mean = mean + gain * (observed[j] - mean[j])
-        if len(mean) == 1:
-            return mean, np.sqrt(gain * variance)[None]
-        covariance = covariance - gain[:, None] * covariance[j]
-    factor = np.zeros_like(covariance)
-    for j in range(len(mean)):
-        # If the other coordinates fix this one, rounding can take its variance below 0.
-        sd = np.sqrt(np.maximum(covariance[j, j], 0.0))
-        factor[j:, j] = covariance[j:, j] / np.where(sd > 0, sd, np.inf)
-        covariance = covariance - factor[:, None, j] * factor[:, j]
-    return mean, factor
+    if len(mean) == 1:
+        gain = covariance[:, 0] / (covariance[0, 0] + variance[0])
+        return mean + gain * (observed[0] - mean[0]), np.sqrt(gain * variance)[None]
+    # Compiled code is loaded only to run chains.
+    from privpost.samplers.noise_aware_counts import multiply_normals
+
+    product, factor = np.array(mean, order="C"), np.zeros(covariance.shape)
+    multiply_normals(product, *map(np.ascontiguousarray, (covariance, observed, variance)), factor)
+    return product, factor
 
 
 def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
