@@ -162,9 +162,16 @@ def posterior(model: ClampedMoments, release, n: int, scale: float) -> Posterior
             return Posterior(place, ends[0], step, mass)
         near = place[logs > logs.max() - _DEPTHS[min(grid, len(_DEPTHS) - 1)]]
         # With neighbours: a peak can lie between two midpoints.
-        near = np.unique((near[:, None] + _NEIGHBOURS).reshape(-1, 2), axis=0)
+        near = _distinct((near[:, None] + _NEIGHBOURS).reshape(-1, 2))
         place, step = (2 * near[:, None] + _HALVES).reshape(-1, 2), step / 2
     raise ValueError("the posterior is too narrow for its grid")
+
+
+def _distinct(place) -> np.ndarray:
+    """Different pairs of integers among (cells, 2), in order; np.unique takes ten times as long on rows."""
+    corner = place.min(axis=0)
+    width = np.ptp(place[:, 1]) + 1
+    return np.stack(np.divmod(np.unique((place - corner) @ [width, 1]), width), axis=-1) + corner
 
 
 def _ends(model: ClampedMoments) -> list[tuple[float, float]]:
