@@ -34,7 +34,9 @@ def main(argv: list[str]) -> int:
             print(f"{name} stays as it is: {reason}")
     if given.study and not ready:
         return 1
-    _check_others(ready)
+    # Without a name all figures are drawn again, for changes of the code that draws.
+    drawn = ready if given.study else grid.load_studies()
+    _check_others(ready, drawn)
     recorded = _recorded(ready)
     for study in ready:
         _take_over(study)
@@ -42,17 +44,18 @@ def main(argv: list[str]) -> int:
     for reader, names in readers_of(changed).items():
         if reader not in {study.name for study in ready}:
             print(f"{reader} reads the ledgers of {', '.join(names)}, which have changed: rebuild and publish it too")
-    # Without a name all figures are drawn again, for changes of the code that draws.
-    _overall(ready if given.study else grid.load_studies())
+    _overall(drawn)
     print(f"{counted(len(ready), 'study', 'studies')} published.")
     return int(bool(given.study and refused))
 
 
-def _check_others(ready: list[Study]) -> None:
-    """Raise SettingError for a published file that was altered by hand, and that nothing built replaces."""
+def _check_others(ready: list[Study], drawn: list[Study]) -> None:
+    """Raise SettingError for a published file that was altered by hand, and that nothing built or drawn replaces."""
     replaced = {replace(s, home=PUBLISHED).results / name for s in ready for name in _files_of(s)}
+    replaced |= {replace(s, home=PUBLISHED).figure_path(stem) for s in drawn for stem in s.figures}
     for path in published.covered():
-        if path not in replaced and path != published.RESULTS / "scorecard.csv":
+        # Scorecard and figures of all studies are made anew.
+        if path not in replaced and path.parent not in (published.RESULTS, published.FIGURES):
             published.check(path)
 
 
@@ -122,9 +125,9 @@ def _overall(drawn: list[Study]) -> None:
     published.write_sums()
     _draw(drawn)
     build.score(studies, results, results)
+    figures.draw(results, published.FIGURES)
     published.write_sums()
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path), scored={*before.study}):
             print(f"verdict of {line}")
-    figures.draw(results, PUBLISHED / "figures")
     documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)

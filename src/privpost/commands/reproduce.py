@@ -49,7 +49,8 @@ def main(argv: list[str]) -> int:
     plan = Plan(given.scale, built(given.scale), given.study or None)
     if given.fresh:
         for study in plan.studies.values():
-            shutil.rmtree(study.cells_folder, ignore_errors=True)
+            if study.cells_folder.exists():
+                shutil.rmtree(study.cells_folder)
             _forget(study)
     for study in plan.possible:
         # Of other settings and code Snakemake makes them again by itself, unless its own records are gone.
@@ -184,6 +185,9 @@ def _compare(plan: Plan) -> bool:
     for study in whole:
         comparisons += compare.compare(study)
         beside += compare.beside(study)
+    if not comparisons:
+        print("Nothing was built that could be compared with what is published.")
+        return True
     tables.gather_times(plan.home)
     outside = [comparison for comparison in comparisons if comparison.state == "outside tolerance"]
     print(f"Against what is published: {compare.sentence(comparisons)}.")

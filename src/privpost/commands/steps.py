@@ -2,12 +2,14 @@
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from privpost.commands import options
 from privpost.lab import grid, tables
 from privpost.lab.plan import Plan
-from privpost.lab.project import built
+from privpost.lab.project import PUBLISHED, built
+from privpost.lab.study import Study
 from privpost.progress import counted
 
 # Where figures, documents and report of the published tables go.
@@ -27,6 +29,18 @@ def _tell(paths: list[Path]) -> int:
     return 0
 
 
+def _tell_outdated(studies: Iterable[Study]) -> None:
+    """Say on stderr, a line for each reason, which studies' tables are not what today's settings and code give."""
+    names: dict[str, list[str]] = {}
+    for study in studies:
+        if why := tables.outdated(study):
+            published = study.home == PUBLISHED
+            which, cure = ("published", "make reproduce, make publish") if published else ("built", "make reproduce")
+            names.setdefault(f"{which} tables {why} ({cure})", []).append(study.name)
+    for what, of_studies in names.items():
+        print(f"privpost: {what}: {', '.join(of_studies)}", file=sys.stderr)
+
+
 def build(argv: list[str]) -> int:
     """Compute a study's missing cells, then its tables."""
     from privpost.commands import run
@@ -34,9 +48,10 @@ def build(argv: list[str]) -> int:
 
     given = options.parser("build", "Compute a study's missing cells, then its tables.", study="one").parse_args(argv)
     study = grid.without_missing(grid.load_study(given.study, given.scale, built(given.scale)))
+    code = tables.code_of(study)
     if failed := cells.compute_each(study, grid.expand(study)):
         return run.name_failed(grid.expand(study), failed)
-    return _tell(run.build(study, draw=False))
+    return _tell(run.build(study, code, draw=False))
 
 
 def draw(argv: list[str]) -> int:
@@ -49,6 +64,7 @@ def draw(argv: list[str]) -> int:
     home, out = _places(given)
     endings = ("svg", "pdf", "png") if given.printed else ("svg",)
     studies = grid.load_studies(given.study or None, given.scale, home)
+    _tell_outdated(studies)
     return _tell([path for study in studies for path in drawing.draw(study, out, endings)])
 
 
@@ -57,7 +73,9 @@ def _of_all(name: str, text: str, argv: list[str]) -> tuple[Plan, Path]:
     home, out = _places(given)
     if home:
         tables.gather_times(home)
-    return Plan(given.scale, home), out
+    plan = Plan(given.scale, home)
+    _tell_outdated(plan.studies.values())
+    return plan, out
 
 
 def scorecard(argv: list[str]) -> int:
@@ -106,9 +124,7 @@ def claims(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     home = _places(given)[0]
     studies = grid.load_studies(given.study or None, given.scale, home)
-    for study in studies if home else ():
-        if outdated := tables.outdated(study):
-            print(f"privpost: {study.name}: its built tables are {outdated} (make reproduce)", file=sys.stderr)
+    _tell_outdated(studies)
     scored = [claim for study in studies for claim in claims_of(study, tables.read_tables(study))]
     if given.json:
         return options.as_json([vars(claim) for claim in scored])

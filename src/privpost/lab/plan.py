@@ -10,7 +10,7 @@ from privpost.datasets import catalogue, fetch
 from privpost.lab import grid, provenance
 from privpost.lab.project import PREPARED, RAW
 from privpost.lab.study import Cell, Study
-from privpost.lab.tables import times_path
+from privpost.lab.tables import WRITING, times_path
 
 TEMPLATES = Path("docs/templates")
 
@@ -123,7 +123,7 @@ def figure_files(study: Study) -> list[str]:
 def code_of(study: Study) -> str:
     """Return a digest of the code that a study's cells and tables depend on."""
     named = [f"privpost.datasets.{name}" for name in datasets_of(study)]
-    modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *named]
+    modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *WRITING, *named]
     if provenance.discovers(modules):
         modules += [f"privpost.mechanisms.{path.stem}" for path in (provenance.PACKAGE / "mechanisms").glob("*.py")]
     return provenance.text_digest(modules)
@@ -144,7 +144,8 @@ def score_code_of(studies: list[Study]) -> str:
     modules = [f"{study.package}.claims" for study in studies] + [
         f"privpost.experiments.{s.paper}.claims" for s in studies
     ]
-    return provenance.text_digest([*modules, "privpost.report.scorecard", "privpost.report.reasons"])
+    scoring = ["privpost.lab.claims", "privpost.report.scorecard", "privpost.report.reasons"]
+    return provenance.text_digest([*modules, *scoring])
 
 
 def report_code() -> str:

@@ -7,19 +7,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privpost.lab import grid, ledgers, provenance, published, store
+from privpost.lab.project import PUBLISHED
 from privpost.lab.study import Cell, Study, canonical
 
+# What turns arrays into files, beside a study's own modules: its edits change tables, but no cell.
+WRITING = ("privpost.lab.tables", "privpost.lab.ledgers")
 # How many frames are joined at once: a frame of one row takes as much memory as a hundred rows of a long one.
 JOINED = 500
 
 
-def write(study: Study, results: Sequence[store.Result]) -> list[Path]:
+def write(study: Study, results: Sequence[store.Result], code: str) -> list[Path]:
     """Write the study's tables, its ledger and the times of its cells from its stored cells; returns the tables' paths.
 
     A module `documents` of the study gives further renderings of its tables: a map from file name to text. Each file
-    replaces the old one only when all have been written.
+    replaces the old one only when all have been written. `code` is what `code_of` returned before the cells were
+    computed: an edit made meanwhile is not what ran.
     """
-    code, tables = _code(study), tables_of(study, results)
+    tables = tables_of(study, results)
     texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
     if study.has("documents"):
         texts |= {study.results / name: text for name, text in study.module("documents").documents(tables).items()}
@@ -56,16 +60,21 @@ def gather_times(home: Path) -> None:
 
 
 def outdated(study: Study) -> str:
-    """Return why a study's built tables are not what tabulating gives today; empty where they are, or are not there.
+    """Return why a study's tables are not what tabulating gives today; empty where they are, or are not there.
 
-    They are `of other settings` than today's (made of other cells), `of other code`, or `altered` since.
+    They are `of other settings` than today's (made of other cells) or, as no published ones are, `of other code` or
+    `altered` since. Published times without digests tell nothing.
     """
     if not all(path.is_file() for path in _files(study)):
         return ""
+    if study.home == PUBLISHED:
+        digests = {row.get("digest") for row in published.read_times() if row["study"] == study.name}
+        known = all(digests) and digests
+        return "of other settings" * bool(known and digests != {cell.digest for cell in grid.expand(study)})
     rows = published.read_times(times_path(study))
     if {row.get("digest") for row in rows} != {cell.digest for cell in grid.expand(grid.without_missing(study))}:
         return "of other settings"
-    if {row.get("code") for row in rows} != {_code(study)}:
+    if {row.get("code") for row in rows} != {code_of(study)}:
         return "of other code"
     whole = {row["files"] for row in rows} == {_joint(path.read_bytes() for path in _files(study))}
     return "" if whole else "altered"
@@ -75,8 +84,9 @@ def _files(study: Study) -> list[Path]:
     return [*map(study.table_path, study.tables), study.ledger_path]
 
 
-def _code(study: Study) -> str:
-    return provenance.source_digest(f"{study.package}.study", f"{study.package}.documents")
+def code_of(study: Study) -> str:
+    """Return a digest of the code that makes a study's cells and tables."""
+    return provenance.source_digest(f"{study.package}.study", f"{study.package}.documents", *WRITING)
 
 
 def _joint(contents: Iterable[bytes]) -> str:

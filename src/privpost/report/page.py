@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 
 from privpost.datasets import catalogue
 from privpost.drawing import figures as marked
-from privpost.lab import provenance, store
+from privpost.lab import provenance, published, store, tables
 from privpost.lab.study import Study
 from privpost.progress import Progress
 from privpost.report import audited, build, captions, describe, scorecard, templates
@@ -151,8 +151,14 @@ class Packed:
         return {"name": self._add("table", content), "path": path, "rows": len(rows), "shown": len(data["rows"])}
 
     def figure(self, path: Path, caption: captions.Caption) -> dict[str, Any]:
-        """Keep an SVG; returns its name on the page, None without the file, with its path and caption."""
-        name = self._add("figure", path.read_bytes()) if path.is_file() else None
+        """Keep an SVG; returns its name on the page, None without the file, with its path and caption.
+
+        Raises SettingError for a published one that was altered.
+        """
+        name = None
+        if path.is_file():
+            published.check(path)
+            name = self._add("figure", path.read_bytes())
         return {"path": path, "name": name, "caption": caption}
 
 
@@ -189,10 +195,11 @@ def _study(study: Study, results: Path, figures: Path, card, packed: Packed) -> 
 
 
 def _validity(study: Study, paths: Mapping[str, Path], data: list[dict[str, str]]) -> list[str]:
-    from privpost.lab.tables import read_table
-
+    outdated = tables.outdated(study)
+    notes = [f"Its tables are {outdated}, not what today's give: `make reproduce`."] if outdated else []
     try:
-        return describe.validity_notes(study, {name: read_table(path) for name, path in paths.items()}, data)
+        frames = {name: tables.read_table(path) for name, path in paths.items()}
+        return notes + describe.validity_notes(study, frames, data)
     except FileNotFoundError as error:
         return [str(error)]
 

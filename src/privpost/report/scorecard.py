@@ -67,7 +67,8 @@ def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
     Tables are those below `results`, or without it the study's own. Claims of a study stand in its claims.py, those
-    over several studies in `experiments/<paper>/claims.py`. Raises ValueError naming the study whose claims fail.
+    over several studies in `experiments/<paper>/claims.py`. Raises SettingError, naming study, claim and place, for a
+    claim whose function fails.
     """
     scored, of_paper, lacking = [], {}, {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -113,12 +114,7 @@ def claims_of(study: Study, frames: Mapping[str, Any]) -> list[Claim]:
 def _claims_of(name: str, target: str, frames: Mapping[str, Any]) -> list[Claim]:
     if not _exists(target):
         return []
-    try:
-        return claims.score(importlib.import_module(target), frames)
-    except (KeyError, IndexError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
-        raise ValueError(
-            f"{name}: its claims cannot be scored from its tables ({type(error).__name__}: {error})"
-        ) from error
+    return claims.score(importlib.import_module(target), frames, name)
 
 
 def table(scored: Iterable[Scored]):

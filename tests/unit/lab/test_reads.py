@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privpost.commands import publish, run
+from privpost.commands import cli, publish
 from privpost.lab import cells, grid, ledgers, project, request, store, study
 from privpost.lab.schema import SettingError
 
@@ -58,7 +58,7 @@ def the_study():
 def build(toy):
     for cell in toy.cells():
         cells.compute(toy.study(), cell)
-    run.build(toy.study(), draw=False)
+    assert cli.main(["build", "toy/curve"]) == 0
 
 
 def test_the_digest_covers_the_cells_of_what_is_read(toy, reader):

@@ -128,7 +128,9 @@ def test_a_claim_function_that_fails_is_named(checkout, monkeypatch):
 
     failing.__module__ = module.__name__
     monkeypatch.setattr(module, "asymptotes", failing)
-    with pytest.raises(ValueError, match=r"geumlek2017/rdp_curves: its claims cannot be scored.*KeyError: 'none'"):
+    with pytest.raises(
+        ValueError, match=r"geumlek2017/rdp_curves: the claim X1 cannot be scored: KeyError: 'none' \(.*:\d+\)"
+    ):
         scorecard.score([study])
 
 

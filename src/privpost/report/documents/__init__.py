@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jinja2
 
 from privpost.evaluation.rows import markdown
-from privpost.lab import store
+from privpost.lab import store, tables
 from privpost.lab.study import Study
 from privpost.report import captions, describe, scorecard, templates
 from privpost.report.documents import claims
@@ -106,6 +106,7 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
         "setting": lambda study, key: published.studies[study].text[key],
         "largest_rhat": LARGEST_RHAT,
         "studies": studies,
+        "outdated": lambda: [study.name for study in studies if tables.outdated(study)],
         "papers": {study.paper: scorecard.NAMES.get(study.paper, study.paper) for study in studies},
         "data": lambda: describe.data_notes(studies),
         "neighbours": describe.neighbours,
