@@ -156,7 +156,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
     # Arrow would keep the joined text columns in pieces, a kilobyte for each point.
     import pandas as pd
 
-    rows: dict[str, _Rows] = {name: _Rows() for name in study.tables}
+    rows: dict[str, list] = {name: [] for name in study.tables}
     failed: dict[str, str] = {}
     for cell, result in zip(cells, results, strict=True):
         try:
@@ -169,8 +169,11 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
             continue
         for name, frame in frames.items():
             if not frame.empty:
-                rows[name].add(frame, {key: _word(value_of(cell, key)) for key in keys})
-    joined = {name: part.joined() for name, part in rows.items() if part.count}
+                settings = {f"{key}_setting": _word(value_of(cell, key)) for key in keys}
+                rows[name].append(frame.assign(**settings))
+            if len(rows[name]) > JOINED:
+                rows[name] = [_concat(rows[name])]
+    joined = {name: _joined(frames, keys) for name, frames in rows.items() if frames}
     return Points(
         {name: frame for name, (frame, _) in joined.items()}, {name: columns for name, (_, columns) in joined.items()},
         failed,
@@ -190,46 +193,20 @@ def _word(value: Any) -> Any:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-class _Rows:
-    """The rows of one table, joined as points come, with each point's settings beside."""
+def _concat(frames: Sequence):
+    import pandas as pd
 
-    def __init__(self):
-        self.count = 0
-        self._open: list[Any] = []
-        self._joined: list[Any] = []
-        # Settings whose column in the table does not hold the point's value everywhere.
-        self._differing: set[str] = set()
+    return pd.concat([frame.dropna(axis="columns", how="all") for frame in frames], ignore_index=True)
 
-    def add(self, frame: Any, settings: dict[str, Any]) -> None:
-        """Add a point's rows."""
-        for key, value in settings.items():
-            if key in frame and not (frame[key].astype(str) == str(value)).all():
-                self._differing.add(key)
-        self.count += 1
-        self._open.append(frame.assign(**{f"{key}_setting": value for key, value in settings.items()}))
-        self._keys = list(settings)
-        if len(self._open) == JOINED:
-            self._join()
 
-    def _join(self) -> None:
-        import pandas as pd
-
-        self._joined.append(pd.concat([f.dropna(axis="columns", how="all") for f in self._open], ignore_index=True))
-        self._open = []
-
-    def joined(self) -> tuple[Any, list[str]]:
-        """Return all rows as one DataFrame, settings first, and the settings' columns."""
-        import pandas as pd
-
-        if self._open:
-            self._join()
-        frame = pd.concat(self._joined, ignore_index=True)
-        columns = []
-        for place, key in enumerate(self._keys):
-            column = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None
-            if key in frame and key not in self._differing:
-                columns.append(key)
-                continue
-            columns.append(f"{key}_setting" if key in frame else key)
-            frame.insert(min(place, frame.shape[1]), columns[-1], column)
-        return frame, columns
+def _joined(frames: Sequence, keys: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the points' rows as one DataFrame, settings first, and the settings' columns."""
+    frame, columns = _concat(frames), []
+    for place, key in enumerate(keys):
+        column = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None
+        if key in frame and column is not None and (frame[key].astype(str) == column.astype(str)).all():
+            columns.append(key)
+            continue
+        columns.append(f"{key}_setting" if key in frame else key)
+        frame.insert(min(place, frame.shape[1]), columns[-1], column)
+    return frame, columns
