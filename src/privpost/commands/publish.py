@@ -114,20 +114,19 @@ def _files_of(study: Study) -> set[str]:
 
 def _overall(drawn: list[Study]) -> None:
     """Score all claims from the published tables; draw figures of some studies and of all; render; write the sums."""
-    from privpost.report import build, documents, figures, scorecard
+    from privpost.report import documents, figures, scorecard
 
-    studies, results = grid.load_studies(), PUBLISHED / "results"
-    path = results / "scorecard.csv"
+    studies, path = grid.load_studies(), published.RESULTS / "scorecard.csv"
     before = scorecard.read(path) if path.is_file() and not published.altered(path) else None
     # Who is interrupted has no scorecard, rather than one of other tables and figures.
     path.unlink(missing_ok=True)
     _remove_unnamed(studies)
     published.write_sums()
     _draw(drawn)
-    build.score(studies, results, results)
-    figures.draw(results, published.FIGURES)
+    scorecard.write(scorecard.score(studies), path)
+    figures.draw(PUBLISHED)
     published.write_sums()
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path), scored={*before.study}):
             print(f"verdict of {line}")
-    documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)
+    documents.write(studies, PUBLISHED, PUBLISHED)

@@ -66,7 +66,7 @@ def main(argv: list[str]) -> int:
     complete = _summarise(plan, code, seconds)
     same = _compare(plan) if given.scale == "paper" else True
     if given.fresh and complete and not given.study:
-        computing = sum(float(row["wall_seconds"]) for row in published.read_times(plan.root / "times.csv"))
+        computing = sum(float(row["wall_seconds"]) for row in published.read_times(plan.home / "results/times.csv"))
         record = {"seconds": round(seconds, 1), "cores": given.cores, "cell_seconds": round(computing, 1)}
         (plan.home / "rebuild.json").write_text(json.dumps(record))
     _tell_missing(plan)
@@ -196,7 +196,7 @@ def _compare(plan: Plan) -> bool:
     if beside:
         print(f"Not as published: {', '.join(beside)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
-    after = scorecard.table(scorecard.score(plan.studies.values(), plan.root))
+    after = scorecard.table(scorecard.score(plan.studies.values()))
     partial = {study.name for study in plan.studies.values() if missing_of(study)}
     scored = {study.name for study in whole}
     changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED], partial, scored)

@@ -80,10 +80,10 @@ def _of_all(name: str, text: str, argv: list[str]) -> tuple[Plan, Path]:
 
 def scorecard(argv: list[str]) -> int:
     """Score all claims."""
-    from privpost.report import build as overall
+    from privpost.report import scorecard as scores
 
     plan, out = _of_all("scorecard", "Score all claims from the tables.", argv)
-    return _tell([overall.score(plan.studies.values(), plan.root, out / "results")])
+    return _tell([scores.write(scores.score(plan.studies.values()), out / "results/scorecard.csv")])
 
 
 def documents(argv: list[str]) -> int:
@@ -91,23 +91,17 @@ def documents(argv: list[str]) -> int:
     from privpost.report import documents as pages
 
     plan, out = _of_all("documents", "Render README.md and the documents.", argv)
-    return _tell(pages.write(plan.studies.values(), plan.root, plan.figure_root, out / "documents"))
+    return _tell(pages.write(plan.studies.values(), plan.home, out / "documents"))
 
 
 def report(argv: list[str]) -> int:
     """Write the report as one HTML file."""
-    from privpost.commands import drawing
     from privpost.report import figures, page
 
     plan, out = _of_all("report", "Write the report as one HTML file.", argv)
-    folder = plan.figure_root
-    if not folder.is_dir():
-        for study in plan.studies.values():
-            drawing.draw(study, out)
-        folder = out / "figures"
-    if folder == out / "figures":
-        figures.draw(plan.root, folder)
-    return _tell([page.write(plan.studies.values(), plan.root, folder, out / "report.html")])
+    if plan.home == out:
+        figures.draw(out)
+    return _tell([page.write(plan.studies.values(), plan.home, out / "report.html")])
 
 
 def claims(argv: list[str]) -> int:

@@ -27,7 +27,6 @@ class Plan:
         self.scale = scale
         self.studies: dict[str, Study] = {s.name: s for s in grid.load_studies(studies, scale, home)}
         self.home = next(iter(self.studies.values())).home
-        self.root, self.figure_root = self.home / "results", self.home / "figures"
 
     @functools.cached_property
     def cells(self) -> dict[str, list[Cell]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost.lab import claims, grid, tables
+from privpost.lab import claims, grid, store, tables
 from privpost.lab.claims import SEEN, VERDICTS, Claim
 from privpost.lab.study import Study
 from privpost.report import reasons
@@ -63,12 +63,11 @@ class Scored(NamedTuple):
         return self.study.split("/")[0]
 
 
-def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]:
+def score(studies: Iterable[Study]) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    Tables are those below `results`, or without it the study's own. Claims of a study stand in its claims.py, those
-    over several studies in `experiments/<paper>/claims.py`. Raises SettingError, naming study, claim and place, for a
-    claim whose function fails.
+    Claims of a study stand in its claims.py, those over several studies in `experiments/<paper>/claims.py`. Raises
+    SettingError, naming study, claim and place, for a claim whose function fails.
     """
     scored, of_paper, lacking = [], {}, {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -76,7 +75,7 @@ def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]
     others = set(grid.study_names()) - {study.name for study in studies}
     for study in studies:
         try:
-            frames = tables.read_tables(study) if results is None else _tables(study, results)
+            frames = tables.read_tables(study)
         except FileNotFoundError as error:
             scored.append(Scored(study.name, None, str(error)))
             lacking.setdefault(study.paper, []).append(study.name)
@@ -92,10 +91,6 @@ def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]
         else:
             scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", name, of_paper[paper])))
     return scored
-
-
-def _tables(study: Study, results: Path) -> dict[str, Any]:
-    return {name: tables.read_table(results / study.paper / f"{name}.csv") for name in study.tables}
 
 
 def _exists(module: str) -> bool:
@@ -189,11 +184,10 @@ def plain(value: Any) -> Any:
     raise ValueError(f"evidence holds {value!r} of type {type(value).__name__}, which is not JSON-able")
 
 
-def write(scored: Iterable[Scored], path: Path) -> None:
-    """Write the scorecard as a CSV file."""
-    from privpost.lab import store
-
+def write(scored: Iterable[Scored], path: Path) -> Path:
+    """Write the scorecard as a CSV file; returns its path."""
     store.write_text(path, table(scored).to_csv(index=False, lineterminator="\n"))
+    return path
 
 
 def read(path: Path):

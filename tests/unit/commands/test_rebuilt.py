@@ -101,12 +101,8 @@ def test_published_tables_of_other_settings_are_marked_on_the_page_and_the_score
     shutil.copy("build/results/times.csv", "results")
     rebuilt.edit("note: n", "note: m")
     study = grid.load_study("toy/curve")
-    paths = {"curve": study.table_path("curve")}
-    assert (
-        page._validity(study, paths, [])[0]
-        == "Its tables are of other settings, not what today's give: `make reproduce`."
-    )
-    given = documents.Published({study.name: study}, Path("results"), Path("figures"))
+    assert page._validity(study, [])[0] == "Its tables are of other settings, not what today's give: `make reproduce`."
+    given = documents.Published({study.name: study}, Path("."))
     monkeypatch.setattr(scorecard, "read", lambda path: None)
     assert documents.names(given, Quotes(Path("results")), "")["outdated"]() == ["toy/curve"]
 
@@ -274,7 +270,7 @@ def test_publishing_that_is_interrupted_leaves_no_scorecard_of_other_tables(rebu
     def stop(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("privpost.report.build.score", stop)
+    monkeypatch.setattr("privpost.report.scorecard.score", stop)
     assert privpost("publish", "toy/curve") == 130
     assert not Path("results/scorecard.csv").exists()
 
