@@ -7,7 +7,7 @@ from typing import NamedTuple
 from privpost.atomic import abandoned_in, is_abandoned
 from privpost.commands import options, sweeps
 from privpost.lab import cells, grid, published, store, tables
-from privpost.lab.plan import missing_of, table_files
+from privpost.lab.plan import missing, table_files
 from privpost.lab.project import built
 from privpost.lab.study import Study
 from privpost.progress import counted
@@ -97,8 +97,7 @@ def report(states: list[State]) -> list[str]:
             lines.append(f"    since they were computed: {', '.join(state.changes[:3])}{more}")
         if state.stale or state.ad_hoc:
             lines.append(f"    {len(state.stale)} stale files (privpost prune), {len(state.ad_hoc)} cells of sweeps")
-    lacking = sorted({name for state in states for name in missing_of(state.study)})
-    if lacking:
+    if lacking := missing(*(state.study for state in states)):
         lines.append(f"Data sets that you have to supply: {', '.join(lacking)}")
     return lines
 

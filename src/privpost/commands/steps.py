@@ -7,7 +7,6 @@ from pathlib import Path
 
 from privpost.commands import options
 from privpost.lab import grid, tables
-from privpost.lab.plan import Plan
 from privpost.lab.project import PUBLISHED, built
 from privpost.lab.study import Study
 from privpost.progress import counted
@@ -68,40 +67,41 @@ def draw(argv: list[str]) -> int:
     return _tell([path for study in studies for path in drawing.draw(study, out, endings)])
 
 
-def _of_all(name: str, text: str, argv: list[str]) -> tuple[Plan, Path]:
+def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, Path]:
+    """Return all studies, their folder, and where what is made of them goes."""
     given = options.parser(name, text, built=True).parse_args(argv)
     home, out = _places(given)
     if home:
         tables.gather_times(home)
-    plan = Plan(given.scale, home)
-    _tell_outdated(plan.studies.values())
-    return plan, out
+    studies = grid.load_studies(None, given.scale, home)
+    _tell_outdated(studies)
+    return studies, home or PUBLISHED, out
 
 
 def scorecard(argv: list[str]) -> int:
     """Score all claims."""
     from privpost.report import scorecard as scores
 
-    plan, out = _of_all("scorecard", "Score all claims from the tables.", argv)
-    return _tell([scores.write(scores.score(plan.studies.values()), out / "results/scorecard.csv")])
+    studies, _, out = _of_all("scorecard", "Score all claims from the tables.", argv)
+    return _tell([scores.write(scores.score(studies), out / "results/scorecard.csv")])
 
 
 def documents(argv: list[str]) -> int:
     """Render README.md and the documents."""
     from privpost.report import documents as pages
 
-    plan, out = _of_all("documents", "Render README.md and the documents.", argv)
-    return _tell(pages.write(plan.studies.values(), plan.home, out / "documents"))
+    studies, home, out = _of_all("documents", "Render README.md and the documents.", argv)
+    return _tell(pages.write(studies, home, out / "documents"))
 
 
 def report(argv: list[str]) -> int:
     """Write the report as one HTML file."""
     from privpost.report import figures, page
 
-    plan, out = _of_all("report", "Write the report as one HTML file.", argv)
-    if plan.home == out:
+    studies, home, out = _of_all("report", "Write the report as one HTML file.", argv)
+    if home == out:
         figures.draw(out)
-    return _tell([page.write(plan.studies.values(), plan.home, out / "report.html")])
+    return _tell([page.write(studies, home, out / "report.html")])
 
 
 def claims(argv: list[str]) -> int:

@@ -223,7 +223,7 @@ def test_another_ledger_does_not_agree_and_its_last_digit_does_not_matter(rebuil
     assert reproduce.compare.beside(study) == []
     alter("build" / LEDGER)
     assert reproduce.compare.beside(study) == [str(LEDGER)]
-    assert not reproduce._compare(reproduce.Plan("paper", Path("build")))
+    assert not reproduce._compare([study])
     assert f"Not as published: {LEDGER}" in capsys.readouterr().out
 
 
