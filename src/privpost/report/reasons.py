@@ -107,15 +107,8 @@ class _Passed(dict):
         return True
 
 
-class _Numbers(dict):
-    def __missing__(self, name):
-        from jinja2 import UndefinedError
-
-        raise UndefinedError(f"the claim's evidence has no number {name!r}")
-
-
 def render(text: str, evidence: Mapping, **given: Any) -> str:
     """Return a reason's text with the claim's own numbers, on one line; raises UndefinedError for an unknown one."""
     from privpost.report import templates
 
-    return " ".join(templates.environment().from_string(text).render(number=_Numbers(evidence), **given).split())
+    return " ".join(templates.environment().from_string(text).render(number=evidence, **given).split())

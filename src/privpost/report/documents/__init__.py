@@ -115,16 +115,9 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
     }
 
 
-def modules() -> list[str]:
-    """Return the modules that documents are made by."""
-    candidates = (f"{__name__}.{name.lower()}" for name in sources())
-    return [__name__, *(module for module in candidates if util.find_spec(module))]
-
-
-def _extra_names(published: Published, name: str) -> dict[str, Any]:
+def _extra_names(published: Published, name: str) -> Mapping[str, Any]:
     module = f"{__name__}.{name.lower()}"
-    values = importlib.import_module(module).values(published) if module in modules() else {}
-    return {key.rpartition("/")[2]: value for key, value in values.items()}
+    return importlib.import_module(module).values(published) if util.find_spec(module) else {}
 
 
 def _figure(name: str, shown: Mapping[str, captions.Caption], up: str) -> str:
