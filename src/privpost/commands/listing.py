@@ -13,12 +13,12 @@ def studies(argv: list[str]) -> int:
     """Print every study with its title, and what its published run took."""
     given = options.parser("list", "List the studies.").parse_args(argv)
     times: dict[str, list[float]] = {}
-    for row in published.read_times():
-        times.setdefault(row["study"], []).append(float(row["wall_seconds"]))
+    for (name, _), seconds in published.expected_seconds().items():
+        times.setdefault(name, []).append(seconds)
     for study in grid.load_studies(None, given.scale):
-        seconds = times.get(study.name, [])
-        cells = counted(len(seconds), "cell") if seconds else "new"
-        print(f"{study.name:<34}{cells:>9}{minutes(sum(seconds)):>10}   {study.text['title']}")
+        of_study = times.get(study.name, [])
+        cells = counted(len(of_study), "cell") if of_study else "new"
+        print(f"{study.name:<34}{cells:>9}{minutes(sum(of_study)):>10}   {study.text['title']}")
     return 0
 
 

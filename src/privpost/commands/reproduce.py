@@ -153,8 +153,7 @@ def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> 
         print("Not built:", *(f"  {name}: {reason}" for name, reason in lacking.items()), sep="\n")
     if code:
         if not lacking:
-            lines = [line for line in LOG.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-            print(*lines[-SHOWN:], sep="\n")
+            print(*_lines(LOG)[-SHOWN:], sep="\n")
         print(f"The whole log is in {LOG}.")
     return not lacking
 
@@ -164,18 +163,19 @@ def _lacking(study: Study) -> str:
     absent = [path for path in (*table_files(study), *figure_files(study)) if not Path(path).is_file()]
     if not absent:
         return ""
-    folder = LOGS / study.scale / study.name
-    for log in sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, reverse=True):
-        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        said = [line for line in lines if line.startswith(("privpost:", "error:"))] or lines[-1:]
-        if said:
-            return f"{said[-1].removeprefix('privpost: ')} ({log})"
+    own = (LOGS / study.scale / study.name).glob("*.log")
     data = [LOGS / "data" / f"{step}_{name}.log" for name in plan.datasets_of(study) for step in ("fetch", "prepare")]
-    for log in data:
-        said = [line for line in log.read_text().splitlines() if line.startswith("error:")] if log.is_file() else []
-        if said:
-            return f"{said[0].removeprefix('error: ')} ({log})"
+    for log in [*sorted(own, key=lambda path: path.stat().st_mtime, reverse=True), *data]:
+        lines = _lines(log)
+        said = [line for line in lines if line.startswith(("privpost:", "error:"))]
+        if said or (lines and log not in data):
+            return f"{(said or lines)[-1].removeprefix('privpost: ').removeprefix('error: ')} ({log})"
     return f"{absent[0]} does not exist"
+
+
+def _lines(log: Path) -> list[str]:
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    return [line for line in text.splitlines() if line.strip()]
 
 
 def _compare(studies: list[Study]) -> bool:

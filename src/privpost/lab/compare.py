@@ -133,15 +133,10 @@ def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, s
         return 0.0, ""
     with np.errstate(invalid="ignore"):
         difference = np.where(same, 0.0, np.abs(after - before))
-    sem = next((s for s in (f"{column.removesuffix('_mean')}_sem", f"{column}_sem", "sem") if s in old), None)
     # Numbers near 0 are rounding, which differs between processors.
     largest = np.nanmax(np.abs(np.where(np.isfinite(before), before, 0.0)))
     allowed = np.maximum(relative * np.maximum(np.abs(before), np.abs(after)), ROUNDING * largest)
-    if (
-        sem is not None
-        and sem != column
-        and column in ("mean", sem.removesuffix("_sem"), f"{sem.removesuffix('_sem')}_mean")
-    ):
+    if (sem := tables.error_of(column)) in old:
         allowed = np.maximum(allowed, STANDARD_ERRORS * np.hypot(old[sem].to_numpy(float), new[sem].to_numpy(float)))
     if column.endswith("sem"):
         allowed = np.maximum(allowed, OF_AN_ERROR * np.maximum(np.abs(before), np.abs(after)))

@@ -25,7 +25,7 @@ from privpost.lab.schema import Schema, SettingError, suggest
 from privpost.lab.study import SIZES, Cell, Study, canonical
 
 # Keys of a study's file that are not settings.
-DESCRIPTION = ("title", "paper", "claim", "tables", "reads", "beyond_papers", "shards", "tolerance")
+DESCRIPTION = ("title", "paper", "claim", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "mirrors")
 

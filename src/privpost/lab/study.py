@@ -144,7 +144,7 @@ class Study:
     def tables(self) -> list[str]:
         """The names of its tables: the keys of `TABLES` in study.py."""
         declared = _keys("TABLES", (self.folder / "study.py").read_text(encoding="utf-8"))
-        return declared or self.text.get("tables") or [self.name.split("/")[1]]
+        return declared or [self.name.split("/")[1]]
 
     @functools.cached_property
     def figures(self) -> list[str]:

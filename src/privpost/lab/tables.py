@@ -136,6 +136,11 @@ def check_there(path: Path) -> None:
     published.check(path)
 
 
+def error_of(column: str) -> str:
+    """Return the column with another's standard error: `x_sem` for `x` and `x_mean`, `sem` for `mean`."""
+    return "sem" if column == "mean" else f"{column.removesuffix('_mean')}_sem"
+
+
 class Points(NamedTuple):
     """The tables of some points, the column of each setting in each table, and the errors of points by digest."""
 

@@ -8,7 +8,7 @@
 
 Conditions choose rows: a value, a list of several, `none` for an empty cell, `unlike(value)`, `above(value)`. Numbers
 with a decimal point are equal within a thousandth. `pm` shows the standard error from the column that belongs to the
-value's (`error_of`).
+value's (`tables.error_of`).
 """
 
 import json
@@ -39,11 +39,6 @@ class Above(NamedTuple):
     """The condition that a column is larger than a number."""
 
     value: float
-
-
-def error_of(column: str) -> str:
-    """Return the column with another's standard error: `x_sem` for `x` and `x_mean`, `sem` for `mean`."""
-    return "sem" if column == "mean" else f"{column.removesuffix('_mean')}_sem"
 
 
 class Quotes:
@@ -148,7 +143,7 @@ class Quotes:
             rows: the columns that label a line, or a map from them to headings.
             columns: the column whose values stand across; rows without a value fill the whole line.
             value: the column that is shown.
-            error: the column of its standard error, where `error_of` does not name it.
+            error: the column of its standard error, where `tables.error_of` does not name it.
             how: `largest` takes the largest of several rows, which are an error else.
             unless: a column of truth values; cells of rows where it is false stand in brackets.
             where: conditions on columns.
@@ -201,7 +196,7 @@ def _value(row: Mapping[str, Any], column: str, error: str) -> Any:
     value = plain(row[column])
     if not isinstance(value, float):
         return value
-    shown, sem = Estimate(value), error or error_of(column)
+    shown, sem = Estimate(value), error or tables.error_of(column)
     shown.error = float(row[sem]) if sem in row else None
     return shown
 
