@@ -1,6 +1,6 @@
 """The comparison of built tables with the published ones."""
 
-import functools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -149,16 +149,12 @@ def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, s
 
 def sentence(comparisons: Sequence[Comparison]) -> str:
     """Return the comparison in a sentence: 71 tables: 70 equal, 1 within its tolerance (largest difference ...)."""
-    count = functools.partial(_count, comparisons)
-    parts = [f"{count('equal')} equal"]
+    count = Counter(comparison.state for comparison in comparisons)
+    parts = [f"{count['equal']} equal"]
     for state, words in (("within tolerance", "within tolerance"), ("outside tolerance", "OUTSIDE tolerance")):
         if rows := [comparison for comparison in comparisons if comparison.state == state]:
             worst = max(rows, key=lambda comparison: comparison.size)
             parts.append(f"{len(rows)} {words} (largest difference: {worst.table}, {worst.where})")
-    if number := count("not published"):
-        parts.append(f"{number} not compared")
+    if count["not published"]:
+        parts.append(f"{count['not published']} not compared")
     return f"{counted(len(comparisons), 'table')}: {', '.join(parts)}"
-
-
-def _count(comparisons: Sequence[Comparison], state: str) -> int:
-    return sum(comparison.state == state for comparison in comparisons)
