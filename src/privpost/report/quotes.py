@@ -85,7 +85,8 @@ class Quotes:
             card = scorecard.read(self.results / "scorecard.csv")
             self._numbers = {}
             for row in card[card.id != ""].itertuples():
-                self._numbers |= {f"{row.id}/verdict": row.verdict, **_flat(json.loads(row.evidence), row.id)}
+                named = scorecard.leaves({row.id: {"verdict": row.verdict, **json.loads(row.evidence)}}, "/")
+                self._numbers |= {name: value for name, value in named if not isinstance(value, list)}
         if name not in self._numbers:
             from privpost.lab.schema import suggest
 
@@ -177,13 +178,6 @@ def _check_column(rows, column: str, table: str, where: Mapping[str, Any]) -> No
 
 def _called(table: str, where: Mapping[str, Any]) -> str:
     return ", ".join([table, *(f"{name}={value!r}" for name, value in where.items())])
-
-
-def _flat(value: Any, prefix: str) -> dict[str, Any]:
-    """Return nested maps as one map, keys joined by slashes; lists are left out."""
-    if isinstance(value, Mapping):
-        return {name: item for key, part in value.items() for name, item in _flat(part, f"{prefix}/{key}").items()}
-    return {} if isinstance(value, list) else {prefix: value}
 
 
 def _headings(names: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ import importlib.util
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -169,12 +169,11 @@ def _natural(id: str) -> tuple:
 
 def plain(value: Any) -> Any:
     """Return evidence as JSON can hold it: numbers at `DIGITS` digits, infinite ones and NaN as words."""
+    value = claims.plain(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple) or (hasattr(value, "tolist") and getattr(value, "ndim", 0)):
+    if isinstance(value, list):
         return [plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
     if isinstance(value, bool | int | str) or value is None:
         return value
     if isinstance(value, float):
@@ -226,7 +225,7 @@ def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
     """
     numbers = json.loads(evidence or "{}") if isinstance(evidence, str) else plain(evidence)
     rows: list[tuple[str, Any, Any]] = []
-    for name, value in _leaves(numbers):
+    for name, value in leaves(numbers):
         if rows and _ERROR.search(name) and isinstance(value, float) and isinstance(rows[-1][1], float | int):
             rows[-1] = (*rows[-1][:2], value)
         else:
@@ -234,10 +233,11 @@ def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
     return [(name, _with_error(value, error)) for name, value, error in rows]
 
 
-def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def leaves(value: Mapping[str, Any], between: str = ": ", prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested maps with their names, joined by `between`."""
     for name, item in value.items():
         if isinstance(item, Mapping):
-            yield from _leaves(item, f"{prefix}{name}: ")
+            yield from leaves(item, between, f"{prefix}{name}{between}")
         else:
             yield f"{prefix}{name}", item
 
