@@ -54,7 +54,7 @@ def text_of(path: Path) -> str:
     return _text(path, path.stat().st_mtime_ns)
 
 
-def _file(module: str) -> Path | None:
+def file_of(module: str) -> Path | None:
     """Return the file of a module, or of the one that defines a class which is imported from its package."""
     # The package's own file holds its version, which is recorded as such.
     if not module.startswith("privpost."):
@@ -77,7 +77,7 @@ def files(modules: Iterable[str]) -> list[Path]:
     named = {*waiting, *ALWAYS}
     while waiting:
         seen.add(module := waiting.pop())
-        path = _file(module)
+        path = file_of(module)
         if path is None or path in paths or (module.startswith(MOVING) and module not in named):
             continue
         paths.add(path)

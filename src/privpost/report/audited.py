@@ -20,14 +20,8 @@ def by_study(studies: Iterable[Study]) -> dict[str, list[dict[str, Any]]]:
     if not (STUDY in known and known[STUDY].table_path("audit").is_file()):
         return {}
     table = read_table(known.pop(STUDY).table_path("audit"))
-    recorded = {name: (ledger(study) or {}).get("mechanisms", []) for name, study in known.items()}
+    recorded = {name: ledgers.read(study, "mechanisms") or [] for name, study in known.items()}
     return {name: behind(table, name, ran(rows)) for name, rows in recorded.items()}
-
-
-def ledger(study: Study) -> dict[str, list] | None:
-    """Return a study's ledger, lists of `accounts` and `mechanisms`; None where there is none."""
-    path = study.ledger_path
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:

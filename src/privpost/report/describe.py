@@ -9,7 +9,6 @@ from privpost import discovery
 from privpost.datasets import catalogue
 from privpost.lab import grid, provenance
 from privpost.lab.plan import datasets_of
-from privpost.lab.provenance import PACKAGE
 from privpost.lab.study import SIZES, Study
 
 # What a mechanism declares its neighbours to be, in words.
@@ -169,8 +168,8 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _text(module: str) -> str:
     """Return a module's text; empty where there is no such file."""
-    path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
-    return provenance.text_of(path) if path.is_file() else ""
+    path = provenance.file_of(module)
+    return provenance.text_of(path) if path else ""
 
 
 def _runs_chains(module: str) -> bool:

@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 
 from privpost.datasets import catalogue
 from privpost.drawing import figures as marked
-from privpost.lab import provenance, published, store, tables
+from privpost.lab import ledgers, provenance, published, store, tables
 from privpost.lab.study import Study
 from privpost.progress import Progress
 from privpost.report import audited, captions, describe, scorecard, templates
@@ -190,7 +190,7 @@ def _short(cell: str) -> str:
 
 def _study(study: Study, card, packed: Packed) -> dict[str, Any]:
     """Return all that the page says about a study, by the names that the template uses."""
-    data, ledger = describe.data_notes([study]), audited.ledger(study)
+    data = describe.data_notes([study])
     return {
         "name": study.name,
         "title": study.text["title"],
@@ -201,7 +201,7 @@ def _study(study: Study, card, packed: Packed) -> dict[str, Any]:
         "figures": [packed.figure(study.figure_path(stem), shown) for stem, shown in captions.of_study(study).items()],
         "notes": _validity(study, data),
         "tables": [packed.table(study.table_path(name)) for name in study.tables],
-        "ledger": None if ledger is None else ledger["accounts"],
+        "ledger": ledgers.read(study),
         "settings": describe.settings(study),
         "module": f"{study.package}.study",
         "rev": study.text["rev"],
