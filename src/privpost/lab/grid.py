@@ -92,27 +92,17 @@ def _expand(study: Study) -> list[Cell]:
 
 
 def read_by(study: Study) -> list[Study]:
-    """Return the studies whose ledgers a study's cells read: the ones that `reads:` names, or all that read none.
-
-    Raises SettingError where it names a study that reads ledgers itself.
-    """
+    """Return the studies whose ledgers a study's cells read: with `reads: all` those that read none."""
     return study.once("read", lambda: _read_by(study))
 
 
 def _read_by(study: Study) -> list[Study]:
-    reads = _scaled(study, ()).get("reads") or []
-    known = study_names()
-    if reads != "all" and not (isinstance(reads, list) and all(name in known for name in reads)):
-        raise SettingError(f"{study.file}: reads is {reads!r}, but must be all or a list of {', '.join(known)}.")
-    names = [name for name in known if name != study.name] if reads == "all" else reads
+    if not study.text.get("reads"):
+        return []
     # Studies that were loaded together are composed and checked once.
     beside, others = study.once("beside", dict), []
-    beside |= {other.name: other for other in load_studies(set(names) - set(beside), study.scale, study.home)}
-    for other in map(beside.__getitem__, names):
-        if other.text.get("reads"):
-            if reads == "all":
-                continue
-            raise SettingError(f"{study.file}: reads names {other.name!r}, which reads ledgers itself.")
+    beside |= {other.name: other for other in load_studies({*study_names()} - {*beside}, study.scale, study.home)}
+    for other in (beside[name] for name in study_names() if not beside[name].text.get("reads")):
         datasets = {cell.dataset for cell in expand(other)} if study.left_out else set()
         left_out = tuple(name for name in study.left_out if name in datasets)
         others.append(replace(other, left_out=left_out) if left_out else other)
