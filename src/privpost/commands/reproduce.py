@@ -90,12 +90,10 @@ def _told(study: Study) -> list[Cell]:
 def _announce(studies: list[Study], all_cells: list[Cell], cores: int) -> None:
     missing = [cell for cell in all_cells if not cell.path.exists()]
     seconds = sum(published.expected(missing, studies[0].scale).values())
-    disk = sum(file.bytes for name in plan.datasets(*studies) for file in catalogue.load(name).files) * 5
     number, there = len(studies), len(all_cells) - len(missing)
     print(
         f"{counted(number, 'study', 'studies')}, {counted(len(all_cells), 'cell')}, {there} of them in the store "
-        f"already. About {minutes(_wall(seconds, number, cores))} on {counted(cores, 'core')}; data and results take "
-        f"up to {disk / 1e6 + 50:.0f} MB.",
+        f"already. About {minutes(_wall(seconds, number, cores))} on {counted(cores, 'core')}.",
         flush=True,
     )
 

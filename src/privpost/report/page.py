@@ -98,8 +98,7 @@ def render(studies: Iterable[Study], home: Path) -> str:
 def run_times(studies: Iterable[Study], path: Path):
     """Return run times and memory, one row per study, from a file of cells' times; none where it is missing.
 
-    Columns: `study`, `beyond_papers`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`,
-    `peak_mib`.
+    Columns: `study`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`, `peak_mib`.
     """
     import pandas as pd
 
@@ -108,10 +107,7 @@ def run_times(studies: Iterable[Study], path: Path):
     seconds, memory = times.groupby("study").seconds, times.groupby("study").peak_mib
     summed = {"cells": seconds.size(), "seconds": seconds.sum(), "longest_cell_seconds": seconds.max()}
     rows = pd.DataFrame({**summed, "peak_mib": memory.max()}).round(1)
-    known = {study.name: study.beyond_papers for study in sorted(studies, key=lambda s: scorecard.paper_order(s.name))}
-    rows = rows.loc[[name for name in known if name in rows.index]].rename_axis("study").reset_index()
-    rows.insert(1, "beyond_papers", rows.study.map(known))
-    return rows
+    return rows.loc[[s.name for s in studies if s.name in rows.index]].rename_axis("study").reset_index()
 
 
 def environment() -> jinja2.Environment:
