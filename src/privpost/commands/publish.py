@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from privpost.commands import drawing, options
-from privpost.lab import cells, compare, grid, ledgers, published, store, tables
+from privpost.lab import cells, compare, grid, published, store, tables
 from privpost.lab.plan import missing, table_files
 from privpost.lab.project import PUBLISHED, built
 from privpost.lab.schema import SettingError
@@ -37,13 +37,10 @@ def main(argv: list[str]) -> int:
     # Without a name all figures are drawn again, for changes of the code that draws.
     drawn = ready if given.study else grid.load_studies()
     _check_others(ready, drawn)
-    recorded = _recorded(ready)
-    for study in ready:
-        _take_over(study)
-    changed = {name for name, mechanisms in _recorded(ready).items() if mechanisms != recorded[name]}
-    for reader, names in readers_of(changed).items():
-        if reader not in {study.name for study in ready}:
-            print(f"{reader} reads the ledgers of {', '.join(names)}, which have changed: rebuild and publish it too")
+    changed = [study.name for study in ready if _take_over(study) and not study.text.get("reads")]
+    for study in grid.load_studies() if changed else ():
+        if study.text.get("reads") and study.name not in {other.name for other in ready}:
+            print(f"{study.name} reads the ledgers of {', '.join(changed)}, which have changed: publish it anew too")
     _overall(drawn)
     print(f"{counted(len(ready), 'study', 'studies')} published.")
     return int(bool(given.study and refused))
@@ -59,26 +56,14 @@ def _check_others(ready: list[Study], drawn: list[Study]) -> None:
             published.check(path)
 
 
-def _recorded(studies: list[Study]) -> dict[str, list | None]:
-    """Return the mechanisms in the published ledgers of some studies."""
-    return {study.name: ledgers.read(replace(study, home=PUBLISHED), "mechanisms") for study in studies}
-
-
-def readers_of(names: set[str]) -> dict[str, list[str]]:
-    """Return the studies that read the ledgers of some studies, each with the names of those that it reads."""
-    readers = [study for study in grid.load_studies() if names and study.text.get("reads")]
-    read = {study.name: sorted(names & {other.name for other in grid.read_by(study)}) for study in readers}
-    return {name: of for name, of in read.items() if of}
-
-
-def _take_over(study: Study) -> None:
-    """Copy a study's tables, ledger and times; say which of its cells were computed by other code."""
+def _take_over(study: Study) -> bool:
+    """Copy a study's tables, ledger and times, and say what changes; returns whether its ledger does."""
     grid_cells = grid.expand(study)
     cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
     for comparison in compare.compare(study):
         if comparison.state != "equal":
             print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
-    for path in compare.beside(study):
+    for path in (beside := compare.beside(study)):
         print(f"{path} changes")
     home = replace(study, home=PUBLISHED)
     for source in sorted(study.results.glob("*")):
@@ -88,6 +73,7 @@ def _take_over(study: Study) -> None:
     rows = [row for row in published.read_times() if row["study"] in others]
     rows += published.read_times(tables.times_path(study))
     store.write_text(published.TIMES, published.times_text(rows))
+    return str(home.ledger_path) in beside
 
 
 def _draw(drawn: list[Study]) -> None:

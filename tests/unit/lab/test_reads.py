@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from privpost.commands import cli, publish
-from privpost.lab import cells, grid, ledgers, project, request, store, study
+from privpost.lab import cells, grid, ledgers, project, published, request, store, study
 
 READER = """
 import numpy as np
@@ -109,7 +109,16 @@ def test_studies_that_are_loaded_together_are_composed_once(reader, monkeypatch)
     assert sorted(composed) == sorted(set(composed)) == ["toy/curve", "toy/reader"]
 
 
-def test_who_reads_a_ledger_that_publishing_changed_is_told(reader):
+def test_who_reads_a_ledger_that_publishing_changed_is_told(toy, reader, monkeypatch, capsys):
     """The published audit was once of mechanisms that no published ledger had any more."""
-    assert publish.readers_of({"toy/curve"}) == {"toy/reader": ["toy/curve"]}
-    assert publish.readers_of(set()) == publish.readers_of({"toy/reader"}) == {}
+    monkeypatch.setattr(publish, "_overall", lambda drawn: published.write_sums())
+    build(toy)
+    assert cli.main(["publish", "toy/curve"]) == 0
+    ledger = grid.load_study("toy/curve").ledger_path
+    said = "toy/reader reads the ledgers of toy/curve, which have changed"
+    assert cli.main(["publish", "toy/curve"]) == 0
+    assert said not in capsys.readouterr().out
+    ledger.write_text(ledger.read_text().replace("1.0", "2.0"))
+    published.write_sums()
+    assert cli.main(["publish", "toy/curve"]) == 0
+    assert said in capsys.readouterr().out
