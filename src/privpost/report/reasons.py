@@ -17,6 +17,7 @@ explains nothing.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -96,15 +97,11 @@ def _told(reason: Reason, claim: Claim, check: str) -> str:
     star = reason.star(check)
     try:
         # A scorecard lists the checks that fail alone.
-        names = {"check": check, "star": star, "passed": _Passed(dict.fromkeys(claim.failed, False))}
+        passed = defaultdict(lambda: True, dict.fromkeys(claim.failed, False))
+        names = {"check": check, "star": star, "passed": passed}
         return "" if star is None else render(reason.text, claim.evidence, **names)
     except UndefinedError:
         return ""
-
-
-class _Passed(dict):
-    def __missing__(self, name):
-        return True
 
 
 def render(text: str, evidence: Mapping, **given: Any) -> str:

@@ -83,33 +83,20 @@ def score(studies: Iterable[Study]) -> list[Scored]:
         of_paper.setdefault(study.paper, {}).update(frames)
         scored.append(Scored(study.name, claims_of(study, frames)))
     for paper in sorted({*of_paper, *lacking}, key=paper_order):
-        name = f"privpost.experiments.{paper}.claims"
-        if not _exists(name) or any(other.startswith(f"{paper}/") for other in others):
+        module = f"privpost.experiments.{paper}.claims"
+        if importlib.util.find_spec(module) is None or any(other.startswith(f"{paper}/") for other in others):
             continue
         if paper in lacking:
             scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
         else:
-            scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", name, of_paper[paper])))
+            found = claims.score(importlib.import_module(module), of_paper[paper], f"{paper}/claims")
+            scored.append(Scored(f"{paper}/claims", found))
     return scored
-
-
-def _exists(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        # A study's module may stand outside the package.
-        return False
 
 
 def claims_of(study: Study, frames: Mapping[str, Any]) -> list[Claim]:
     """Return a study's claims from its tables; none where it has no module of claims."""
-    return _claims_of(study.name, f"{study.package}.claims", frames)
-
-
-def _claims_of(name: str, target: str, frames: Mapping[str, Any]) -> list[Claim]:
-    if not _exists(target):
-        return []
-    return claims.score(importlib.import_module(target), frames, name)
+    return claims.score(study.module("claims"), frames, study.name) if study.has("claims") else []
 
 
 def table(scored: Iterable[Scored]):
