@@ -11,6 +11,7 @@ with a decimal point are equal within a thousandth. `pm` shows the standard erro
 value's (`tables.error_of`).
 """
 
+import functools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -55,9 +56,9 @@ class Quotes:
 
     def names(self) -> dict[str, Callable]:
         """Return what templates call, by name."""
-        functions = {name: getattr(self, name) for name in ("cell", "pivot", "number", "verdict", "count", "total")}
-        for how in ("largest", "smallest", "median"):
-            functions[how] = lambda table, column, how=how, **where: self._extreme(how, table, column, where)
+        functions = {name: getattr(self, name) for name in ("cell", "pivot", "number", "verdict", "count")}
+        summaries = {"largest": "max", "smallest": "min", "median": "median", "total": "sum"}
+        functions |= {name: functools.partial(self._summary, how) for name, how in summaries.items()}
         return {**functions, "unlike": Unlike, "above": Above}
 
     def rows(self, table: str, where: Mapping[str, Any]):
@@ -103,15 +104,11 @@ class Quotes:
         """Return how many rows fit."""
         return len(self.rows(table, where))
 
-    def total(self, table: str, column: str, **where: Any) -> float:
-        """Return the sum of a column over the rows that fit."""
-        return self._extreme("sum", table, column, where)
-
-    def _extreme(self, how: str, table: str, column: str, where: Mapping[str, Any]) -> float:
+    def _summary(self, how: str, table: str, column: str, **where: Any) -> float:
         values = self._of(table, column, where)[column].dropna().astype(float)
         if values.empty:
             raise ValueError(f"{_called(table, where)}: no row fits")
-        return float(getattr(values, {"largest": "max", "smallest": "min"}.get(how, how))())
+        return float(getattr(values, how)())
 
     def _of(self, table: str, column: str, where: Mapping[str, Any]):
         import pandas as pd
