@@ -103,12 +103,13 @@ def error_of(table, measure: str) -> str | None:
 
 
 def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container[str]) -> str:
-    """Return the table that is drawn: one whose measures have errors, with most of the swept columns."""
+    """Return the table that is drawn: errors of its measures count most, then swept columns, then fewer panels."""
 
     def rank(name: str):
         if (parts := layout(tables[name], swept[name], known)) is None:
-            return True, True, 0
-        return False, not error_of(tables[name], parts.measures[0]), -len(swept[name])
+            return True, True, 0, 0
+        number = len(panels.values_of(tables[name], tuple(parts.columns)))
+        return False, not error_of(tables[name], parts.measures[0]), -len(swept[name]), max(number, PANELS)
 
     return min(tables, key=rank)
 

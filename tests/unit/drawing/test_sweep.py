@@ -94,6 +94,9 @@ def test_the_table_is_chosen_that_has_measures_with_errors_and_what_was_swept():
     tables = {"counts": counts, "bare": table.drop(columns="sem"), "measured": table}
     assert sweep.choose(tables, swept, {"epsilon"}) == "measured"
     assert sweep.choose({name: tables[name] for name in ("counts", "bare")}, swept, {"epsilon"}) == "bare"
+    many = product(epsilon=[1.0, 2.0], method=list("abcdefgh"), kind=list("abcdefgh"))
+    columns = {"many": ["epsilon"], "measured": ["epsilon"]}
+    assert sweep.choose({"many": many, "measured": table}, columns, {"epsilon"}) == "measured"
 
 
 def test_axes_of_more_than_two_decades_are_logarithmic():
