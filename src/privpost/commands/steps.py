@@ -15,11 +15,10 @@ from privpost.progress import counted
 OF_PUBLISHED = Path("build/published")
 
 
-def _places(given: argparse.Namespace) -> tuple[Path | None, Path]:
+def _places(given: argparse.Namespace) -> tuple[Path, Path]:
     """Return where tables are read, and where what is made of them goes."""
-    if given.built or given.scale != "paper":
-        return built(given.scale), built(given.scale)
-    return None, OF_PUBLISHED
+    home = built(given.scale) if given.built or given.scale != "paper" else PUBLISHED
+    return home, OF_PUBLISHED if home == PUBLISHED else home
 
 
 def _tell(paths: list[Path]) -> int:
@@ -71,11 +70,11 @@ def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, P
     """Return all studies, their folder, and where what is made of them goes."""
     given = options.parser(name, text, built=True).parse_args(argv)
     home, out = _places(given)
-    if home:
+    if home != PUBLISHED:
         tables.gather_times(home)
     studies = grid.load_studies(None, given.scale, home)
     _tell_outdated(studies)
-    return studies, home or PUBLISHED, out
+    return studies, home, out
 
 
 def scorecard(argv: list[str]) -> int:
