@@ -138,7 +138,7 @@ def draw() -> None:
     """Draw the figures of what was measured."""
     from privpost.report import figures
 
-    figures.draw(TABLE.parent, Path("figures"))
+    figures.draw(Path("."))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ INSIDE = ("distributions", "datasets", "evaluation", "lab", "privacy", "release"
 def main() -> None:
     """Remove the folder and build it again."""
     shutil.rmtree(SOURCE, ignore_errors=True)
-    documents.write(grid.load_studies(), Path("results"), Path("figures"), SOURCE)
+    documents.write(grid.load_studies(), Path("."), SOURCE)
     pages = [Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
     pages += (page for folder in PAGES for page in Path(folder).rglob("*.md"))
     for path in [*pages, *Path("docs/site").iterdir()]:

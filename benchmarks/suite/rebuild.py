@@ -10,7 +10,7 @@ from bars import row, run_command
 
 from privpost.commands import drawing
 from privpost.lab import grid
-from privpost.report import build
+from privpost.report import page
 
 NAME = "rebuild"
 CORES = 2
@@ -26,7 +26,7 @@ def run() -> list[dict]:
 
 def _recorded() -> list[dict]:
     """Rows from the last complete rebuild at paper scale and from what the cells of the shipped results recorded."""
-    times = build.run_times(grid.load_studies(), Path("results")).set_index("study")
+    times = page.run_times(grid.load_studies(), Path("results/times.csv")).set_index("study")
     path = Path("build/rebuild.json")
     if not path.is_file():
         print(f"skipped: the overhead of a rebuild ({path} does not exist; make reproduce FRESH=1 writes it)")

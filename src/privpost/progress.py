@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
 # Seconds between two lines where there is no terminal.
@@ -21,6 +22,12 @@ def minutes(seconds: float) -> str:
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun, in the plural unless it is 1."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def some(words: Sequence[str], most: int = 3) -> str:
+    """Return the first of some words, and how many more there are."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more
 
 
 class Progress:

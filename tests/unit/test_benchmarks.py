@@ -176,7 +176,7 @@ def test_the_recorded_rebuild_is_judged(modules, monkeypatch, tmp_path):
     times = pd.DataFrame({"study": ["a/b", "c/d"], "seconds": 100.0, "peak_mib": 300.0})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(rebuild.grid, "load_studies", lambda: [])
-    monkeypatch.setattr(rebuild.build, "run_times", lambda studies, results: times)
+    monkeypatch.setattr(rebuild.page, "run_times", lambda studies, results: times)
     assert rebuild._recorded() == []
     (tmp_path / "build").mkdir()
     record = {"seconds": 300, "cores": 2, "cell_seconds": 500.0}

@@ -110,12 +110,12 @@ def test_no_modules_import_each_other_in_a_circle():
 @pytest.mark.parametrize(
     ("file", "line", "part"),
     [
-        ("lab/tables.py", "from privpost.report import build", "lab.tables imports report.build"),
+        ("lab/tables.py", "from privpost.report import page", "lab.tables imports report.page"),
         ("lab/grid.py", "def f():\n    from privpost.release import spec", "lab.grid imports release.spec"),
         ("samplers/chain.py", "import privpost.mechanisms.base", "samplers.chain imports mechanisms.base"),
         ("mechanisms/__init__.py", "from .. import discovery", "mechanisms imports discovery"),
         ("models/base.py", "from privpost import discovery", "models.base imports discovery"),
-        ("report/build.py", "from privpost.commands.cli import main", "report.build imports commands.cli"),
+        ("report/page.py", "from privpost.commands.cli import main", "report.page imports commands.cli"),
     ],
 )
 def test_an_import_upwards_is_found(tmp_path, file, line, part):

@@ -29,7 +29,7 @@ def published() -> documents.Published:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
         studies = {study.name: study for study in grid.load_studies()}
-        yield documents.Published(studies, Path("results"), Path("figures"))
+        yield documents.Published(studies, Path("."))
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ def report(tmp_path_factory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
         path = tmp_path_factory.mktemp("report") / "report.html"
-        page.write(grid.load_studies(), Path("results"), Path("figures"), path)
+        page.write(grid.load_studies(), Path("."), path)
     return path
 
 
@@ -67,7 +67,7 @@ def test_it_is_one_file_that_asks_for_nothing(report):
 
 def test_each_study_that_releases_shows_its_mechanisms_with_their_audit_rows(report, monkeypatch):
     monkeypatch.chdir(ROOT)
-    text, found = report.read_text(), audited.by_study(grid.load_studies(), Path("results"))
+    text, found = report.read_text(), audited.by_study(grid.load_studies())
     boxes = text.split("<h4>Mechanisms behind the figures, audited</h4>")[1:]
     assert len(boxes) == sum(map(bool, found.values())) > 10
     for rows in filter(None, found.values()):

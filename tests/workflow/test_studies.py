@@ -136,7 +136,7 @@ for study in reversed(grid.load_studies(sys.argv[1:] or None, "smoke")):
     cells_again = [dataclasses.replace(cell, folder="build/again/cells") for cell in grid.expand(study)]
     for cell in reversed(cells_again):
         cells.compute(study, cell)
-    tables.write(study, [store.read(cell.path) for cell in cells_again])
+    tables.write(study, [store.read(cell.path) for cell in cells_again], tables.code_of(study))
 """
 
 

@@ -4,7 +4,7 @@ import sys
 
 from snakemake.exceptions import WorkflowError
 
-from privpost.lab import plan
+from privpost.lab import grid, plan, provenance
 from privpost.lab.project import PREPARED as PREPARED_FOLDER
 from privpost.lab.project import built
 from privpost.lab.published import expected_seconds
@@ -24,14 +24,15 @@ ENVIRONMENT = "../../environment.yml"
 SCALE = config.get("scale", "paper")
 HOME = built(SCALE)
 try:
-    PLAN = plan.Plan(SCALE, HOME, config["studies"].split(",") if "studies" in config else None)
+    CHOSEN = grid.load_studies(config["studies"].split(",") if "studies" in config else None, SCALE, HOME)
 except SettingError as error:
     raise WorkflowError(str(error)) from None
 # A study is built from the data sets that can be had; one that has none of its own is left out.
-STUDIES = PLAN.possible
+STUDIES = plan.possible(CHOSEN)
 TABLES = [path for study in STUDIES for path in plan.table_files(study)]
 FIGURES = [path for study in STUDIES for path in plan.figure_files(study)]
-PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in PLAN.datasets]
+DATASETS = plan.datasets(*CHOSEN)
+PREPARED = [f"{PREPARED_FOLDER}/{name}.npz" for name in DATASETS]
 # Scorecard, documents and report cover all studies.
 WHOLE = "studies" not in config
 SCORES = [f"{HOME}/results/scorecard.csv"] if WHOLE else []

@@ -1,7 +1,7 @@
 # Before all studies: the longest wait for data.
 FIRST = 10**6
 
-for dataset in PLAN.datasets:
+for dataset in DATASETS:
 
     rule:
         name:
@@ -37,7 +37,7 @@ for dataset in PLAN.datasets:
             ENVIRONMENT
         params:
             dataset=dataset,
-            code=plan.loader_code_of(dataset),
+            code=provenance.loader_digest(dataset),
         message:
             f"Parse the raw data of {dataset}"
         shell:

@@ -14,7 +14,7 @@ def main(argv: list[str]) -> int:
     """Print a line per damaged file and a summary; returns 1 where something is damaged."""
     parser = argparse.ArgumentParser(
         prog="privpost check",
-        description="Compare results/ with its SHA256SUMS. Nothing is changed, and nothing set aside.",
+        description="Compare results/ and figures/ with results/SHA256SUMS. Nothing is changed, and nothing set aside.",
     )
     parser.add_argument(
         "--read-data", action="store_true", help="also read every stored cell, and data/raw and data/prepared"
@@ -30,10 +30,10 @@ def main(argv: list[str]) -> int:
 
 def _published() -> Iterator[str]:
     """Yield what is wrong with each published file, or ""."""
-    names = {published.RESULTS / name for name in published.sums()}
-    if published.covered() and not names:
+    sums = published.sums()
+    if published.covered() and not sums:
         yield f"{published.SUMS} is not there, or names no file"
-    for path in sorted(names.union(published.covered())):
+    for path in sorted({*sums, *published.covered()}):
         try:
             yield f"{path} does not have the sha256 that {published.SUMS} names" * published.altered(path)
         except OSError as error:

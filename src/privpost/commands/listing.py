@@ -11,34 +11,20 @@ COLUMNS = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "rele
 
 def studies(argv: list[str]) -> int:
     """Print every study with its title, and what its published run took."""
-    parser = options.parser("list", "List the studies.")
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    given = parser.parse_args(argv)
+    given = options.parser("list", "List the studies.").parse_args(argv)
     times: dict[str, list[float]] = {}
-    for row in published.read_times():
-        times.setdefault(row["study"], []).append(float(row["wall_seconds"]))
-    rows = [
-        {
-            "study": study.name,
-            "cells": len(t := times.get(study.name, [])),
-            "seconds": sum(t),
-            "title": study.text["title"],
-        }
-        for study in grid.load_studies(None, given.scale)
-    ]
-    if given.json:
-        return options.as_json(rows)
-    for row in rows:
-        cells = counted(row["cells"], "cell") if row["cells"] else "new"
-        print(f"{row['study']:<34}{cells:>9}{minutes(row['seconds']):>10}   {row['title']}")
+    for (name, _), seconds in published.expected_seconds().items():
+        times.setdefault(name, []).append(seconds)
+    for study in grid.load_studies(None, given.scale):
+        of_study = times.get(study.name, [])
+        cells = counted(len(of_study), "cell") if of_study else "new"
+        print(f"{study.name:<34}{cells:>9}{minutes(sum(of_study)):>10}   {study.text['title']}")
     return 0
 
 
 def mechanisms(argv: list[str]) -> int:
     """Print what each mechanism of the package declares about itself."""
-    parser = options.parser("mechanisms", "List the mechanisms.")
-    parser.add_argument("--json", action="store_true", help="as JSON")
-    given = parser.parse_args(argv)
+    options.parser("mechanisms", "List the mechanisms.").parse_args(argv)
     inherited = {"pure": "from its pure ε", "rdp": "none", "approximate": "none"}
     rows = [
         (
@@ -55,8 +41,6 @@ def mechanisms(argv: list[str]) -> int:
         for kinds in discovery.mechanisms().values()
         for kind in kinds
     ]
-    if given.json:
-        return options.as_json([dict(zip(COLUMNS, row, strict=True)) for row in rows])
     widths = [max(len(row[place]) for row in [COLUMNS, *rows]) for place in range(len(COLUMNS))]
     for row in [COLUMNS, *rows]:
         print("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())

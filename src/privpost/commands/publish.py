@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from privpost.commands import drawing, options
-from privpost.lab import cells, compare, grid, ledgers, published, store, tables
-from privpost.lab.plan import missing_of, table_files
+from privpost.lab import cells, compare, grid, published, store, tables
+from privpost.lab.plan import missing, table_files
 from privpost.lab.project import PUBLISHED, built
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Study
@@ -22,7 +22,7 @@ def main(argv: list[str]) -> int:
     ready, refused = [], {}
     for study in studies:
         absent = [path for path in table_files(study) if not Path(path).is_file()]
-        reason = f"{absent[0]} is not built" if absent else ", ".join(missing_of(study)) and "its data are incomplete"
+        reason = f"{absent[0]} is not built" if absent else ", ".join(missing(study)) and "its data are incomplete"
         if not reason and (outdated := tables.outdated(study)):
             reason = f"its built tables are {outdated} (make reproduce)"
         if reason:
@@ -34,48 +34,36 @@ def main(argv: list[str]) -> int:
             print(f"{name} stays as it is: {reason}")
     if given.study and not ready:
         return 1
-    _check_others(ready)
-    recorded = _recorded(ready)
-    for study in ready:
-        _take_over(study)
-    changed = {name for name, mechanisms in _recorded(ready).items() if mechanisms != recorded[name]}
-    for reader, names in readers_of(changed).items():
-        if reader not in {study.name for study in ready}:
-            print(f"{reader} reads the ledgers of {', '.join(names)}, which have changed: rebuild and publish it too")
     # Without a name all figures are drawn again, for changes of the code that draws.
-    _overall(ready if given.study else grid.load_studies())
+    drawn = ready if given.study else grid.load_studies()
+    _check_others(ready, drawn)
+    changed = [study.name for study in ready if _take_over(study) and not study.text.get("reads")]
+    for study in grid.load_studies() if changed else ():
+        if study.text.get("reads") and study.name not in {other.name for other in ready}:
+            print(f"{study.name} reads the ledgers of {', '.join(changed)}, which have changed: publish it anew too")
+    _overall(drawn)
     print(f"{counted(len(ready), 'study', 'studies')} published.")
     return int(bool(given.study and refused))
 
 
-def _check_others(ready: list[Study]) -> None:
-    """Raise SettingError for a published file that was altered by hand, and that nothing built replaces."""
+def _check_others(ready: list[Study], drawn: list[Study]) -> None:
+    """Raise SettingError for a published file that was altered by hand, and that nothing built or drawn replaces."""
     replaced = {replace(s, home=PUBLISHED).results / name for s in ready for name in _files_of(s)}
+    replaced |= {replace(s, home=PUBLISHED).figure_path(stem) for s in drawn for stem in s.figures}
     for path in published.covered():
-        if path not in replaced and path != published.RESULTS / "scorecard.csv":
+        # Scorecard and figures of all studies are made anew.
+        if path not in replaced and path.parent not in (published.RESULTS, published.FIGURES):
             published.check(path)
 
 
-def _recorded(studies: list[Study]) -> dict[str, list | None]:
-    """Return the mechanisms in the published ledgers of some studies."""
-    return {study.name: ledgers.read(replace(study, home=PUBLISHED), "mechanisms") for study in studies}
-
-
-def readers_of(names: set[str]) -> dict[str, list[str]]:
-    """Return the studies that read the ledgers of some studies, each with the names of those that it reads."""
-    readers = [study for study in grid.load_studies() if names and study.text.get("reads")]
-    read = {study.name: sorted(names & {other.name for other in grid.read_by(study)}) for study in readers}
-    return {name: of for name, of in read.items() if of}
-
-
-def _take_over(study: Study) -> None:
-    """Copy a study's tables, ledger and times; say which of its cells were computed by other code."""
+def _take_over(study: Study) -> bool:
+    """Copy a study's tables, ledger and times, and say what changes; returns whether its ledger does."""
     grid_cells = grid.expand(study)
     cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
     for comparison in compare.compare(study):
         if comparison.state != "equal":
             print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
-    for path in compare.beside(study):
+    for path in (beside := compare.beside(study)):
         print(f"{path} changes")
     home = replace(study, home=PUBLISHED)
     for source in sorted(study.results.glob("*")):
@@ -85,6 +73,7 @@ def _take_over(study: Study) -> None:
     rows = [row for row in published.read_times() if row["study"] in others]
     rows += published.read_times(tables.times_path(study))
     store.write_text(published.TIMES, published.times_text(rows))
+    return str(home.ledger_path) in beside
 
 
 def _draw(drawn: list[Study]) -> None:
@@ -111,20 +100,19 @@ def _files_of(study: Study) -> set[str]:
 
 def _overall(drawn: list[Study]) -> None:
     """Score all claims from the published tables; draw figures of some studies and of all; render; write the sums."""
-    from privpost.report import build, documents, figures, scorecard
+    from privpost.report import documents, figures, scorecard
 
-    studies, results = grid.load_studies(), PUBLISHED / "results"
-    path = results / "scorecard.csv"
+    studies, path = grid.load_studies(), published.RESULTS / "scorecard.csv"
     before = scorecard.read(path) if path.is_file() and not published.altered(path) else None
     # Who is interrupted has no scorecard, rather than one of other tables and figures.
     path.unlink(missing_ok=True)
     _remove_unnamed(studies)
     published.write_sums()
     _draw(drawn)
-    build.score(studies, results, results)
+    scorecard.write(scorecard.score(studies), path)
+    figures.draw(PUBLISHED)
     published.write_sums()
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path), scored={*before.study}):
             print(f"verdict of {line}")
-    figures.draw(results, PUBLISHED / "figures")
-    documents.write(studies, results, PUBLISHED / "figures", PUBLISHED)
+    documents.write(studies, PUBLISHED, PUBLISHED)

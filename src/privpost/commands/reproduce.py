@@ -13,9 +13,8 @@ from pathlib import Path
 
 from privpost.commands import options
 from privpost.datasets import catalogue
-from privpost.lab import cells, compare, published, tables
-from privpost.lab.grid import expand, without_missing
-from privpost.lab.plan import Plan, datasets_of, figure_files, missing_of, table_files
+from privpost.lab import cells, compare, grid, plan, published, tables
+from privpost.lab.plan import figure_files, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
@@ -46,30 +45,33 @@ def main(argv: list[str]) -> int:
             "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: snakemake "
             "--unlock. Finished results are kept."
         )
-    plan = Plan(given.scale, built(given.scale), given.study or None)
+    studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
+    possible, missing = plan.possible(studies), plan.missing(*studies)
     if given.fresh:
-        for study in plan.studies.values():
-            shutil.rmtree(study.cells_folder, ignore_errors=True)
+        for study in studies:
+            if study.cells_folder.exists():
+                shutil.rmtree(study.cells_folder)
             _forget(study)
-    for study in plan.possible:
+    for study in possible:
         # Of other settings and code Snakemake makes them again by itself, unless its own records are gone.
         if tables.outdated(study):
             _forget(study)
-    all_cells = [cell for study in plan.possible for cell in _told(without_missing(study))]
-    _announce(plan, all_cells, given.cores)
+    all_cells = [cell for study in possible for cell in _told(grid.without_missing(study))]
+    _announce(studies, all_cells, given.cores)
     start = time.perf_counter()
-    code = _snakemake(given, plan, all_cells)
+    code = _snakemake(given, studies, all_cells)
     if code == 130:
         return code
     seconds = time.perf_counter() - start
-    complete = _summarise(plan, code, seconds)
-    same = _compare(plan) if given.scale == "paper" else True
+    home = built(given.scale)
+    complete = _summarise(possible, home, code, seconds)
+    same = _compare(studies) if given.scale == "paper" else True
     if given.fresh and complete and not given.study:
-        computing = sum(float(row["wall_seconds"]) for row in published.read_times(plan.root / "times.csv"))
+        computing = sum(float(row["wall_seconds"]) for row in published.read_times(home / "results/times.csv"))
         record = {"seconds": round(seconds, 1), "cores": given.cores, "cell_seconds": round(computing, 1)}
-        (plan.home / "rebuild.json").write_text(json.dumps(record))
-    _tell_missing(plan)
-    return int(bool(code) or not complete or not same or (given.strict and bool(plan.missing)))
+        (home / "rebuild.json").write_text(json.dumps(record))
+    _tell_missing(studies)
+    return int(bool(code) or not complete or not same or (given.strict and bool(missing)))
 
 
 def _forget(study: Study) -> None:
@@ -80,20 +82,18 @@ def _forget(study: Study) -> None:
 
 def _told(study: Study) -> list[Cell]:
     """Return a study's cells, after saying which of them other code than today's computed."""
-    grid_cells = expand(study)
+    grid_cells = grid.expand(study)
     cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
     return grid_cells
 
 
-def _announce(plan: Plan, all_cells: list[Cell], cores: int) -> None:
+def _announce(studies: list[Study], all_cells: list[Cell], cores: int) -> None:
     missing = [cell for cell in all_cells if not cell.path.exists()]
-    seconds = sum(published.expected(missing, plan.scale).values())
-    disk = sum(file.bytes for dataset in plan.datasets.values() for file in dataset.files) * 5
-    number, there = len(plan.studies), len(all_cells) - len(missing)
+    seconds = sum(published.expected(missing, studies[0].scale).values())
+    number, there = len(studies), len(all_cells) - len(missing)
     print(
         f"{counted(number, 'study', 'studies')}, {counted(len(all_cells), 'cell')}, {there} of them in the store "
-        f"already. About {minutes(_wall(seconds, number, cores))} on {counted(cores, 'core')}; data and results take "
-        f"up to {disk / 1e6 + 50:.0f} MB.",
+        f"already. About {minutes(_wall(seconds, number, cores))} on {counted(cores, 'core')}.",
         flush=True,
     )
 
@@ -103,17 +103,18 @@ def _wall(seconds: float, studies: int, cores: int) -> float:
     return (seconds + 3 * studies) / cores
 
 
-def _snakemake(given: argparse.Namespace, plan: Plan, all_cells: list[Cell]) -> int:
+def _snakemake(given: argparse.Namespace, studies: list[Study], all_cells: list[Cell]) -> int:
     """Run Snakemake with its output in the log, and show how far the store is; returns its exit status."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
-    config = [f"scale={given.scale}"] + [f"studies={','.join(plan.studies)}"] * bool(given.study)
+    config = [f"scale={given.scale}"]
+    config += [f"studies={','.join(study.name for study in studies)}"] * bool(given.study)
     cores = ["--cores", str(given.cores)] if given.profile == "default" else ["--local-cores", str(given.cores)]
     profile = ["--workflow-profile", str(PROFILES / given.profile)]
     command = [sys.executable, "-m", "snakemake", *profile, *cores, "--config", *config]
     missing = [cell for cell in all_cells if not cell.path.exists()]
-    expected = published.expected(missing, plan.scale)
+    expected = published.expected(missing, given.scale)
     total, done = sum(expected.values()), 0
-    progress = Progress(sys.stdout, "cells", _wall(total, len(plan.studies), given.cores))
+    progress = Progress(sys.stdout, "cells", _wall(total, len(studies), given.cores))
     # A group of its own: an interrupt reaches Snakemake and its jobs once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -140,18 +141,17 @@ def _snakemake(given: argparse.Namespace, plan: Plan, all_cells: list[Cell]) -> 
     return process.returncode
 
 
-def _summarise(plan: Plan, code: int, seconds: float) -> bool:
+def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> bool:
     """Print what was built, what was not and why; returns whether every study that can be built was."""
-    lacking = {study: reason for study in plan.possible if (reason := _lacking(study))}
-    whole = [study.name for study in plan.possible if study not in lacking]
+    lacking = {study.name: reason for study in possible if (reason := _lacking(study))}
+    whole = [study.name for study in possible if study.name not in lacking]
     shown = ", ".join(whole) if len(whole) <= 8 else f"{len(whole)} studies"
-    print(f"Built in {minutes(seconds)}: {shown or 'nothing'}. Everything is in {plan.home}/.")
+    print(f"Built in {minutes(seconds)}: {shown or 'nothing'}. Everything is in {home}/.")
     if lacking:
-        print("Not built:", *(f"  {study.name}: {reason}" for study, reason in lacking.items()), sep="\n")
+        print("Not built:", *(f"  {name}: {reason}" for name, reason in lacking.items()), sep="\n")
     if code:
         if not lacking:
-            lines = [line for line in LOG.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-            print(*lines[-SHOWN:], sep="\n")
+            print(*_lines(LOG)[-SHOWN:], sep="\n")
         print(f"The whole log is in {LOG}.")
     return not lacking
 
@@ -161,30 +161,35 @@ def _lacking(study: Study) -> str:
     absent = [path for path in (*table_files(study), *figure_files(study)) if not Path(path).is_file()]
     if not absent:
         return ""
-    folder = LOGS / study.scale / study.name
-    for log in sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, reverse=True):
-        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-        said = [line for line in lines if line.startswith(("privpost:", "error:"))] or lines[-1:]
-        if said:
-            return f"{said[-1].removeprefix('privpost: ')} ({log})"
-    data = [LOGS / "data" / f"{step}_{name}.log" for name in datasets_of(study) for step in ("fetch", "prepare")]
-    for log in data:
-        said = [line for line in log.read_text().splitlines() if line.startswith("error:")] if log.is_file() else []
-        if said:
-            return f"{said[0].removeprefix('error: ')} ({log})"
+    own = (LOGS / study.scale / study.name).glob("*.log")
+    data = [LOGS / "data" / f"{step}_{name}.log" for name in plan.datasets_of(study) for step in ("fetch", "prepare")]
+    for log in [*sorted(own, key=lambda path: path.stat().st_mtime, reverse=True), *data]:
+        lines = _lines(log)
+        said = [line for line in lines if line.startswith(("privpost:", "error:"))]
+        if said or (lines and log not in data):
+            return f"{(said or lines)[-1].removeprefix('privpost: ').removeprefix('error: ')} ({log})"
     return f"{absent[0]} does not exist"
 
 
-def _compare(plan: Plan) -> bool:
+def _lines(log: Path) -> list[str]:
+    text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _compare(studies: list[Study]) -> bool:
     """Compare what was built with what is published; returns whether all is within tolerance."""
     from privpost.report import scorecard
 
     comparisons, beside = [], []
-    whole = [s for s in map(without_missing, plan.possible) if all(Path(path).is_file() for path in table_files(s))]
+    there = [study for study in studies if all(Path(path).is_file() for path in table_files(study))]
+    whole = list(map(grid.without_missing, plan.possible(there)))
     for study in whole:
         comparisons += compare.compare(study)
         beside += compare.beside(study)
-    tables.gather_times(plan.home)
+    if not comparisons:
+        print("Nothing was built that could be compared with what is published.")
+        return True
+    tables.gather_times(studies[0].home)
     outside = [comparison for comparison in comparisons if comparison.state == "outside tolerance"]
     print(f"Against what is published: {compare.sentence(comparisons)}.")
     for comparison in outside:
@@ -192,8 +197,8 @@ def _compare(plan: Plan) -> bool:
     if beside:
         print(f"Not as published: {', '.join(beside)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
-    after = scorecard.table(scorecard.score(plan.studies.values(), plan.root))
-    partial = {study.name for study in plan.studies.values() if missing_of(study)}
+    after = scorecard.table(scorecard.score(studies))
+    partial = {study.name for study in studies if plan.missing(study)}
     scored = {study.name for study in whole}
     changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED], partial, scored)
     print("Verdicts: none changed." if not changed else f"Verdicts: {counted(len(changed), 'change')}.")
@@ -203,18 +208,16 @@ def _compare(plan: Plan) -> bool:
     return not outside and not beside and all(": new, " in line for line in changed)
 
 
-def _tell_missing(plan: Plan) -> None:
+def _tell_missing(studies: list[Study]) -> None:
     """Print which data sets that users bring are not there, and which studies were built without them."""
-    if not plan.missing:
+    if not (missing := plan.missing(*studies)):
         return
     print("Missing data sets, which each user has to obtain (see conf/dataset):")
-    for name in plan.missing:
+    for name in missing:
         dataset = catalogue.load(name)
         files = ", ".join(file.name for file in dataset.files)
         print(f"  {name}: {files} in data/raw/{name}/ or data/mirror/{dataset.mirror_folder}/; from {dataset.origin}")
-    for study in plan.studies.values():
-        if names := missing_of(study):
-            print(
-                f"  {study.name} was {'built' if study in plan.possible else 'not built'}, without {', '.join(names)}"
-            )
+    for study in studies:
+        if names := plan.missing(study):
+            print(f"  {study.name} was {'' if plan.possible([study]) else 'not '}built, without {', '.join(names)}")
     print("Rows on these data sets and verdicts of these studies are not compared, and nothing of them is published.")

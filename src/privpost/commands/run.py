@@ -60,6 +60,7 @@ def _run(asked: Request) -> int:
     there = sum(cell.path.exists() for cell in asked.cells)
     if there and not asked.fresh:
         say(f"{there} of {counted(len(asked.cells), 'cell')} in the store already")
+    code = tables.code_of(asked.study)
     how = {"processes": asked.processes, "fresh": asked.fresh, "asked": "grid" if asked.whole else "sweep"}
     failed = cells.compute_each(asked.study, asked.cells, **how)
     if asked.shard:
@@ -70,23 +71,23 @@ def _run(asked: Request) -> int:
     if asked.whole and asked.folder is None:
         if failed:
             return name_failed(asked.cells, failed)
-        for path in build(asked.study):
+        for path in build(asked.study, code):
             say(path)
         return 0
     return _finish(asked, failed)
 
 
-def build(study: Study, *, draw: bool = True) -> list[Path]:
+def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
     """Return the tables and figures of a study, all of whose cells are in the store, after writing them.
 
-    Raises SettingError for a cell that is not there.
+    `code` is that of `tables.write`. Raises SettingError for a cell that is not there.
     """
     results = []
     for cell in grid.expand(study):
         if (result := cells.stored(cell)) is None:
             raise SettingError(f"{study.name}: the cell {cell.slug} is not in the store: privpost {command_of(cell)}")
         results.append(result)
-    paths = tables.write(study, results)
+    paths = tables.write(study, results, code)
     if draw:
         from privpost.commands import drawing
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from privpost.atomic import abandoned_in, is_abandoned
 from privpost.commands import options, sweeps
 from privpost.lab import cells, grid, published, store, tables
-from privpost.lab.plan import missing_of, table_files
+from privpost.lab.plan import missing, table_files
 from privpost.lab.project import built
 from privpost.lab.study import Study
-from privpost.progress import counted
+from privpost.progress import counted, some
 
 
 class State(NamedTuple):
@@ -81,8 +81,7 @@ def report(states: list[State]) -> list[str]:
         f"{behind} of them by other code; tables of {done} built."
     ]
     if altered := [path for path in published.covered() if published.altered(path)]:
-        shown = ", ".join(map(str, altered[:3])) + (f" and {len(altered) - 3} more" if len(altered) > 3 else "")
-        lines.append(f"{counted(len(altered), 'published file')} altered by hand: {shown}")
+        lines.append(f"{counted(len(altered), 'published file')} altered by hand: {some([*map(str, altered)])}")
     # Whole tables need no cell: the store is a cache.
     if any(state.missing and state.tables != "built" for state in states):
         lines.append("make reproduce computes what is missing.")
@@ -93,12 +92,10 @@ def report(states: list[State]) -> list[str]:
         counts = f"{state.cells:>6}{state.current:>9}{state.behind:>8}{state.missing:>9}"
         lines.append(f"{state.study.name:<34}{counts}  {state.tables}")
         if state.changes:
-            more = f" and {len(state.changes) - 3} more" if len(state.changes) > 3 else ""
-            lines.append(f"    since they were computed: {', '.join(state.changes[:3])}{more}")
+            lines.append(f"    since they were computed: {some(state.changes)}")
         if state.stale or state.ad_hoc:
             lines.append(f"    {len(state.stale)} stale files (privpost prune), {len(state.ad_hoc)} cells of sweeps")
-    lacking = sorted({name for state in states for name in missing_of(state.study)})
-    if lacking:
+    if lacking := missing(*(state.study for state in states)):
         lines.append(f"Data sets that you have to supply: {', '.join(lacking)}")
     return lines
 

@@ -2,29 +2,41 @@
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from privpost.commands import options
 from privpost.lab import grid, tables
-from privpost.lab.plan import Plan
-from privpost.lab.project import built
+from privpost.lab.project import PUBLISHED, built
+from privpost.lab.study import Study
 from privpost.progress import counted
 
 # Where figures, documents and report of the published tables go.
 OF_PUBLISHED = Path("build/published")
 
 
-def _places(given: argparse.Namespace) -> tuple[Path | None, Path]:
+def _places(given: argparse.Namespace) -> tuple[Path, Path]:
     """Return where tables are read, and where what is made of them goes."""
-    if given.built or given.scale != "paper":
-        return built(given.scale), built(given.scale)
-    return None, OF_PUBLISHED
+    home = built(given.scale) if given.built or given.scale != "paper" else PUBLISHED
+    return home, OF_PUBLISHED if home == PUBLISHED else home
 
 
 def _tell(paths: list[Path]) -> int:
     for path in paths:
         print(path)
     return 0
+
+
+def _tell_outdated(studies: Iterable[Study]) -> None:
+    """Say on stderr, a line for each reason, which studies' tables are not what today's settings and code give."""
+    names: dict[str, list[str]] = {}
+    for study in studies:
+        if why := tables.outdated(study):
+            published = study.home == PUBLISHED
+            which, cure = ("published", "make reproduce, make publish") if published else ("built", "make reproduce")
+            names.setdefault(f"{which} tables {why} ({cure})", []).append(study.name)
+    for what, of_studies in names.items():
+        print(f"privpost: {what}: {', '.join(of_studies)}", file=sys.stderr)
 
 
 def build(argv: list[str]) -> int:
@@ -34,9 +46,10 @@ def build(argv: list[str]) -> int:
 
     given = options.parser("build", "Compute a study's missing cells, then its tables.", study="one").parse_args(argv)
     study = grid.without_missing(grid.load_study(given.study, given.scale, built(given.scale)))
+    code = tables.code_of(study)
     if failed := cells.compute_each(study, grid.expand(study)):
         return run.name_failed(grid.expand(study), failed)
-    return _tell(run.build(study, draw=False))
+    return _tell(run.build(study, code, draw=False))
 
 
 def draw(argv: list[str]) -> int:
@@ -49,47 +62,45 @@ def draw(argv: list[str]) -> int:
     home, out = _places(given)
     endings = ("svg", "pdf", "png") if given.printed else ("svg",)
     studies = grid.load_studies(given.study or None, given.scale, home)
+    _tell_outdated(studies)
     return _tell([path for study in studies for path in drawing.draw(study, out, endings)])
 
 
-def _of_all(name: str, text: str, argv: list[str]) -> tuple[Plan, Path]:
+def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, Path]:
+    """Return all studies, their folder, and where what is made of them goes."""
     given = options.parser(name, text, built=True).parse_args(argv)
     home, out = _places(given)
-    if home:
+    if home != PUBLISHED:
         tables.gather_times(home)
-    return Plan(given.scale, home), out
+    studies = grid.load_studies(None, given.scale, home)
+    _tell_outdated(studies)
+    return studies, home, out
 
 
 def scorecard(argv: list[str]) -> int:
     """Score all claims."""
-    from privpost.report import build as overall
+    from privpost.report import scorecard as scores
 
-    plan, out = _of_all("scorecard", "Score all claims from the tables.", argv)
-    return _tell([overall.score(plan.studies.values(), plan.root, out / "results")])
+    studies, _, out = _of_all("scorecard", "Score all claims from the tables.", argv)
+    return _tell([scores.write(scores.score(studies), out / "results/scorecard.csv")])
 
 
 def documents(argv: list[str]) -> int:
     """Render README.md and the documents."""
     from privpost.report import documents as pages
 
-    plan, out = _of_all("documents", "Render README.md and the documents.", argv)
-    return _tell(pages.write(plan.studies.values(), plan.root, plan.figure_root, out / "documents"))
+    studies, home, out = _of_all("documents", "Render README.md and the documents.", argv)
+    return _tell(pages.write(studies, home, out / "documents"))
 
 
 def report(argv: list[str]) -> int:
     """Write the report as one HTML file."""
-    from privpost.commands import drawing
     from privpost.report import figures, page
 
-    plan, out = _of_all("report", "Write the report as one HTML file.", argv)
-    folder = plan.figure_root
-    if not folder.is_dir():
-        for study in plan.studies.values():
-            drawing.draw(study, out)
-        folder = out / "figures"
-    if folder == out / "figures":
-        figures.draw(plan.root, folder)
-    return _tell([page.write(plan.studies.values(), plan.root, folder, out / "report.html")])
+    studies, home, out = _of_all("report", "Write the report as one HTML file.", argv)
+    if home == out:
+        figures.draw(out)
+    return _tell([page.write(studies, home, out / "report.html")])
 
 
 def claims(argv: list[str]) -> int:
@@ -106,9 +117,7 @@ def claims(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     home = _places(given)[0]
     studies = grid.load_studies(given.study or None, given.scale, home)
-    for study in studies if home else ():
-        if outdated := tables.outdated(study):
-            print(f"privpost: {study.name}: its built tables are {outdated} (make reproduce)", file=sys.stderr)
+    _tell_outdated(studies)
     scored = [claim for study in studies for claim in claims_of(study, tables.read_tables(study))]
     if given.json:
         return options.as_json([vars(claim) for claim in scored])

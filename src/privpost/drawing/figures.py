@@ -48,8 +48,3 @@ def parameters(function: Callable) -> list[str]:
 def draw(function: Callable, tables: Mapping[str, Any]) -> Any:
     """Return the figure that a function draws from the tables that its parameters name."""
     return function(**{name: tables[name] for name in parameters(function)})
-
-
-def caption(function: Callable) -> str:
-    """Return a figure's caption: the docstring of its function, a paragraph a line."""
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(function) or "")

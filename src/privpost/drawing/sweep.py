@@ -1,10 +1,9 @@
 """The figure of any sweep: keys that vary become the axis, lines and columns of panels; measures become rows."""
 
-import contextlib
 import itertools
 import re
 import textwrap
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,24 +20,9 @@ LINES = 24
 # Most lines that a legend names if they differ by a number.
 NAMED = 8
 LONGEST = 80  # most letters of a label
-SEEN = 0.002  # difference of two curves that can be seen, as a share of a panel's height
 # Names of columns that hold the spread of another column, or a count; they are no measures.
 _SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p_value)|n_.+")
 _METRICS = ("metric", "statistic", "quantity", "parameter", "score")
-# Values of these columns in words; other values are words already.
-METRICS = {
-    "kl": "KL divergence",
-    "ks": "KS distance from uniform",
-    "mmd2": "squared MMD",
-    "l1_error": "absolute error",
-    "neg_log_likelihood": "−log-likelihood",
-    "neg_log_likelihood_count": "−log-likelihood of the count",
-    "sample": "one draw",
-    "mean": "posterior mean",
-}
-FILLS = ("full", "left", "top", "right", "bottom")
-# Share of white in the colour of a method's last line; the first one has the pure colour.
-LIGHTEST = 0.5
 
 
 class Layout(NamedTuple):
@@ -119,9 +103,7 @@ def error_of(table, measure: str) -> str | None:
 
 
 def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container[str]) -> str:
-    """Return the table that is drawn: one whose measures have errors, with most of the swept columns, then the
-    smallest.
-    """
+    """Return the table that is drawn: errors of its measures count most, then swept columns, then fewer panels."""
 
     def rank(name: str):
         if (parts := layout(tables[name], swept[name], known)) is None:
@@ -141,7 +123,6 @@ def draw(
     """
     if (parts := layout(table, swept, known)) is None:
         return None, ["There is no figure: the table has no measured number that varies with a setting."]
-    table, parts, idle = _without_idle(table, parts, swept, known)
     looks, columns = _looks(table, parts), panels.values_of(table, tuple(parts.columns))
     many = bool(parts.lines) and is_numeric_dtype(table[parts.lines[0]])
     if len(columns) > 2 * PANELS or (len(looks) > 2 * LINES and not many):
@@ -150,10 +131,10 @@ def draw(
     rows_of = {row: panels.rows_of(table, tuple(parts.metrics), row[0]) for row in rows}
     rows = [row for row in rows if rows_of[row][row[1]].nunique() > 1]
     notes = [
-        *idle,
-        *(f"The figure shows {PANELS} of {len(entries)} {what} of panels; the table has all."
-          for what, entries in (("rows", rows), ("columns", columns)) if len(entries) > PANELS),
-    ]  # fmt: skip
+        f"The figure shows {PANELS} of {len(entries)} {what} of panels; the table has all."
+        for what, entries in (("rows", rows), ("columns", columns))
+        if len(entries) > PANELS
+    ]
     rows, columns = rows[:PANELS], columns[:PANELS]
     endless = sorted({row[1] for row in rows if np.isinf(rows_of[row][row[1]].to_numpy(float)).any()})
     notes += [f"The figure leaves out infinite values of {', '.join(endless)}; the table has all."] if endless else []
@@ -169,7 +150,7 @@ def draw(
     for panel, row, column in panels.Panels(figure, axes, rows, columns):
         notes += [note for note in _draw_panel(panel, rows_of[row], parts, row[1], column, looks) if note not in notes]
         if row == rows[0]:
-            panel.set_title(textwrap.fill(panels.named(tuple(parts.columns), column, _lists(table)), letters))
+            panel.set_title(textwrap.fill(panels.named(tuple(parts.columns), column), letters))
         if column == columns[0]:
             panel.set_ylabel(textwrap.fill(_row_name(parts, row, words), 26))
             _scale(panel, "y", rows_of[row][row[1]])
@@ -188,68 +169,19 @@ def _short(meaning: str) -> str:
 
 def _row_name(parts: Layout, row: tuple, words: Mapping[str, str]) -> str:
     """Return the label of a row of panels: its measure and its metric, or the metric alone for a mean."""
-    metric = panels.named(tuple(parts.metrics), row[0], METRICS) if parts.metrics else ""
+    metric = panels.named(tuple(parts.metrics), row[0]) if parts.metrics else ""
     return metric if metric and row[1] == "mean" else ", ".join(filter(None, [words[row[1]], metric]))
 
 
-def _without_idle(table, parts: Layout, swept: Sequence[str], known: Container[str]):
-    """Return a table and its layout without keys of the lines that change no drawn number, and a sentence on each."""
-    notes = []
-    for key in parts.lines:
-        others = [name for name in (parts.x, *parts.lines, *parts.columns, *parts.metrics) if name != key]
-        drawn = [*parts.measures, *filter(None, (error_of(table, measure) for measure in parts.measures))]
-        if key == "method" or key in swept or not all(_constant(table, others, name) for name in drawn):
-            continue
-        less = table.drop_duplicates(others).drop(columns=key)
-        if (left := layout(less, swept, known)) is not None and left.measures == parts.measures:
-            values = " and ".join(panels.named(key, value) for value in panels.ordered(table[key], key))
-            notes.append(f"These coincide, and one curve stands for them: {values}.")
-            table, parts = less, left
-    return table, parts, notes
-
-
-def _lists(table) -> dict[str, str]:
-    """Return words for lists of numbers, which the columns that a sweep adds have as text."""
-    words = {}
-    for name in table:
-        base = name.removesuffix("_setting")
-        for value in table[name].dropna().unique() if base != name and not is_numeric_dtype(table[name]) else ():
-            with contextlib.suppress(ValueError):
-                numbers = ", ".join(f"{float(part):g}" for part in str(value).split())
-                words[value] = f"{style.SYMBOLS.get(base, base)} = {numbers}"
-    return words
-
-
 def _looks(table, parts: Layout) -> dict[tuple, dict]:
-    """Return the looks of lines; the legend names only a few of many numbers.
-
-    Where lines have a method and two more keys, the numbers of one key are shades of the method's colour.
-    """
+    """Return the looks of lines; the legend names only a few of many numbers."""
     if not parts.lines:
         return {(): {"color": style.COLORS[0], "marker": "o", "label": None}}
-    looks = panels.looks(table, parts.lines, names=_lists(table))
-    numeric = [place for place, key in enumerate(parts.lines) if place and is_numeric_dtype(table[key])]
-    if parts.lines[0] == "method" and len(parts.lines) > 2 and numeric:
-        _shade(looks, panels.ordered(table[parts.lines[numeric[0]]]), numeric[0])
+    looks = panels.looks(table, parts.lines)
     step = -(-len(looks) // NAMED) if is_numeric_dtype(table[parts.lines[0]]) else 1
     for place, look in enumerate(looks.values()):
         look["label"] = textwrap.fill(look["label"], 40) if look["label"] and place % step == 0 else None
     return looks
-
-
-def _shade(looks: dict[tuple, dict], values: list, place: int) -> None:
-    """Give lines of one method a shade for each value at a place of their keys, and a line style for the other keys."""
-    from matplotlib.colors import to_hex, to_rgb
-
-    styles: dict[tuple, str] = {}
-    for key, look in looks.items():
-        white = LIGHTEST * (values.index(key[place]) if key[place] in values else 0) / max(1, len(values) - 1)
-        rest = (*key[1:place], *key[place + 1 :])
-        how = styles.setdefault(rest, style.LINES[len(styles) % 4])
-        hollow = list(styles).index(rest) // 4 % 2
-        shade = to_hex([white + (1 - white) * part for part in to_rgb(look["color"])])
-        look.pop("markerfacecolor", None)
-        look.update({"color": shade, "linestyle": how}, **({"markerfacecolor": "white"} if hollow else {}))
 
 
 def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mapping) -> list[str]:
@@ -263,18 +195,11 @@ def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mappin
     hidden = {"marker": ""} if joined and len(names) > 30 else {} if joined else {"linestyle": ""}
     how = {line: {**look, **hidden} for line, look in looks.items()}
     if not joined:
-        _fill(how.values())
+        # No line style tells points apart.
+        for look, marker in zip(how.values(), itertools.cycle(style.MARKERS)):
+            look["marker"] = marker
     panels.curves(panel, rows, parts.x, measure, error_of(table, measure), tuple(parts.lines), how, not hidden)
     return _coinciding(rows, parts, measure, looks)
-
-
-def _fill(looks: Iterable[dict]) -> None:
-    """Fill points of the same colour and marker differently: no line style tells them apart."""
-    seen: dict[tuple, int] = {}
-    for look in looks:
-        place = seen[alike] = seen.get(alike := (look["color"], look["marker"]), -1) + 1
-        if place:
-            look.update(fillstyle=FILLS[place % len(FILLS)], markerfacecoloralt="white")
 
 
 def _finish_x(panel, values, label: str) -> None:
@@ -290,39 +215,21 @@ def _finish_x(panel, values, label: str) -> None:
 
 
 def _coinciding(rows, parts: Layout, measure: str, looks: Mapping) -> list[str]:
-    """Return a sentence on lines that look the same."""
-    lines = {look["label"]: panels.line_of(rows, parts.lines, line) for line, look in looks.items() if look["label"]}
-    curves = {name: part.set_index(parts.x)[measure].sort_index() for name, part in lines.items() if len(part)}
-    values = np.log if _logarithmic(rows[measure]) else np.asarray
-    seen = 0.0 if rows.empty or _decades_from_0(rows[measure]) else SEEN * np.ptp(values(rows[measure]))
-    groups: list[list[str]] = []
-    for name, curve in curves.items():
-        for group in groups:
-            other = curves[group[0]]
-            if curve.index.equals(other.index) and np.allclose(values(curve), values(other), rtol=1e-9, atol=seen):
-                group.append(name)
-                break
-        else:
-            groups.append([name])
-    alike = [" and ".join(group).replace("\n", " ") for group in groups if len(group) > 1]
-    what = "curves" if any(len(curve) > 1 for curve in curves.values()) else "points"
-    return [f"These {what} coincide: {'; '.join(alike)}."] if alike else []
-
-
-def _logarithmic(values) -> bool:
-    """Whether finite values are positive and span two decades."""
-    return len(values) > 0 and values.min() > 0 and values.max() >= 99.9 * values.min()
-
-
-def _decades_from_0(values) -> bool:
-    """Whether finite values begin at 0 and most of them are far below the largest."""
-    return len(values) > 0 and values.min() == 0 and values.max() > 100 * values[values > 0].median()
+    """Return a sentence on lines of equal values."""
+    alike: dict[tuple, list[str]] = {}
+    for line, look in looks.items():
+        part = panels.line_of(rows, parts.lines, line).sort_values(parts.x)
+        if look["label"] and len(part):
+            values = (float(f"{value:.9g}") for value in part[measure])
+            alike.setdefault((*part[parts.x], *values), []).append(look["label"].replace("\n", " "))
+    groups = [" and ".join(labels) for labels in alike.values() if len(labels) > 1]
+    return [f"These coincide: {'; '.join(groups)}."] if groups else []
 
 
 def _scale(axes, which: str, values) -> None:
     """Make an axis logarithmic if values span two decades; if they begin at 0, it is linear near 0."""
     values = values[np.isfinite(values.to_numpy(float))]
-    if _logarithmic(values):
+    if values.min() > 0 and values.max() >= 99.9 * values.min():
         getattr(axes, f"set_{which}scale")("log")
-    elif _decades_from_0(values):
+    elif values.min() == 0 and values.max() > 100 * values[values > 0].median():
         panels.decades(axes, 10 ** np.floor(np.log10(values.max()) - 5), values, which)

@@ -23,7 +23,7 @@ from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.lab.study import Cell, Study
 from privpost.privacy.ledger import Ledger
-from privpost.progress import Progress, counted
+from privpost.progress import Progress, counted, some
 
 # How often a process of the loop looks whether the loop's own process lives, in seconds.
 WATCHED = 0.5
@@ -152,11 +152,10 @@ def tell_behind(study: str, stock: Stock, total: int) -> None:
     if not stock.behind:
         return
     changes = sorted({change for changed in stock.behind.values() for change in changed})
-    shown = ", ".join(changes[:3]) + (f" and {len(changes) - 3} more" if len(changes) > 3 else "")
     were = "was" if total == 1 else "were"
     print(
-        f"privpost: {study}: {len(stock.behind)} of {counted(total, 'cell')} {were} computed by other code ({shown}); "
-        "fresh=true computes them again",
+        f"privpost: {study}: {len(stock.behind)} of {counted(total, 'cell')} {were} computed by other code "
+        f"({some(changes)}); fresh=true computes them again",
         file=sys.stderr,
     )
 

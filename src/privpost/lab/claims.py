@@ -12,10 +12,13 @@ The function's parameters name the tables that it reads. Why a check fails is wr
 """
 
 import inspect
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple
+
+from privpost.lab.schema import SettingError
 
 VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
 # The outcomes of checks on data that stand in for the paper's own; no verdict on a claim rests on them.
@@ -185,9 +188,27 @@ def declared(module: ModuleType) -> list[Declared]:
     return [declaration for function in functions for declaration in getattr(function, "claims", ())]
 
 
-def score(module: ModuleType, tables: Mapping[str, Any]) -> list[Claim]:
-    """Return the claims of a module with their verdicts; errors as `Declared.score`."""
-    return [claim for declaration in declared(module) for claim in declaration.score(tables)]
+def score(module: ModuleType, tables: Mapping[str, Any], study: str = "") -> list[Claim]:
+    """Return the claims of a module with their verdicts.
+
+    Raises SettingError, naming study, claim and place, for a claim that cannot be scored.
+    """
+    scored = []
+    for declaration in declared(module):
+        try:
+            scored += declaration.score(tables)
+        except Exception as error:
+            trace = traceback.extract_tb(error.__traceback__)
+            # The last place in the claims themselves, where there is one: a library's own says little.
+            place = next(
+                (frame for frame in reversed(trace) if frame.filename == getattr(module, "__file__", "")), trace[-1]
+            )
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            raise SettingError(
+                f"{study or module.__name__}: the claim {declaration.id} cannot be scored: {what} "
+                f"({place.filename}:{place.lineno})"
+            ) from error
+    return scored
 
 
 def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: str) -> dict[str, str]:
@@ -212,4 +233,4 @@ def plain(value: Any) -> Any:
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    return value.item() if hasattr(value, "item") else value
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -1,6 +1,6 @@
 """The comparison of built tables with the published ones."""
 
-import functools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 
 from privpost.lab import ledgers, tables
 from privpost.lab.project import PUBLISHED
-from privpost.lab.published import RESULTS, SUMS, altered, sums
+from privpost.lab.published import SUMS, altered, sums
 from privpost.lab.study import Study
 from privpost.progress import counted
 
@@ -80,7 +80,7 @@ def _lacks(path: Path) -> bool:
 def _compare(built: Study, published: Study, name: str) -> Comparison:
     label, path = f"{built.paper}/{name}", published.table_path(name)
     if not path.is_file():
-        if path.relative_to(RESULTS).as_posix() in sums():
+        if path in sums():
             return Comparison(label, "outside tolerance", float("inf"), f"{path} is not there, but {SUMS} names it")
         return Comparison(label, "not published")
     if built.table_path(name).read_bytes() == path.read_bytes():
@@ -133,15 +133,10 @@ def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, s
         return 0.0, ""
     with np.errstate(invalid="ignore"):
         difference = np.where(same, 0.0, np.abs(after - before))
-    sem = next((s for s in (f"{column.removesuffix('_mean')}_sem", f"{column}_sem", "sem") if s in old), None)
     # Numbers near 0 are rounding, which differs between processors.
     largest = np.nanmax(np.abs(np.where(np.isfinite(before), before, 0.0)))
     allowed = np.maximum(relative * np.maximum(np.abs(before), np.abs(after)), ROUNDING * largest)
-    if (
-        sem is not None
-        and sem != column
-        and column in ("mean", sem.removesuffix("_sem"), f"{sem.removesuffix('_sem')}_mean")
-    ):
+    if (sem := tables.error_of(column)) in old:
         allowed = np.maximum(allowed, STANDARD_ERRORS * np.hypot(old[sem].to_numpy(float), new[sem].to_numpy(float)))
     if column.endswith("sem"):
         allowed = np.maximum(allowed, OF_AN_ERROR * np.maximum(np.abs(before), np.abs(after)))
@@ -154,16 +149,12 @@ def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, s
 
 def sentence(comparisons: Sequence[Comparison]) -> str:
     """Return the comparison in a sentence: 71 tables: 70 equal, 1 within its tolerance (largest difference ...)."""
-    count = functools.partial(_count, comparisons)
-    parts = [f"{count('equal')} equal"]
+    count = Counter(comparison.state for comparison in comparisons)
+    parts = [f"{count['equal']} equal"]
     for state, words in (("within tolerance", "within tolerance"), ("outside tolerance", "OUTSIDE tolerance")):
         if rows := [comparison for comparison in comparisons if comparison.state == state]:
             worst = max(rows, key=lambda comparison: comparison.size)
             parts.append(f"{len(rows)} {words} (largest difference: {worst.table}, {worst.where})")
-    if number := count("not published"):
-        parts.append(f"{number} not compared")
+    if count["not published"]:
+        parts.append(f"{count['not published']} not compared")
     return f"{counted(len(comparisons), 'table')}: {', '.join(parts)}"
-
-
-def _count(comparisons: Sequence[Comparison], state: str) -> int:
-    return sum(comparison.state == state for comparison in comparisons)

@@ -57,5 +57,6 @@ def hydra_value(value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text) and not _NO_WORD.fullmatch(text):
         return text
-    # In quotes Hydra takes a backslash literally, except before a quote.
-    return "'" + re.sub(r"(\\*)('|$)", lambda match: match[1] * 2 + "\\'" * bool(match[2]), text) + "'"
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    return QuotedString(text, Quote.single).with_quotes()

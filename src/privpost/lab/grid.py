@@ -25,7 +25,7 @@ from privpost.lab.schema import Schema, SettingError, suggest
 from privpost.lab.study import SIZES, Cell, Study, canonical
 
 # Keys of a study's file that are not settings.
-DESCRIPTION = ("title", "paper", "claim", "tables", "reads", "beyond_papers", "shards", "tolerance")
+DESCRIPTION = ("title", "paper", "claim", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "mirrors")
 
@@ -92,27 +92,17 @@ def _expand(study: Study) -> list[Cell]:
 
 
 def read_by(study: Study) -> list[Study]:
-    """Return the studies whose ledgers a study's cells read: the ones that `reads:` names, or all that read none.
-
-    Raises SettingError where it names a study that reads ledgers itself.
-    """
+    """Return the studies whose ledgers a study's cells read: with `reads: all` those that read none."""
     return study.once("read", lambda: _read_by(study))
 
 
 def _read_by(study: Study) -> list[Study]:
-    reads = _scaled(study, ()).get("reads") or []
-    known = study_names()
-    if reads != "all" and not (isinstance(reads, list) and all(name in known for name in reads)):
-        raise SettingError(f"{study.file}: reads is {reads!r}, but must be all or a list of {', '.join(known)}.")
-    names = [name for name in known if name != study.name] if reads == "all" else reads
+    if not study.text.get("reads"):
+        return []
     # Studies that were loaded together are composed and checked once.
     beside, others = study.once("beside", dict), []
-    beside |= {other.name: other for other in load_studies(set(names) - set(beside), study.scale, study.home)}
-    for other in map(beside.__getitem__, names):
-        if other.text.get("reads"):
-            if reads == "all":
-                continue
-            raise SettingError(f"{study.file}: reads names {other.name!r}, which reads ledgers itself.")
+    beside |= {other.name: other for other in load_studies({*study_names()} - {*beside}, study.scale, study.home)}
+    for other in (beside[name] for name in study_names() if not beside[name].text.get("reads")):
         datasets = {cell.dataset for cell in expand(other)} if study.left_out else set()
         left_out = tuple(name for name in study.left_out if name in datasets)
         others.append(replace(other, left_out=left_out) if left_out else other)
@@ -138,20 +128,15 @@ def points(study: Study) -> list[dict[str, Any]]:
 
     Raises SettingError for more points than `LARGEST_GRID`.
     """
-    factorials = sweep_blocks(study)
+    factorials = [
+        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
+        for block in _blocks(_scaled(study, {}).get("sweep"), study.file)
+    ]
     check_size(sum(math.prod(map(len, block.values())) for block in factorials), f"{study.file}: sweep")
     return [
         dict(zip(block, combination, strict=True))
         for block in factorials
         for combination in itertools.product(*block.values())
-    ]
-
-
-def sweep_blocks(study: Study) -> list[dict[str, list]]:
-    """Return the study's sweep as full factorials, one for each of the maps under `sweep`: axis to values."""
-    return [
-        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
-        for block in _blocks(_scaled(study, {}).get("sweep"), study.file)
     ]
 
 

@@ -166,5 +166,5 @@ def digests(studies: Iterable[Study]) -> dict[str, str]:
 
 def read(study: Study, rows: str = "accounts") -> list[dict[str, Any]] | None:
     """Return the `accounts` or the `mechanisms` of the study's ledger, or None where there is none."""
-    path = path_of(study)
-    return None if path is None else json.loads(path.read_text(encoding="utf-8")).get(rows, [])
+    path = study.ledger_path
+    return json.loads(path.read_text(encoding="utf-8")).get(rows, []) if path.is_file() else None

@@ -1,54 +1,18 @@
 """What a rebuild consists of: studies, data sets and files, read from the studies' own YAML without composing it."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from privpost import configurations
 from privpost.datasets import catalogue, fetch
-from privpost.lab import grid, provenance
+from privpost.lab import provenance
 from privpost.lab.project import PREPARED, RAW
-from privpost.lab.study import Cell, Study
-from privpost.lab.tables import times_path
+from privpost.lab.study import Study
+from privpost.lab.tables import WRITING, times_path
 
 TEMPLATES = Path("docs/templates")
-
-
-class Plan:
-    """Some studies at a scale, and where their results are.
-
-    Attributes:
-        studies: by name.
-        home: the folder of `results/` and `figures/`.
-    """
-
-    def __init__(self, scale: str = "paper", home: Path | None = None, studies: list[str] | None = None):
-        self.scale = scale
-        self.studies: dict[str, Study] = {s.name: s for s in grid.load_studies(studies, scale, home)}
-        self.home = next(iter(self.studies.values())).home
-        self.root, self.figure_root = self.home / "results", self.home / "figures"
-
-    @functools.cached_property
-    def cells(self) -> dict[str, list[Cell]]:
-        """The cells of each study's whole grid; composing all studies takes seconds."""
-        return {name: grid.expand(study) for name, study in self.studies.items()}
-
-    @functools.cached_property
-    def datasets(self) -> dict[str, catalogue.Dataset]:
-        """The data sets that the studies name and that can be had."""
-        names = sorted({name for study in self.studies.values() for name in datasets_of(study)})
-        return {name: catalogue.load(name) for name in names if _findable(name)}
-
-    @property
-    def missing(self) -> list[str]:
-        """The data sets that users bring and that are not there."""
-        return sorted({name for study in self.studies.values() for name in missing_of(study)})
-
-    @property
-    def possible(self) -> list[Study]:
-        """The studies that have a data set, or need none."""
-        return [study for study in self.studies.values() if can_be_built(study)]
 
 
 @functools.cache
@@ -83,15 +47,19 @@ def _defaults(text: dict[str, Any]) -> list[str]:
     return [entry["override /dataset"] for entry in entries if "override /dataset" in entry]
 
 
-def missing_of(study: Study) -> list[str]:
-    """Return the data sets of a study that users bring and that are not there."""
-    return [name for name in datasets_of(study) if not _findable(name)]
+def datasets(*studies: Study) -> list[str]:
+    """Return the data sets that some studies name and that can be had."""
+    return sorted({name for study in studies for name in datasets_of(study) if _findable(name)})
 
 
-def can_be_built(study: Study) -> bool:
-    """Whether a study has a data set that can be had, or needs none."""
-    names = datasets_of(study)
-    return not names or any(map(_findable, names))
+def missing(*studies: Study) -> list[str]:
+    """Return the data sets of some studies that users bring and that are not there."""
+    return sorted({name for study in studies for name in datasets_of(study) if not _findable(name)})
+
+
+def possible(studies: Iterable[Study]) -> list[Study]:
+    """Return the studies that have a data set, or need none."""
+    return [study for study in studies if datasets(study) or not datasets_of(study)]
 
 
 def raw_files(dataset: str) -> list[str]:
@@ -101,7 +69,7 @@ def raw_files(dataset: str) -> list[str]:
 
 def prepared_files(study: Study) -> list[str]:
     """Return the prepared data of a study's data sets that can be had."""
-    return [str(PREPARED / f"{name}.npz") for name in datasets_of(study) if _findable(name)]
+    return [str(PREPARED / f"{name}.npz") for name in datasets(study)]
 
 
 def networks() -> list[str]:
@@ -123,7 +91,7 @@ def figure_files(study: Study) -> list[str]:
 def code_of(study: Study) -> str:
     """Return a digest of the code that a study's cells and tables depend on."""
     named = [f"privpost.datasets.{name}" for name in datasets_of(study)]
-    modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *named]
+    modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *WRITING, *named]
     if provenance.discovers(modules):
         modules += [f"privpost.mechanisms.{path.stem}" for path in (provenance.PACKAGE / "mechanisms").glob("*.py")]
     return provenance.text_digest(modules)
@@ -134,17 +102,13 @@ def figure_code_of(study: Study) -> str:
     return provenance.text_digest([f"{study.package}.figures", "privpost.drawing.style"])
 
 
-def loader_code_of(dataset: str) -> str:
-    """Return a digest of a data set's loader."""
-    return provenance.text_digest([f"privpost.datasets.{dataset}"])
-
-
 def score_code_of(studies: list[Study]) -> str:
     """Return a digest of the code that scores the claims of some studies."""
     modules = [f"{study.package}.claims" for study in studies] + [
         f"privpost.experiments.{s.paper}.claims" for s in studies
     ]
-    return provenance.text_digest([*modules, "privpost.report.scorecard", "privpost.report.reasons"])
+    scoring = ["privpost.lab.claims", "privpost.report.scorecard", "privpost.report.reasons"]
+    return provenance.text_digest([*modules, *scoring])
 
 
 def report_code() -> str:

@@ -30,26 +30,21 @@ class CannotWrite(OSError):
         )
 
 
-def find_root(start: Path | None = None, *, checkout: bool = False) -> Path:
-    """Return the project's root: the nearest folder at or above `start` that holds conf/config.yaml.
+def enter(*, checkout: bool = False) -> None:
+    """Change to the project's root: the nearest folder here or above that holds conf/config.yaml.
 
-    Where there is none, an installed package that brings configurations takes `start` itself. Raises FileNotFoundError
+    Where there is none, an installed package that brings configurations stays where it is. Raises FileNotFoundError
     where it brings none, or `checkout` asks for a checkout.
     """
-    start = Path.cwd() if start is None else start
-    for folder in (start, *start.parents):
+    here = Path.cwd()
+    for folder in (here, *here.parents):
         if (folder / configurations.CHECKOUT / "config.yaml").is_file():
-            return folder
-    if configurations.PACKAGED.is_dir() and not checkout:
-        return start
-    raise FileNotFoundError(f"no conf/config.yaml at or above {start}: run privpost inside a checkout of the project")
-
-
-def enter(*, checkout: bool = False) -> Path:
-    """Change to the project's root and return it; errors as `find_root`."""
-    root = find_root(checkout=checkout)
-    os.chdir(root)
-    return root
+            os.chdir(folder)
+            return
+    if checkout or not configurations.PACKAGED.is_dir():
+        raise FileNotFoundError(
+            f"no conf/config.yaml at or above {here}: run privpost inside a checkout of the project"
+        )
 
 
 def plainly(error: OSError | MemoryError) -> str:

@@ -54,7 +54,7 @@ def text_of(path: Path) -> str:
     return _text(path, path.stat().st_mtime_ns)
 
 
-def _file(module: str) -> Path | None:
+def file_of(module: str) -> Path | None:
     """Return the file of a module, or of the one that defines a class which is imported from its package."""
     # The package's own file holds its version, which is recorded as such.
     if not module.startswith("privpost."):
@@ -68,13 +68,17 @@ def _file(module: str) -> Path | None:
 
 
 def files(modules: Iterable[str]) -> list[Path]:
-    """Return the package's files that some modules import, directly or through others, themselves included."""
+    """Return the package's files that some modules import, directly or through others, themselves included.
+
+    Files of the lab count where they are named, not where they are imported.
+    """
     paths: set[Path] = set()
     waiting, seen = set(modules), set()
+    named = {*waiting, *ALWAYS}
     while waiting:
         seen.add(module := waiting.pop())
-        path = _file(module)
-        if path is None or path in paths or (module.startswith(MOVING) and module not in ALWAYS):
+        path = file_of(module)
+        if path is None or path in paths or (module.startswith(MOVING) and module not in named):
             continue
         paths.add(path)
         waiting |= imports(text_of(path)) - seen

@@ -12,24 +12,25 @@ from privpost.lab.project import PUBLISHED
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell
 
-RESULTS = PUBLISHED / "results"
-# As `sha256sum --check` reads it, from within results/. Times are no results and not in it.
+RESULTS, FIGURES = PUBLISHED / "results", PUBLISHED / "figures"
+# As `sha256sum --check` reads it, from within results/: results, and figures as ../figures. Times are not in it.
 SUMS = RESULTS / "SHA256SUMS"
 TIMES = RESULTS / "times.csv"
-COLUMNS = ("study", "cell", "wall_seconds", "peak_mib")
-# In build/: which cells the tables were made of, by which code, and what tables and ledger were then.
-BUILT_COLUMNS = (*COLUMNS, "digest", "code", "files")
-COVERED = (".csv", ".json", ".md")
+# The digest tells which cells the tables were made of.
+COLUMNS = ("study", "cell", "wall_seconds", "peak_mib", "digest")
+# In build/: by which code they were made, and what tables and ledger were then.
+BUILT_COLUMNS = (*COLUMNS, "code", "files")
+COVERED = (".csv", ".json", ".md", ".svg")
 # Assumed for a cell whose study has no published time.
 DEFAULT_SECONDS = 5.0
 # Measured on one machine: a rebuild gives other numbers.
-MEASURED = ("times.csv", "benchmarks.csv", "scale.csv")
+MEASURED = ("times.csv", "benchmarks.csv", "scale.csv", "run_times.svg", "benchmarks.svg")
 
 
 def covered() -> list[Path]:
     """Return the published files whose sha256 is kept."""
-    paths = sorted(path for path in RESULTS.rglob("*") if path.suffix in COVERED and path.is_file())
-    return [path for path in paths if path.name not in MEASURED]
+    paths = [path for folder in (RESULTS, FIGURES) for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [path for path in paths if path.suffix in COVERED and path.name not in MEASURED]
 
 
 def sum_of(path: Path) -> str:
@@ -38,33 +39,33 @@ def sum_of(path: Path) -> str:
 
 
 def write_sums() -> None:
-    """Write the sha256 of every published result."""
-    lines = (f"{sum_of(path)}  {path.relative_to(RESULTS).as_posix()}\n" for path in covered())
+    """Write the sha256 of every published result and figure."""
+    lines = (f"{sum_of(path)}  {os.path.relpath(path, RESULTS)}\n" for path in covered())
     store.write_text(SUMS, "".join(lines))
 
 
-def sums() -> dict[str, str]:
-    """Return the recorded sha256 of each published result, by its path below results/; empty where none is kept."""
+def sums() -> dict[Path, str]:
+    """Return the recorded sha256 of each published result and figure, by its path; empty where none is kept."""
     return _sums(os.stat(SUMS).st_mtime_ns, str(SUMS.resolve())) if SUMS.is_file() else {}
 
 
 @functools.cache
-def _sums(mtime: int, path: str) -> dict[str, str]:
+def _sums(mtime: int, path: str) -> dict[Path, str]:
     # A file of another shape names nothing, so that every result counts as altered.
     lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
-    return {name: digest for digest, name in pairs}
+    return {Path(os.path.normpath(RESULTS / name)): digest for digest, name in pairs}
 
 
 def altered(path: Path) -> bool:
-    """Whether a file is a published result that is not the one whose sha256 is kept."""
-    if not path.is_relative_to(RESULTS) or path.name in MEASURED:
+    """Whether a file is a published result or figure that is not the one whose sha256 is kept."""
+    if not (path.is_relative_to(RESULTS) or path.is_relative_to(FIGURES)) or path.name in MEASURED:
         return False
-    return sums().get(path.relative_to(RESULTS).as_posix()) != sum_of(path)
+    return sums().get(path) != sum_of(path)
 
 
 def check(path: Path) -> None:
-    """Raise SettingError for a published result that was altered by hand."""
+    """Raise SettingError for a published result or figure that was altered by hand."""
     if altered(path):
         raise SettingError(
             f"{path} does not have the sha256 that {SUMS} names: take it back from Git, or publish it again "
@@ -73,7 +74,7 @@ def check(path: Path) -> None:
 
 
 def read_times(path: Path = TIMES) -> list[dict[str, str]]:
-    """Return rows of study, cell, wall_seconds and peak_mib (in build/ also digest); none without such a file."""
+    """Return rows of `COLUMNS` (in build/ of `BUILT_COLUMNS`); none without such a file."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8") as handle:
@@ -101,5 +102,6 @@ def expected(cells: Iterable[Cell], scale: str) -> dict[str, float]:
 
 def times_text(rows: Iterable[dict], columns: Sequence[str] = COLUMNS) -> str:
     """Return rows of times as CSV, by study."""
-    lines = [",".join(str(row[name]) for name in columns) for row in sorted(rows, key=lambda row: str(row["study"]))]
+    rows = sorted(rows, key=lambda row: str(row["study"]))
+    lines = [",".join(str(row.get(name, "")) for name in columns) for row in rows]
     return "\n".join([",".join(columns), *lines]) + "\n"

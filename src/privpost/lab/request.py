@@ -177,54 +177,25 @@ def values(word: str) -> list:
     Raises SettingError for a value that Hydra's grammar does not know, and for a sweep over names (glob).
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.core.override_parser.types import Override, RangeSweep
     from hydra.errors import HydraException
 
-    parser = OverridesParser.create()
-    unlisted = SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
-    if word.partition("=")[2].startswith("glob("):
-        raise unlisted
     try:
-        override = parser.parse_override(word)
+        override = OverridesParser.create().parse_override(word)
+        value = override.value()
         if not override.is_sweep_override():
-            return [override.value()]
-        if not override.is_discrete_sweep():
-            raise unlisted
-        if not _length(override.value()) <= LARGEST_GRID:
+            return [value]
+        if not override.is_discrete_sweep() or word.partition("=")[2].startswith("glob("):
+            raise SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
+        if not isinstance(value, RangeSweep):
+            return [Override._convert_value(item) for item in override.sweep_iterator()]
+        if not (value.step and abs((value.stop - value.start) / value.step) <= LARGEST_GRID):
             raise SettingError(f"{word!r} has too many values; at most {LARGEST_GRID} are allowed.")
-        texts = list(override.sweep_string_iterator())
-        # Hydra's parser takes a millisecond a value; plain numbers, of which sweeps have thousands, need none.
-        parsed = [
-            _number(text) if _NUMBER.fullmatch(text) else parser.parse_override(f"key={text}").value() for text in texts
-        ]
         # The sums of a range are not the numbers that a user means: 0.1 + 0.1 + 0.1 is not 0.3.
-        return [_rounded(value) for value in parsed] if _is_range(override.value()) else parsed
+        return [float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator()]
     except SettingError:
         raise
     # Not only Hydra refuses: so do numbers of a range that are infinite or have too many digits.
     except (HydraException, ValueError, ArithmeticError) as error:
         reason = next(iter(str(error).splitlines()), "")
         raise SettingError(f"{word!r} cannot be read: {reason}") from error
-
-
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?")
-
-
-def _is_range(sweep) -> bool:
-    from hydra.core.override_parser.types import RangeSweep
-
-    return isinstance(sweep, RangeSweep)
-
-
-def _length(sweep) -> float:
-    """Return how many values a range has, without listing them; 0 for any other sweep."""
-    if not _is_range(sweep):
-        return 0
-    return abs((sweep.stop - sweep.start) / sweep.step) if sweep.step else math.inf
-
-
-def _number(text: str) -> int | float:
-    return int(text) if text.lstrip("-").isdecimal() else float(text)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.12g}") if isinstance(value, float) else value

@@ -93,14 +93,6 @@ class Study:
         return config
 
     @property
-    def beyond_papers(self) -> bool:
-        """Whether the study is in none of the papers.
-
-        The key `beyond_papers` of its YAML says so. Without that key, it is so unless its folder's name ends in a year.
-        """
-        return bool(self.text.get("beyond_papers", not self.paper[-4:].isdigit()))
-
-    @property
     def shards(self) -> int:
         """How many jobs share the study's cells on a cluster."""
         return int(self.text.get("shards", 1))
@@ -144,7 +136,7 @@ class Study:
     def tables(self) -> list[str]:
         """The names of its tables: the keys of `TABLES` in study.py."""
         declared = _keys("TABLES", (self.folder / "study.py").read_text(encoding="utf-8"))
-        return declared or self.text.get("tables") or [self.name.split("/")[1]]
+        return declared or [self.name.split("/")[1]]
 
     @functools.cached_property
     def figures(self) -> list[str]:

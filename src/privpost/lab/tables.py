@@ -7,19 +7,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privpost.lab import grid, ledgers, provenance, published, store
+from privpost.lab.project import PUBLISHED
 from privpost.lab.study import Cell, Study, canonical
 
+# What turns arrays into files, beside a study's own modules: its edits change tables, but no cell.
+WRITING = ("privpost.lab.tables", "privpost.lab.ledgers")
 # How many frames are joined at once: a frame of one row takes as much memory as a hundred rows of a long one.
 JOINED = 500
 
 
-def write(study: Study, results: Sequence[store.Result]) -> list[Path]:
+def write(study: Study, results: Sequence[store.Result], code: str) -> list[Path]:
     """Write the study's tables, its ledger and the times of its cells from its stored cells; returns the tables' paths.
 
     A module `documents` of the study gives further renderings of its tables: a map from file name to text. Each file
-    replaces the old one only when all have been written.
+    replaces the old one only when all have been written. `code` is what `code_of` returned before the cells were
+    computed: an edit made meanwhile is not what ran.
     """
-    code, tables = _code(study), tables_of(study, results)
+    tables = tables_of(study, results)
     texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
     if study.has("documents"):
         texts |= {study.results / name: text for name, text in study.module("documents").documents(tables).items()}
@@ -56,16 +60,21 @@ def gather_times(home: Path) -> None:
 
 
 def outdated(study: Study) -> str:
-    """Return why a study's built tables are not what tabulating gives today; empty where they are, or are not there.
+    """Return why a study's tables are not what tabulating gives today; empty where they are, or are not there.
 
-    They are `of other settings` than today's (made of other cells), `of other code`, or `altered` since.
+    They are `of other settings` than today's (made of other cells) or, as no published ones are, `of other code` or
+    `altered` since. Published times without digests tell nothing.
     """
     if not all(path.is_file() for path in _files(study)):
         return ""
+    if study.home == PUBLISHED:
+        digests = {row.get("digest") for row in published.read_times() if row["study"] == study.name}
+        known = all(digests) and digests
+        return "of other settings" * bool(known and digests != {cell.digest for cell in grid.expand(study)})
     rows = published.read_times(times_path(study))
     if {row.get("digest") for row in rows} != {cell.digest for cell in grid.expand(grid.without_missing(study))}:
         return "of other settings"
-    if {row.get("code") for row in rows} != {_code(study)}:
+    if {row.get("code") for row in rows} != {code_of(study)}:
         return "of other code"
     whole = {row["files"] for row in rows} == {_joint(path.read_bytes() for path in _files(study))}
     return "" if whole else "altered"
@@ -75,8 +84,9 @@ def _files(study: Study) -> list[Path]:
     return [*map(study.table_path, study.tables), study.ledger_path]
 
 
-def _code(study: Study) -> str:
-    return provenance.source_digest(f"{study.package}.study", f"{study.package}.documents")
+def code_of(study: Study) -> str:
+    """Return a digest of the code that makes a study's cells and tables."""
+    return provenance.source_digest(f"{study.package}.study", f"{study.package}.documents", *WRITING)
 
 
 def _joint(contents: Iterable[bytes]) -> str:
@@ -126,6 +136,11 @@ def check_there(path: Path) -> None:
     published.check(path)
 
 
+def error_of(column: str) -> str:
+    """Return the column with another's standard error: `x_sem` for `x` and `x_mean`, `sem` for `mean`."""
+    return "sem" if column == "mean" else f"{column.removesuffix('_mean')}_sem"
+
+
 class Points(NamedTuple):
     """The tables of some points, the column of each setting in each table, and the errors of points by digest."""
 
@@ -146,7 +161,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
     # Arrow would keep the joined text columns in pieces, a kilobyte for each point.
     import pandas as pd
 
-    rows: dict[str, _Rows] = {name: _Rows() for name in study.tables}
+    rows: dict[str, list] = {name: [] for name in study.tables}
     failed: dict[str, str] = {}
     for cell, result in zip(cells, results, strict=True):
         try:
@@ -159,8 +174,11 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
             continue
         for name, frame in frames.items():
             if not frame.empty:
-                rows[name].add(frame, {key: _word(value_of(cell, key)) for key in keys})
-    joined = {name: part.joined() for name, part in rows.items() if part.count}
+                settings = {f"{key}_setting": _word(value_of(cell, key)) for key in keys}
+                rows[name].append(frame.assign(**settings))
+            if len(rows[name]) > JOINED:
+                rows[name] = [_concat(rows[name])]
+    joined = {name: _joined(frames, keys) for name, frames in rows.items() if frames}
     return Points(
         {name: frame for name, (frame, _) in joined.items()}, {name: columns for name, (_, columns) in joined.items()},
         failed,
@@ -180,46 +198,20 @@ def _word(value: Any) -> Any:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-class _Rows:
-    """The rows of one table, joined as points come, with each point's settings beside."""
+def _concat(frames: Sequence):
+    import pandas as pd
 
-    def __init__(self):
-        self.count = 0
-        self._open: list[Any] = []
-        self._joined: list[Any] = []
-        # Settings whose column in the table does not hold the point's value everywhere.
-        self._differing: set[str] = set()
+    return pd.concat([frame.dropna(axis="columns", how="all") for frame in frames], ignore_index=True)
 
-    def add(self, frame: Any, settings: dict[str, Any]) -> None:
-        """Add a point's rows."""
-        for key, value in settings.items():
-            if key in frame and not (frame[key].astype(str) == str(value)).all():
-                self._differing.add(key)
-        self.count += 1
-        self._open.append(frame.assign(**{f"{key}_setting": value for key, value in settings.items()}))
-        self._keys = list(settings)
-        if len(self._open) == JOINED:
-            self._join()
 
-    def _join(self) -> None:
-        import pandas as pd
-
-        self._joined.append(pd.concat([f.dropna(axis="columns", how="all") for f in self._open], ignore_index=True))
-        self._open = []
-
-    def joined(self) -> tuple[Any, list[str]]:
-        """Return all rows as one DataFrame, settings first, and the settings' columns."""
-        import pandas as pd
-
-        if self._open:
-            self._join()
-        frame = pd.concat(self._joined, ignore_index=True)
-        columns = []
-        for place, key in enumerate(self._keys):
-            column = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None
-            if key in frame and key not in self._differing:
-                columns.append(key)
-                continue
-            columns.append(f"{key}_setting" if key in frame else key)
-            frame.insert(min(place, frame.shape[1]), columns[-1], column)
-        return frame, columns
+def _joined(frames: Sequence, keys: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the points' rows as one DataFrame, settings first, and the settings' columns."""
+    frame, columns = _concat(frames), []
+    for place, key in enumerate(keys):
+        column = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None
+        if key in frame and column is not None and (frame[key].astype(str) == column.astype(str)).all():
+            columns.append(key)
+            continue
+        columns.append(f"{key}_setting" if key in frame else key)
+        frame.insert(min(place, frame.shape[1]), columns[-1], column)
+    return frame, columns

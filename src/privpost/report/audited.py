@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from privpost.experiments.audit.audit.study import VARIANTS
@@ -15,20 +14,14 @@ from privpost.lab.tables import read_table
 STUDY = "audit/audit"
 
 
-def by_study(studies: Iterable[Study], results: Path) -> dict[str, list[dict[str, Any]]]:
+def by_study(studies: Iterable[Study]) -> dict[str, list[dict[str, Any]]]:
     """Return for each study the mechanisms that its ledger records, with their audit rows; none without the table."""
-    path = results / f"{STUDY}.csv"
-    if not path.is_file():
+    known = {study.name: study for study in studies}
+    if not (STUDY in known and known[STUDY].table_path("audit").is_file()):
         return {}
-    table = read_table(path)
-    recorded = {study.name: ledger(study.name, results) or {} for study in studies if study.name != STUDY}
-    return {name: behind(table, name, ran(rows.get("mechanisms", []))) for name, rows in recorded.items()}
-
-
-def ledger(study: str, results: Path) -> dict[str, list] | None:
-    """Return a study's published ledger, lists of `accounts` and `mechanisms`; None where there is none."""
-    path = results / f"{study}.ledger.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    table = read_table(known.pop(STUDY).table_path("audit"))
+    recorded = {name: ledgers.read(study, "mechanisms") or [] for name, study in known.items()}
+    return {name: behind(table, name, ran(rows)) for name, rows in recorded.items()}
 
 
 def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:

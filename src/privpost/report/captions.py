@@ -1,6 +1,5 @@
 """What figures show: the docstrings of the functions that draw them, as title and text."""
 
-import importlib
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -32,8 +31,8 @@ def of_study(study: Study) -> dict[str, Caption]:
     """Return the captions of a study's figures by stem; raises ValueError for a function without a docstring."""
     if not study.figures:
         return {}
-    functions = marked.functions(importlib.import_module(f"{study.package}.figures"))
-    return {stem: split(marked.caption(functions[stem]), f"{study.name}: {stem}") for stem in study.figures}
+    functions = marked.functions(study.module("figures"))
+    return {stem: split(functions[stem].__doc__ or "", f"{study.name}: {stem}") for stem in study.figures}
 
 
 def split(text: str, where: str) -> Caption:

@@ -1,7 +1,5 @@
 """What is known about a study without running it: its settings with their sources, data and validity."""
 
-import ast
-import functools
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,9 +7,8 @@ from typing import Any, NamedTuple
 
 from privpost import discovery
 from privpost.datasets import catalogue
-from privpost.lab import grid
+from privpost.lab import grid, provenance
 from privpost.lab.plan import datasets_of
-from privpost.lab.provenance import PACKAGE
 from privpost.lab.study import SIZES, Study
 
 # What a mechanism declares its neighbours to be, in words.
@@ -169,18 +166,10 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
     return {name: [column for column in table.columns if column not in public] for name, table in tables.items()}
 
 
-def _file(module: str) -> Path:
-    return PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
-
-
-@functools.cache
-def _imports(module: str) -> list[str]:
-    """Return what a module imports from others, as dotted names; nothing where there is no such file."""
-    if not _file(module).is_file():
-        return []
-    nodes = ast.walk(ast.parse(_file(module).read_text(encoding="utf-8")))
-    froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
-    return [name for node in froms for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))]
+def _text(module: str) -> str:
+    """Return a module's text; empty where there is no such file."""
+    path = provenance.file_of(module)
+    return provenance.text_of(path) if path else ""
 
 
 def _runs_chains(module: str) -> bool:
@@ -189,16 +178,13 @@ def _runs_chains(module: str) -> bool:
     while waiting:
         if (name := waiting.pop()) not in seen:
             seen.add(name)
-            waiting += [other for other in _imports(name) if other.startswith("privpost.experiments.")]
-    samplers = {name for module in seen for name in _imports(module) if name.startswith("privpost.samplers.")}
-    return any(not _declares_exact(name) for name in samplers if _file(name).is_file())
+            waiting += [other for other in provenance.imports(_text(name)) if other.startswith("privpost.experiments.")]
+    samplers = {n for module in seen for n in provenance.imports(_text(module)) if n.startswith("privpost.samplers.")}
+    return any(_text(name) and not _declares_exact(name) for name in samplers)
 
 
 def _declares_exact(module: str) -> bool:
-    for node in ast.parse(_file(module).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "EXACT":
-            return ast.literal_eval(node.value)
-    return False
+    return "\nEXACT = True\n" in _text(module)
 
 
 def neighbours() -> str:

@@ -36,17 +36,17 @@ MET = "#0072B2"
 MISSED = "#D55E00"
 
 
-def draw(results: Path, folder: Path) -> list[Path]:
-    """Draw the figures whose tables are there from those below `results`, as SVG; returns their paths."""
+def draw(home: Path) -> list[Path]:
+    """Draw the figures whose tables are there, as SVG, below the folder of `results/`; returns their paths."""
     import pandas as pd
 
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
-        paths = {key: results / f"{TABLES.get(key, key)}.csv" for key in figures.parameters(function)}
+        paths = {key: home / f"results/{TABLES.get(key, key)}.csv" for key in figures.parameters(function)}
         if not all(path.is_file() for path in paths.values()):
             continue
         frames = {key: pd.read_csv(path, low_memory=False) for key, path in paths.items()}
-        drawn.append(folder / f"{name}.svg")
+        drawn.append(home / f"figures/{name}.svg")
         with style.context(), store.replacing(drawn[-1]) as temporary:
             canvas = figures.draw(function, frames)
             style.save(canvas, temporary)

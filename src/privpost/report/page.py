@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +22,35 @@ from markupsafe import Markup, escape
 
 from privpost.datasets import catalogue
 from privpost.drawing import figures as marked
-from privpost.lab import provenance, store
+from privpost.lab import ledgers, provenance, published, store, tables
 from privpost.lab.study import Study
 from privpost.progress import Progress
-from privpost.report import audited, build, captions, describe, scorecard, templates
+from privpost.report import audited, captions, describe, scorecard, templates
 from privpost.report import figures as overall
 
 TEMPLATES = Path("docs/templates")
 ROWS = 200
 
 
-def write(studies: Iterable[Study], results: Path, figures: Path, path: Path) -> Path:
+def write(studies: Iterable[Study], home: Path, path: Path) -> Path:
     """Write the report; returns its path."""
-    store.write_text(path, render(studies, results, figures))
+    store.write_text(path, render(studies, home))
     return path
 
 
-def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
-    """Return the report on some studies as one HTML text.
+def render(studies: Iterable[Study], home: Path) -> str:
+    """Return the report on some studies, whose results and figures stand below `home`, as one HTML text.
 
     The page names missing figures, tables and ledgers in their place. Raises FileNotFoundError, naming the command,
     when there is no scorecard.
     """
     studies = sorted(studies, key=lambda study: scorecard.paper_order(study.name))
-    card = scorecard.read(results / "scorecard.csv")
-    times = build.run_times(studies, results)
+    card = scorecard.read(home / "results/scorecard.csv")
+    times = run_times(studies, home / "results/times.csv")
     packed = Packed()
-    known = audited.by_study(studies, results)
     progress, shown = Progress(sys.stderr, "studies"), {}
     for study in studies:
-        shown[study.name] = _study(study, results, figures, card, packed)
+        shown[study.name] = _study(study, card, packed)
         progress.update(len(shown), len(studies))
     progress.clear()
     css, js = ((TEMPLATES / f"report.{ending}").read_text(encoding="utf-8") for ending in ("css", "js"))
@@ -81,10 +80,10 @@ def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
                 for paper in dict.fromkeys(study.paper for study in studies)
             ],
             overview={
-                stem: packed.figure(figures / f"{stem}.svg", captions.split(marked.caption(function), stem))
+                stem: packed.figure(home / f"figures/{stem}.svg", captions.split(function.__doc__ or "", stem))
                 for stem, function in marked.functions(overall).items()
             },
-            audited=known,
+            audited=audited.by_study(studies),
             times=times.to_dict("records"),
             cells=int(times.cells.sum()),
             data=describe.data_notes(studies),
@@ -94,6 +93,21 @@ def render(studies: Iterable[Study], results: Path, figures: Path) -> str:
             packed=packed.texts,
         )
     )
+
+
+def run_times(studies: Iterable[Study], path: Path):
+    """Return run times and memory, one row per study, from a file of cells' times; none where it is missing.
+
+    Columns: `study`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`, `peak_mib`.
+    """
+    import pandas as pd
+
+    times = pd.DataFrame(published.read_times(path), columns=published.COLUMNS)
+    times = times.astype({"wall_seconds": float, "peak_mib": float}).rename(columns={"wall_seconds": "seconds"})
+    seconds, memory = times.groupby("study").seconds, times.groupby("study").peak_mib
+    summed = {"cells": seconds.size(), "seconds": seconds.sum(), "longest_cell_seconds": seconds.max()}
+    rows = pd.DataFrame({**summed, "peak_mib": memory.max()}).round(1)
+    return rows.loc[[s.name for s in studies if s.name in rows.index]].rename_axis("study").reset_index()
 
 
 def environment() -> jinja2.Environment:
@@ -151,8 +165,14 @@ class Packed:
         return {"name": self._add("table", content), "path": path, "rows": len(rows), "shown": len(data["rows"])}
 
     def figure(self, path: Path, caption: captions.Caption) -> dict[str, Any]:
-        """Keep an SVG; returns its name on the page, None without the file, with its path and caption."""
-        name = self._add("figure", path.read_bytes()) if path.is_file() else None
+        """Keep an SVG; returns its name on the page, None without the file, with its path and caption.
+
+        Raises SettingError for a published one that was altered.
+        """
+        name = None
+        if path.is_file():
+            published.check(path)
+            name = self._add("figure", path.read_bytes())
         return {"path": path, "name": name, "caption": caption}
 
 
@@ -164,12 +184,9 @@ def _short(cell: str) -> str:
     return cell if len(cell) < 9 else f"{number:.6g}"
 
 
-def _study(study: Study, results: Path, figures: Path, card, packed: Packed) -> dict[str, Any]:
+def _study(study: Study, card, packed: Packed) -> dict[str, Any]:
     """Return all that the page says about a study, by the names that the template uses."""
     data = describe.data_notes([study])
-    paths = {name: results / study.paper / f"{name}.csv" for name in study.tables}
-    shown = captions.of_study(study)
-    ledger = audited.ledger(study.name, results)
     return {
         "name": study.name,
         "title": study.text["title"],
@@ -177,10 +194,10 @@ def _study(study: Study, results: Path, figures: Path, card, packed: Packed) -> 
         "file": study.file,
         "command": Path(study.file).read_text(encoding="utf-8").splitlines()[1].lstrip("# "),
         "scored": list(card[(card.study == study.name) & (card.id != "")].itertuples()),
-        "figures": [packed.figure(figures / study.paper / f"{stem}.svg", shown[stem]) for stem in study.figures],
-        "notes": _validity(study, paths, data),
-        "tables": [packed.table(path) for path in paths.values()],
-        "ledger": None if ledger is None else ledger["accounts"],
+        "figures": [packed.figure(study.figure_path(stem), shown) for stem, shown in captions.of_study(study).items()],
+        "notes": _validity(study, data),
+        "tables": [packed.table(study.table_path(name)) for name in study.tables],
+        "ledger": ledgers.read(study),
         "settings": describe.settings(study),
         "module": f"{study.package}.study",
         "rev": study.text["rev"],
@@ -188,11 +205,11 @@ def _study(study: Study, results: Path, figures: Path, card, packed: Packed) -> 
     }
 
 
-def _validity(study: Study, paths: Mapping[str, Path], data: list[dict[str, str]]) -> list[str]:
-    from privpost.lab.tables import read_table
-
+def _validity(study: Study, data: list[dict[str, str]]) -> list[str]:
+    outdated = tables.outdated(study)
+    notes = [f"Its tables are {outdated}, not what today's give: `make reproduce`."] if outdated else []
     try:
-        return describe.validity_notes(study, {name: read_table(path) for name, path in paths.items()}, data)
+        return notes + describe.validity_notes(study, tables.read_tables(study), data)
     except FileNotFoundError as error:
         return [str(error)]
 

@@ -8,9 +8,10 @@
 
 Conditions choose rows: a value, a list of several, `none` for an empty cell, `unlike(value)`, `above(value)`. Numbers
 with a decimal point are equal within a thousandth. `pm` shows the standard error from the column that belongs to the
-value's (`error_of`).
+value's (`tables.error_of`).
 """
 
+import functools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -41,11 +42,6 @@ class Above(NamedTuple):
     value: float
 
 
-def error_of(column: str) -> str:
-    """Return the column with another's standard error: `x_sem` for `x` and `x_mean`, `sem` for `mean`."""
-    return "sem" if column == "mean" else f"{column.removesuffix('_mean')}_sem"
-
-
 class Quotes:
     """The tables below a folder of results; each is read once. `asked` are the numbers quoted from them.
 
@@ -60,9 +56,9 @@ class Quotes:
 
     def names(self) -> dict[str, Callable]:
         """Return what templates call, by name."""
-        functions = {name: getattr(self, name) for name in ("cell", "pivot", "number", "verdict", "count", "total")}
-        for how in ("largest", "smallest", "median"):
-            functions[how] = lambda table, column, how=how, **where: self._extreme(how, table, column, where)
+        functions = {name: getattr(self, name) for name in ("cell", "pivot", "number", "verdict", "count")}
+        summaries = {"largest": "max", "smallest": "min", "median": "median", "total": "sum"}
+        functions |= {name: functools.partial(self._summary, how) for name, how in summaries.items()}
         return {**functions, "unlike": Unlike, "above": Above}
 
     def rows(self, table: str, where: Mapping[str, Any]):
@@ -90,7 +86,8 @@ class Quotes:
             card = scorecard.read(self.results / "scorecard.csv")
             self._numbers = {}
             for row in card[card.id != ""].itertuples():
-                self._numbers |= {f"{row.id}/verdict": row.verdict, **_flat(json.loads(row.evidence), row.id)}
+                named = scorecard.leaves({row.id: {"verdict": row.verdict, **json.loads(row.evidence)}}, "/")
+                self._numbers |= {name: value for name, value in named if not isinstance(value, list)}
         if name not in self._numbers:
             from privpost.lab.schema import suggest
 
@@ -107,15 +104,11 @@ class Quotes:
         """Return how many rows fit."""
         return len(self.rows(table, where))
 
-    def total(self, table: str, column: str, **where: Any) -> float:
-        """Return the sum of a column over the rows that fit."""
-        return self._extreme("sum", table, column, where)
-
-    def _extreme(self, how: str, table: str, column: str, where: Mapping[str, Any]) -> float:
+    def _summary(self, how: str, table: str, column: str, **where: Any) -> float:
         values = self._of(table, column, where)[column].dropna().astype(float)
         if values.empty:
             raise ValueError(f"{_called(table, where)}: no row fits")
-        return float(getattr(values, {"largest": "max", "smallest": "min"}.get(how, how))())
+        return float(getattr(values, how)())
 
     def _of(self, table: str, column: str, where: Mapping[str, Any]):
         import pandas as pd
@@ -148,7 +141,7 @@ class Quotes:
             rows: the columns that label a line, or a map from them to headings.
             columns: the column whose values stand across; rows without a value fill the whole line.
             value: the column that is shown.
-            error: the column of its standard error, where `error_of` does not name it.
+            error: the column of its standard error, where `tables.error_of` does not name it.
             how: `largest` takes the largest of several rows, which are an error else.
             unless: a column of truth values; cells of rows where it is false stand in brackets.
             where: conditions on columns.
@@ -184,13 +177,6 @@ def _called(table: str, where: Mapping[str, Any]) -> str:
     return ", ".join([table, *(f"{name}={value!r}" for name, value in where.items())])
 
 
-def _flat(value: Any, prefix: str) -> dict[str, Any]:
-    """Return nested maps as one map, keys joined by slashes; lists are left out."""
-    if isinstance(value, Mapping):
-        return {name: item for key, part in value.items() for name, item in _flat(part, f"{prefix}/{key}").items()}
-    return {} if isinstance(value, list) else {prefix: value}
-
-
 def _headings(names: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     if isinstance(names, Mapping):
         return dict(names)
@@ -201,7 +187,7 @@ def _value(row: Mapping[str, Any], column: str, error: str) -> Any:
     value = plain(row[column])
     if not isinstance(value, float):
         return value
-    shown, sem = Estimate(value), error or error_of(column)
+    shown, sem = Estimate(value), error or tables.error_of(column)
     shown.error = float(row[sem]) if sem in row else None
     return shown
 

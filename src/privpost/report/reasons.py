@@ -17,6 +17,7 @@ explains nothing.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -96,26 +97,15 @@ def _told(reason: Reason, claim: Claim, check: str) -> str:
     star = reason.star(check)
     try:
         # A scorecard lists the checks that fail alone.
-        names = {"check": check, "star": star, "passed": _Passed(dict.fromkeys(claim.failed, False))}
+        passed = defaultdict(lambda: True, dict.fromkeys(claim.failed, False))
+        names = {"check": check, "star": star, "passed": passed}
         return "" if star is None else render(reason.text, claim.evidence, **names)
     except UndefinedError:
         return ""
-
-
-class _Passed(dict):
-    def __missing__(self, name):
-        return True
-
-
-class _Numbers(dict):
-    def __missing__(self, name):
-        from jinja2 import UndefinedError
-
-        raise UndefinedError(f"the claim's evidence has no number {name!r}")
 
 
 def render(text: str, evidence: Mapping, **given: Any) -> str:
     """Return a reason's text with the claim's own numbers, on one line; raises UndefinedError for an unknown one."""
     from privpost.report import templates
 
-    return " ".join(templates.environment().from_string(text).render(number=_Numbers(evidence), **given).split())
+    return " ".join(templates.environment().from_string(text).render(number=evidence, **given).split())

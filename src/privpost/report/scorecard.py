@@ -5,11 +5,11 @@ import importlib.util
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost.lab import claims, grid, tables
+from privpost.lab import claims, grid, store, tables
 from privpost.lab.claims import SEEN, VERDICTS, Claim
 from privpost.lab.study import Study
 from privpost.report import reasons
@@ -63,11 +63,11 @@ class Scored(NamedTuple):
         return self.study.split("/")[0]
 
 
-def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]:
+def score(studies: Iterable[Study]) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    Tables are those below `results`, or without it the study's own. Claims of a study stand in its claims.py, those
-    over several studies in `experiments/<paper>/claims.py`. Raises ValueError naming the study whose claims fail.
+    Claims of a study stand in its claims.py, those over several studies in `experiments/<paper>/claims.py`. Raises
+    SettingError, naming study, claim and place, for a claim whose function fails.
     """
     scored, of_paper, lacking = [], {}, {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -75,7 +75,7 @@ def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]
     others = set(grid.study_names()) - {study.name for study in studies}
     for study in studies:
         try:
-            frames = tables.read_tables(study) if results is None else _tables(study, results)
+            frames = tables.read_tables(study)
         except FileNotFoundError as error:
             scored.append(Scored(study.name, None, str(error)))
             lacking.setdefault(study.paper, []).append(study.name)
@@ -83,42 +83,20 @@ def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]
         of_paper.setdefault(study.paper, {}).update(frames)
         scored.append(Scored(study.name, claims_of(study, frames)))
     for paper in sorted({*of_paper, *lacking}, key=paper_order):
-        name = f"privpost.experiments.{paper}.claims"
-        if not _exists(name) or any(other.startswith(f"{paper}/") for other in others):
+        module = f"privpost.experiments.{paper}.claims"
+        if importlib.util.find_spec(module) is None or any(other.startswith(f"{paper}/") for other in others):
             continue
         if paper in lacking:
             scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
         else:
-            scored.append(Scored(f"{paper}/claims", _claims_of(f"{paper}/claims", name, of_paper[paper])))
+            found = claims.score(importlib.import_module(module), of_paper[paper], f"{paper}/claims")
+            scored.append(Scored(f"{paper}/claims", found))
     return scored
-
-
-def _tables(study: Study, results: Path) -> dict[str, Any]:
-    return {name: tables.read_table(results / study.paper / f"{name}.csv") for name in study.tables}
-
-
-def _exists(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:
-        # A study's module may stand outside the package.
-        return False
 
 
 def claims_of(study: Study, frames: Mapping[str, Any]) -> list[Claim]:
     """Return a study's claims from its tables; none where it has no module of claims."""
-    return _claims_of(study.name, f"{study.package}.claims", frames)
-
-
-def _claims_of(name: str, target: str, frames: Mapping[str, Any]) -> list[Claim]:
-    if not _exists(target):
-        return []
-    try:
-        return claims.score(importlib.import_module(target), frames)
-    except (KeyError, IndexError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
-        raise ValueError(
-            f"{name}: its claims cannot be scored from its tables ({type(error).__name__}: {error})"
-        ) from error
+    return claims.score(study.module("claims"), frames, study.name) if study.has("claims") else []
 
 
 def table(scored: Iterable[Scored]):
@@ -178,12 +156,11 @@ def _natural(id: str) -> tuple:
 
 def plain(value: Any) -> Any:
     """Return evidence as JSON can hold it: numbers at `DIGITS` digits, infinite ones and NaN as words."""
+    value = claims.plain(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple) or (hasattr(value, "tolist") and getattr(value, "ndim", 0)):
+    if isinstance(value, list):
         return [plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
     if isinstance(value, bool | int | str) or value is None:
         return value
     if isinstance(value, float):
@@ -193,11 +170,10 @@ def plain(value: Any) -> Any:
     raise ValueError(f"evidence holds {value!r} of type {type(value).__name__}, which is not JSON-able")
 
 
-def write(scored: Iterable[Scored], path: Path) -> None:
-    """Write the scorecard as a CSV file."""
-    from privpost.lab import store
-
+def write(scored: Iterable[Scored], path: Path) -> Path:
+    """Write the scorecard as a CSV file; returns its path."""
     store.write_text(path, table(scored).to_csv(index=False, lineterminator="\n"))
+    return path
 
 
 def read(path: Path):
@@ -236,7 +212,7 @@ def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
     """
     numbers = json.loads(evidence or "{}") if isinstance(evidence, str) else plain(evidence)
     rows: list[tuple[str, Any, Any]] = []
-    for name, value in _leaves(numbers):
+    for name, value in leaves(numbers):
         if rows and _ERROR.search(name) and isinstance(value, float) and isinstance(rows[-1][1], float | int):
             rows[-1] = (*rows[-1][:2], value)
         else:
@@ -244,10 +220,11 @@ def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
     return [(name, _with_error(value, error)) for name, value, error in rows]
 
 
-def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def leaves(value: Mapping[str, Any], between: str = ": ", prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested maps with their names, joined by `between`."""
     for name, item in value.items():
         if isinstance(item, Mapping):
-            yield from _leaves(item, f"{prefix}{name}: ")
+            yield from leaves(item, between, f"{prefix}{name}{between}")
         else:
             yield f"{prefix}{name}", item
 

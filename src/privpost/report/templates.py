@@ -85,21 +85,11 @@ def percent(value: float, places: int = 0) -> str:
     return f"{number(100 * value, f'.{places}f')} %"
 
 
-def thousands(value: float) -> str:
-    """Return a whole number with commas."""
-    return f"{value:,.0f}"
-
-
 def duration(seconds: float) -> str:
     """Return a time as a reader would say it: seconds below 90, then minutes, then hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def memory(mebibytes: float) -> str:
-    """Return an amount of memory."""
-    return f"{mebibytes:.0f} MiB" if mebibytes < 1024 else f"{mebibytes / 1024:.1f} GiB"
 
 
 def as_markdown(grid: Grid, text: Callable[[Any], str]) -> str:
@@ -114,4 +104,4 @@ def _written(value: Any, text: Callable[[Any], str]) -> str:
     return as_markdown(value, text) if isinstance(value, Grid) else text(value)
 
 
-FILTERS = {filter.__name__: filter for filter in (fixed, digits, scientific, pm, percent, thousands, duration, memory)}
+FILTERS = {filter.__name__: filter for filter in (fixed, digits, scientific, pm, percent, duration)}

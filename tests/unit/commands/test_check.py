@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 from dispatched import build, privpost
 
 from privpost.datasets import catalogue
+from privpost.lab import published
+from privpost.lab.schema import SettingError
+from privpost.report import captions, page
 
 
 def everything(folder) -> dict[str, tuple[int, bytes]]:
@@ -79,6 +83,23 @@ def test_a_published_file_that_was_altered_or_taken_away_is_named(toy, checked, 
     status, lines = checked()
     assert (status, lines[1:]) == (1, ["1 file read, 1 damaged"])
     assert lines[0].startswith("results/table.csv ")
+
+
+def test_a_published_figure_that_was_altered_is_named_and_not_shown(checked):
+    """Those that show what was measured have no sums, as their tables."""
+    figure, measured = Path("figures/toy/one.svg"), Path("figures/measured/run_times.svg")
+    for path in (figure, measured):
+        path.parent.mkdir(parents=True)
+        path.write_text("<svg/>")
+    published.write_sums()
+    assert checked() == (0, ["2 files read, none damaged"])
+    for path in (figure, measured):
+        path.write_text("<svg></svg>")
+    status, lines = checked()
+    assert (status, lines[1:]) == (1, ["2 files read, 1 damaged"])
+    assert lines[0].startswith("figures/toy/one.svg does not have the sha256")
+    with pytest.raises(SettingError, match=r"figures/toy/one\.svg"):
+        page.Packed().figure(figure, captions.Caption("One.", ""))
 
 
 def test_damaged_data_are_named(toy, checked, monkeypatch):

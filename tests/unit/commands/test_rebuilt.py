@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from dispatched import build, privpost
 
 from privpost.commands import publish, reproduce
-from privpost.lab import grid, provenance, published, tables
+from privpost.lab import cells, grid, plan, provenance, published, tables
+from privpost.report import documents, page, scorecard
+from privpost.report.quotes import Quotes
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLE = Path("results/toy/curve.csv")
@@ -65,8 +68,123 @@ def test_claims_of_built_tables_say_when_these_are_of_other_settings(rebuilt, ca
     assert "built tables" not in capsys.readouterr().err
     rebuilt.edit("note: n", "note: m")
     assert privpost("claims", "toy/curve", "--built") == 0
-    said = "privpost: toy/curve: its built tables are of other settings (make reproduce)\n"
+    said = "privpost: built tables of other settings (make reproduce): toy/curve\n"
     assert capsys.readouterr().err == said
+    assert privpost("draw", "toy/curve", "--built") == 0
+    assert capsys.readouterr().err == said
+
+
+READERS = (("claims", "toy/curve"), ("draw",), ("scorecard",), ("documents",), ("report",))
+
+
+@pytest.mark.parametrize("words", READERS, ids=lambda words: words[0])
+def test_published_tables_of_other_settings_are_told_by_all_that_reads_them(rebuilt, monkeypatch, capsys, words):
+    for writer in ("documents.write", "page.write", "figures.draw"):
+        monkeypatch.setattr(f"privpost.report.{writer}", lambda *given: [])
+    monkeypatch.setattr("privpost.commands.steps._tell", lambda paths: 0)
+    tables.gather_times(Path("build"))
+    shutil.copy("build/results/times.csv", "results")
+    assert privpost(*words) == 0
+    assert capsys.readouterr().err == ""
+    rebuilt.edit("note: n", "note: m")
+    assert privpost(*words) == 0
+    said = "privpost: published tables of other settings (make reproduce, make publish): toy/curve\n"
+    assert capsys.readouterr().err == said
+    lines = [line.rpartition(",")[0] for line in published.TIMES.read_text().splitlines()]
+    published.TIMES.write_text("\n".join(lines) + "\n")
+    assert privpost(*words) == 0
+    assert capsys.readouterr().err == "", "an old file of times has no digests and tells nothing"
+
+
+def test_published_tables_of_other_settings_are_marked_on_the_page_and_the_scorecard(rebuilt, monkeypatch):
+    tables.gather_times(Path("build"))
+    shutil.copy("build/results/times.csv", "results")
+    rebuilt.edit("note: n", "note: m")
+    study = grid.load_study("toy/curve")
+    assert page._validity(study, [])[0] == "Its tables are of other settings, not what today's give: `make reproduce`."
+    given = documents.Published({study.name: study}, Path("."))
+    monkeypatch.setattr(scorecard, "read", lambda path: None)
+    assert documents.names(given, Quotes(Path("results")), "")["outdated"]() == ["toy/curve"]
+
+
+def test_publishing_writes_the_digests_of_the_cells(rebuilt, monkeypatch):
+    monkeypatch.setattr(publish, "_overall", lambda drawn: None)
+    assert privpost("publish", "toy/curve") == 0
+    digests = {row["digest"] for row in published.read_times()}
+    assert digests == {cell.digest for cell in rebuilt.cells()}
+
+
+@pytest.mark.parametrize("name", ["tables", "ledgers"])
+def test_tables_are_of_other_code_when_what_writes_them_is_edited_and_cells_are_not(rebuilt, monkeypatch, name):
+    edited = Path(f"lab/{name}.py")
+    text_of = provenance.text_of
+    study = rebuilt.study()
+    before = plan.code_of(study)
+    monkeypatch.setattr(provenance, "text_of", lambda path: text_of(path) + "\nEDITED = 1\n" * path.match(str(edited)))
+    assert tables.outdated(study) == "of other code"
+    assert plan.code_of(study) != before
+    assert not cells.look(study, grid.expand(study)).behind
+
+
+def test_claims_are_scored_again_when_what_scores_them_is_edited(rebuilt, monkeypatch):
+    text_of, before = provenance.text_of, plan.score_code_of([rebuilt.study()])
+    monkeypatch.setattr(provenance, "text_of", lambda path: text_of(path) + "\n#" * path.match("lab/claims.py"))
+    assert plan.score_code_of([rebuilt.study()]) != before
+
+
+@pytest.mark.parametrize("words", [("build", "toy/curve"), ("-m", "study=toy/curve")], ids=["build", "sweep"])
+def test_tables_of_code_that_was_edited_meanwhile_are_of_other_code(rebuilt, monkeypatch, words):
+    compute_each = cells.compute_each
+
+    def edited_then(*given, **how):
+        failed = compute_each(*given, **how)
+        other_code(monkeypatch)
+        return failed
+
+    monkeypatch.setattr(cells, "compute_each", edited_then)
+    assert privpost(*words) == 0
+    assert tables.outdated(rebuilt.study()) == "of other code"
+
+
+def test_a_store_that_cannot_be_emptied_stops_a_fresh_rebuild(rebuilt, capsys):
+    folder = rebuilt.study().cells_folder
+    folder.rename("elsewhere")
+    folder.symlink_to(Path("elsewhere").resolve())
+    assert privpost("reproduce", "--fresh") == 1
+    assert "symbolic link" in capsys.readouterr().err
+
+
+def test_no_verdict_is_told_where_nothing_was_compared(rebuilt, capsys):
+    for path in ("build" / TABLE, "build" / LEDGER):
+        path.unlink()
+    assert privpost("reproduce") == 1
+    said = capsys.readouterr().out
+    assert "Nothing was built that could be compared" in said
+    assert "0 tables" not in said
+    assert "Verdicts" not in said
+
+
+def test_a_claim_that_fails_is_named_in_one_line_with_its_place(rebuilt, capsys):
+    file = rebuilt.package / "curve/claims.py"
+    file.write_text(file.read_text().replace("len(curve) > 0", "curve.nothing > 0"))
+    sys.modules.pop("privpost.experiments.toy.curve.claims", None)
+    assert privpost("claims", "toy/curve") == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith("privpost: toy/curve: the claim T1 cannot be scored: AttributeError: ")
+    assert said.endswith(f"({file}:7)\n")
+
+
+def test_publishing_one_study_does_not_sign_a_figure_of_another_that_was_altered(rebuilt, monkeypatch, capsys):
+    other = Path("figures/other/one.svg")
+    other.parent.mkdir(parents=True)
+    other.write_text("<svg/>")
+    published.write_sums()
+    monkeypatch.setattr(publish, "_overall", lambda drawn: published.write_sums())
+    assert privpost("publish", "toy/curve") == 0
+    other.write_text("<svg></svg>")
+    assert privpost("publish", "toy/curve") == 2
+    assert f"{other} does not have the sha256" in capsys.readouterr().err
 
 
 def test_a_rebuild_says_on_the_terminal_which_cells_other_code_computed(rebuilt, monkeypatch, capsys):
@@ -105,7 +223,7 @@ def test_another_ledger_does_not_agree_and_its_last_digit_does_not_matter(rebuil
     assert reproduce.compare.beside(study) == []
     alter("build" / LEDGER)
     assert reproduce.compare.beside(study) == [str(LEDGER)]
-    assert not reproduce._compare(reproduce.Plan("paper", Path("build")))
+    assert not reproduce._compare([study])
     assert f"Not as published: {LEDGER}" in capsys.readouterr().out
 
 
@@ -152,7 +270,7 @@ def test_publishing_that_is_interrupted_leaves_no_scorecard_of_other_tables(rebu
     def stop(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("privpost.report.build.score", stop)
+    monkeypatch.setattr("privpost.report.scorecard.score", stop)
     assert privpost("publish", "toy/curve") == 130
     assert not Path("results/scorecard.csv").exists()
 

@@ -49,6 +49,8 @@ def test_one_line_says_what_a_name_was_taken_as(checkout):
         ("study=fair_axis/beta_bernoulli method=laplce", "Did you mean 'laplace'"),
         ("study=zhang2016/linear_regression epsilon=1", "epsilon_target' .*nothing is scaled to it"),
         ("study=zhang2016/naive_bayes dataset=adult", "there is no setting 'dataset'"),
+        ("study=bernstein2018/calibration method=gibbs", r"no setting 'method'\. Allowed: "),
+        ("study=bernstein2018/calibration title=x", r"no setting 'title'\. Allowed: "),
         ("study=geumlek2017/rdp_curves order=2 orders=3", "order is given twice"),
         ("study=geumlek2017/rdp_curves order=2 order=3", "order is given twice"),
     ],

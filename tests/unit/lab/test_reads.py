@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from privpost.commands import publish, run
-from privpost.lab import cells, grid, ledgers, project, request, store, study
-from privpost.lab.schema import SettingError
+from privpost.commands import cli, publish
+from privpost.lab import cells, grid, ledgers, project, published, request, store, study
 
 READER = """
 import numpy as np
@@ -31,7 +30,7 @@ READER_YAML = """\
 title: A reader
 paper: toy
 claim: None.
-reads: [toy/curve]
+reads: all
 rev: 1
 level: 1
 """
@@ -58,7 +57,7 @@ def the_study():
 def build(toy):
     for cell in toy.cells():
         cells.compute(toy.study(), cell)
-    run.build(toy.study(), draw=False)
+    assert cli.main(["build", "toy/curve"]) == 0
 
 
 def test_the_digest_covers_the_cells_of_what_is_read(toy, reader):
@@ -66,9 +65,7 @@ def test_the_digest_covers_the_cells_of_what_is_read(toy, reader):
     toy.edit("note: n", "note: m")
     changed = the_cell().digest
     assert changed != before
-    reader.write_text(READER_YAML.replace("[toy/curve]", "all"))
-    assert the_cell().digest == changed
-    reader.write_text(READER_YAML.replace("reads: [toy/curve]\n", ""))
+    reader.write_text(READER_YAML.replace("reads: all\n", ""))
     assert the_cell().digest not in (before, changed)
     toy.edit("note: m", "note: n")
     # A study that reads none has the digests that it always had.
@@ -94,12 +91,10 @@ def test_the_command_of_a_reading_cell_gives_its_digest(toy, reader):
     assert cell.digest == the_cell().digest
 
 
-def test_a_study_that_reads_a_reader_is_refused(toy, reader):
+def test_a_study_that_reads_is_read_by_no_other(toy, reader):
     toy.add("second", READER)
-    other = reader.with_name("second.yaml")
-    other.write_text(READER_YAML.replace("toy/reader", "toy/second").replace("[toy/curve]", "[toy/reader]"))
-    with pytest.raises(SettingError, match="reads names 'toy/reader', which reads ledgers itself"):
-        grid.expand(grid.load_study("toy/second"))
+    reader.with_name("second.yaml").write_text(READER_YAML.replace("toy/reader", "toy/second"))
+    assert [study.name for study in grid.read_by(grid.load_study("toy/second"))] == ["toy/curve"]
 
 
 def test_studies_that_are_loaded_together_are_composed_once(reader, monkeypatch):
@@ -114,7 +109,16 @@ def test_studies_that_are_loaded_together_are_composed_once(reader, monkeypatch)
     assert sorted(composed) == sorted(set(composed)) == ["toy/curve", "toy/reader"]
 
 
-def test_who_reads_a_ledger_that_publishing_changed_is_told(reader):
+def test_who_reads_a_ledger_that_publishing_changed_is_told(toy, reader, monkeypatch, capsys):
     """The published audit was once of mechanisms that no published ledger had any more."""
-    assert publish.readers_of({"toy/curve"}) == {"toy/reader": ["toy/curve"]}
-    assert publish.readers_of(set()) == publish.readers_of({"toy/reader"}) == {}
+    monkeypatch.setattr(publish, "_overall", lambda drawn: published.write_sums())
+    build(toy)
+    assert cli.main(["publish", "toy/curve"]) == 0
+    ledger = grid.load_study("toy/curve").ledger_path
+    said = "toy/reader reads the ledgers of toy/curve, which have changed"
+    assert cli.main(["publish", "toy/curve"]) == 0
+    assert said not in capsys.readouterr().out
+    ledger.write_text(ledger.read_text().replace("1.0", "2.0"))
+    published.write_sums()
+    assert cli.main(["publish", "toy/curve"]) == 0
+    assert said in capsys.readouterr().out

@@ -11,7 +11,7 @@ import pytest
 from privpost import discovery
 from privpost.lab import grid
 from privpost.lab.study import Study
-from privpost.report import build, captions, describe
+from privpost.report import captions, describe, page
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDIES = sorted(
@@ -136,14 +136,11 @@ def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
 
 
 def test_run_times_are_summed_by_study(tmp_path):
-    # Of a paper, beside a paper but ours, in a folder without a year, and without times.
-    names = ["audit/audit", "bernstein2018/calibration", "bernstein2018/truncation", "zhang2016/bounds"]
+    names = ["bernstein2018/calibration", "audit/audit", "zhang2016/bounds"]
     studies = [grid.load_study(name) for name in names]
-    assert build.run_times(studies, tmp_path).empty
-    rows = ["study,cell,wall_seconds,peak_mib", *(f"{name},{c},1.25,{c}00" for name in names[:3] for c in (1, 2))]
+    assert page.run_times(studies, tmp_path / "times.csv").empty
+    rows = ["study,cell,wall_seconds,peak_mib", *(f"{name},{c},1.25,{c}00" for name in names[:2] for c in (1, 2))]
     (tmp_path / "times.csv").write_text("\n".join(rows))
-    times = build.run_times(studies, tmp_path)
-    assert times.iloc[0].tolist() == ["bernstein2018/calibration", False, 2, 2.5, 1.2, 200]
-    assert dict(zip(times.study, times.beyond_papers, strict=True)) == dict(
-        zip(names[:3], (True, False, True), strict=True)
-    )
+    times = page.run_times(studies, tmp_path / "times.csv")
+    assert times.study.tolist() == names[:2]
+    assert times.iloc[0].tolist() == ["bernstein2018/calibration", 2, 2.5, 1.2, 200]

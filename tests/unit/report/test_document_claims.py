@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from privpost import discovery
@@ -79,10 +77,10 @@ def test_statements_are_escaped(claim):
 def test_a_document_that_asks_in_vain_is_named(tmp_path, monkeypatch, claim):
     monkeypatch.setattr(documents, "TEMPLATES", tmp_path)
     (tmp_path / "page.md.in").write_text('{{ verdict("G2") }}')
-    scorecard.write([Scored("a/b", [claim()])], tmp_path / "scorecard.csv")
-    published = documents.Published({}, tmp_path, Path("figures"))
+    scorecard.write([Scored("a/b", [claim()])], tmp_path / "results/scorecard.csv")
+    published = documents.Published({}, tmp_path)
     with pytest.raises(ValueError, match=r"page.md.in: there is no number 'G2/verdict'"):
-        documents.text(published, "page", documents.Quotes(tmp_path))
+        documents.text(published, "page", documents.Quotes(tmp_path / "results"))
 
 
 def test_the_library_page_says_truly_who_knows_a_posterior():

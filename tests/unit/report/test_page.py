@@ -75,12 +75,12 @@ def test_the_policy_allows_the_pages_own_script_and_style_only(checkout):
 def test_the_report_says_how_far_it_is(checkout, monkeypatch):
     shown = []
     monkeypatch.setattr(page.Progress, "update", lambda self, done, total: shown.append((done, total)))
-    page.render(grid.load_studies(["foulds2016/adversary", "geumlek2017/theorem15"]), Path("results"), Path("figures"))
+    page.render(grid.load_studies(["foulds2016/adversary", "geumlek2017/theorem15"]), Path("."))
     assert shown == [(1, 2), (2, 2)]
 
 
 def test_the_report_of_what_is_published_draws_nothing_anew(checkout, monkeypatch, capsys):
     monkeypatch.setattr(overall, "draw", lambda *given: pytest.fail("drawn"))
-    monkeypatch.setattr(page, "write", lambda studies, results, figures, path: figures)
+    monkeypatch.setattr(page, "write", lambda studies, home, path: home / "figures")
     assert cli.main(["report"]) == 0
     assert capsys.readouterr().out == "figures\n"

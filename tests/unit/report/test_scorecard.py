@@ -37,7 +37,7 @@ def test_a_claim_of_two_studies_is_an_error_that_names_both(claim):
 
 
 def test_a_study_without_tables_has_a_row_that_says_so(checkout, tmp_path):
-    card = scorecard.table(scorecard.score([grid.load_study("geumlek2017/tradeoff")], tmp_path))
+    card = scorecard.table(scorecard.score([grid.load_study("geumlek2017/tradeoff", home=tmp_path)]))
     assert card.verdict.tolist() == ["not scored"]
     assert "tradeoff.csv does not exist" in card.reason[0]
     assert scorecard.counts(card) == dict.fromkeys((*VERDICTS, *SEEN), 0)
@@ -45,12 +45,12 @@ def test_a_study_without_tables_has_a_row_that_says_so(checkout, tmp_path):
 
 def test_verdicts_come_from_the_tables(checkout, tmp_path):
     """The same study scored from its published table and from one with its orders turned round."""
-    study, table = grid.load_study("geumlek2017/rdp_curves"), pd.read_csv(TABLE)
-    (tmp_path / "geumlek2017").mkdir()
+    study, table = grid.load_study("geumlek2017/rdp_curves", home=tmp_path), pd.read_csv(TABLE)
+    study.results.mkdir(parents=True)
     verdicts = []
     for order in (table.order, 21 - table.order):
-        table.assign(order=order).to_csv(tmp_path / "geumlek2017/rdp_curves.csv", index=False)
-        card = scorecard.table(scorecard.score([study], tmp_path))
+        table.assign(order=order).to_csv(study.table_path("rdp_curves"), index=False)
+        card = scorecard.table(scorecard.score([study]))
         verdicts.append(dict(zip(card.id, card.verdict, strict=True))["G1"])
     assert verdicts[0] == "holds" != verdicts[1]
 
@@ -128,7 +128,9 @@ def test_a_claim_function_that_fails_is_named(checkout, monkeypatch):
 
     failing.__module__ = module.__name__
     monkeypatch.setattr(module, "asymptotes", failing)
-    with pytest.raises(ValueError, match=r"geumlek2017/rdp_curves: its claims cannot be scored.*KeyError: 'none'"):
+    with pytest.raises(
+        ValueError, match=r"geumlek2017/rdp_curves: the claim X1 cannot be scored: KeyError: 'none' \(.*:\d+\)"
+    ):
         scorecard.score([study])
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jinja2
 
 from privpost.evaluation.rows import markdown
-from privpost.lab import store
+from privpost.lab import store, tables
 from privpost.lab.study import Study
 from privpost.report import captions, describe, scorecard, templates
 from privpost.report.documents import claims
@@ -28,17 +28,18 @@ _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 class Published(NamedTuple):
-    """What documents are rendered from: the studies by name, and the folders of their tables and figures."""
+    """What documents are rendered from: the studies by name, and the folder of `results/` and `figures/`."""
 
     studies: Mapping[str, Study]
-    results: Path
-    figures: Path
+    home: Path
+
+    @property
+    def results(self) -> Path:
+        return self.home / "results"
 
     def tables(self, study: str) -> dict[str, Any]:
         """Return a study's tables by name."""
-        quotes = Quotes(self.results)
-        paper = study.split("/", maxsplit=1)[0]
-        return {name: quotes.rows(f"{paper}/{name}", {}) for name in self.studies[study].tables}
+        return tables.read_tables(self.studies[study])
 
 
 def sources() -> dict[str, Path]:
@@ -51,9 +52,9 @@ def file(name: str) -> Path:
     return Path("README.md") if name == "README" else Path("docs", f"{name}.md")
 
 
-def write(studies: Iterable[Study], results: Path, figures: Path, out: Path) -> list[Path]:
+def write(studies: Iterable[Study], home: Path, out: Path) -> list[Path]:
     """Render all documents into a folder, README.md and docs/; returns their paths. Errors as `render`."""
-    texts = render(Published({study.name: study for study in studies}, results, figures))
+    texts = render(Published({study.name: study for study in studies}, home))
     paths = {out / file(name): text for name, text in texts.items()}
     store.write_texts(paths)
     return list(paths)
@@ -101,11 +102,12 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
     return {
         **quotes.names(),
         **claims.names(card),
-        "figure": lambda name: _figure(name, shown, published.figures, up),
-        "exists": lambda name: (published.figures / name).is_file(),
+        "figure": lambda name: _figure(name, shown, up),
+        "exists": lambda name: (published.home / "figures" / name).is_file(),
         "setting": lambda study, key: published.studies[study].text[key],
         "largest_rhat": LARGEST_RHAT,
         "studies": studies,
+        "outdated": lambda: [study.name for study in studies if tables.outdated(study)],
         "papers": {study.paper: scorecard.NAMES.get(study.paper, study.paper) for study in studies},
         "data": lambda: describe.data_notes(studies),
         "neighbours": describe.neighbours,
@@ -113,19 +115,12 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
     }
 
 
-def modules() -> list[str]:
-    """Return the modules that documents are made by."""
-    candidates = (f"{__name__}.{name.lower()}" for name in sources())
-    return [__name__, *(module for module in candidates if util.find_spec(module))]
-
-
-def _extra_names(published: Published, name: str) -> dict[str, Any]:
+def _extra_names(published: Published, name: str) -> Mapping[str, Any]:
     module = f"{__name__}.{name.lower()}"
-    values = importlib.import_module(module).values(published) if module in modules() else {}
-    return {key.rpartition("/")[2]: value for key, value in values.items()}
+    return importlib.import_module(module).values(published) if util.find_spec(module) else {}
 
 
-def _figure(name: str, shown: Mapping[str, captions.Caption], figures: Path, up: str) -> str:
+def _figure(name: str, shown: Mapping[str, captions.Caption], up: str) -> str:
     """Return a figure with its caption below it."""
     if name not in shown:
         raise ValueError(f"there is no figure {name!r}")

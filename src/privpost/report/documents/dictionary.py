@@ -7,6 +7,7 @@ from privpost.evaluation.rows import markdown
 from privpost.experiments.columns import Meaning, of_column, of_setting
 from privpost.lab import grid
 from privpost.lab.study import Study
+from privpost.progress import some
 
 # A meaning names at most so many of its tables or studies.
 SHOWN = 6
@@ -57,6 +58,5 @@ def _table(entries: Iterable[tuple[tuple[str, ...], str]], head: tuple[str, ...]
         places.setdefault(row, []).append(place)
     lines = []
     for (name, text, unit, *more), where in sorted(places.items()):
-        rest = f" and {len(where) - SHOWN} more" if len(where) > SHOWN else ""
-        lines.append((f"`{name}`", text, unit or "–", *more, ", ".join(sorted(where)[:SHOWN]) + rest))
+        lines.append((f"`{name}`", text, unit or "–", *more, some(sorted(where), SHOWN)))
     return markdown(head, lines)
