@@ -33,14 +33,15 @@ SHOWN = 12
 def main(argv: list[str]) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
     parser = options.parser("reproduce", "Rebuild studies from raw data to build/, and compare.", study="any")
-    parser.add_argument("--cores", type=options.positive, default=2, help="processes at a time, at least 1")
+    parser.add_argument("--cores", default="2", help="processes at a time, at least 1")
     parser.add_argument("--profile", default="default", help="folder of profiles/ that says how jobs run")
     parser.add_argument("--strict", action="store_true", help="status 1 when a data set that users bring is missing")
     parser.add_argument("--fresh", action="store_true", help="empty the store of these studies first")
     given = parser.parse_args(argv)
+    given.cores = options.positive("--cores", given.cores)
     known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))
     if given.profile not in known:
-        parser.error(f"there is no profile {given.profile!r}, but {', '.join(known)}")
+        raise SettingError(f"--profile is {given.profile!r}, but must be one of {', '.join(known)}.")
     if LOCKS.is_dir() and any(LOCKS.iterdir()):
         raise SettingError(
             "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: snakemake "

@@ -14,6 +14,7 @@ import pytest
 from privpost.commands import cli, reproduce
 from privpost.lab import cells, grid, request, store
 from privpost.lab.project import CannotWrite
+from privpost.lab.schema import SettingError
 
 SWEEP = ("study=toy/curve", "level=range(1,8)", "method=a,b", "order=3")
 
@@ -207,7 +208,6 @@ def test_a_digest_is_that_of_everything_as_sorted_json(toy):
         assert cell.digest == hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-def test_an_unknown_profile_is_refused(checkout, capsys):
-    with pytest.raises(SystemExit, match="2"):
+def test_an_unknown_profile_is_refused(checkout):
+    with pytest.raises(SettingError, match="--profile is 'slrum', but must be one of default, slurm"):
         reproduce.main(["--profile", "slrum"])
-    assert "there is no profile 'slrum', but default, slurm" in capsys.readouterr().err
