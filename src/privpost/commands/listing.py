@@ -12,7 +12,7 @@ COLUMNS = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "rele
 def studies(argv: list[str]) -> int:
     """Print every study with its title, and what its published run took."""
     parser = options.parser("list", "List the studies.")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)
     times: dict[str, list[float]] = {}
     for row in published.read_times():
@@ -37,7 +37,7 @@ def studies(argv: list[str]) -> int:
 def mechanisms(argv: list[str]) -> int:
     """Print what each mechanism of the package declares about itself."""
     parser = options.parser("mechanisms", "List the mechanisms.")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)
     inherited = {"pure": "from its pure ε", "rdp": "none", "approximate": "none"}
     rows = [

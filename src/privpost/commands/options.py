@@ -21,7 +21,7 @@ def parser(command: str, text: str, *, study: str = "", built: bool = False) -> 
     options.add_argument("--scale", default="paper", help="paper (default) or smoke")
     if built:
         options.add_argument(
-            "--built", action="store_true", help="of the tables under build/, not of the published ones"
+            "--built", action="store_true", help="use the tables under build/ instead of the published ones"
         )
     return options
 

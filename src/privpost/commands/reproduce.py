@@ -32,11 +32,12 @@ SHOWN = 12
 
 def main(argv: list[str]) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
-    parser = options.parser("reproduce", "Rebuild studies from raw data to build/, and compare.", study="any")
-    parser.add_argument("--cores", default="2", help="processes at a time, at least 1")
-    parser.add_argument("--profile", default="default", help="folder of profiles/ that says how jobs run")
-    parser.add_argument("--strict", action="store_true", help="status 1 when a data set that users bring is missing")
-    parser.add_argument("--fresh", action="store_true", help="empty the store of these studies first")
+    text = "Rebuild studies from raw data into build/, then compare with what is published."
+    parser = options.parser("reproduce", text, study="any")
+    parser.add_argument("--cores", default="2", help="number of processes; default 2")
+    parser.add_argument("--profile", default="default", help="how jobs run: a folder of profiles/, default or slurm")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when data that users bring are missing")
+    parser.add_argument("--fresh", action="store_true", help="delete the stored cells of these studies first")
     given = parser.parse_args(argv)
     given.cores = options.positive("--cores", given.cores)
     known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))

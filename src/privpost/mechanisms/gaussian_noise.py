@@ -64,7 +64,7 @@ class GaussianNoise(Mechanism):
 
     @property
     def loss(self) -> Normal:
-        """Of the sensitivity in deviations."""
+        """The normal law of deviation 1 that neighbours shift by Δ/σ."""
         return Normal(float(self.sensitivity / self.sigma))
 
     def privacy_curve(self, epsilon) -> float:

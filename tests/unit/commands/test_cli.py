@@ -190,7 +190,10 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["study=toy/curve", "+extra=1"], ["'+extra=1'", "not added or removed"]),
         (["study=toy/curve", "~level=1"], ["'~level=1'", "not added or removed"]),
         (["study=toy/curve", "within.level=1"], ["'within.level=1'"]),
-        (["study=toy/curve", "level=[1"], ["'level=[1' cannot be read: it must be key=value, with every bracket and quote closed"]),
+        (
+            ["study=toy/curve", "level=[1"],
+            ["'level=[1' cannot be read: it must be key=value, with every bracket and quote closed"],
+        ),
         (["study=toy/curve", "method=glob(*)"], ["list the values"]),
         (["study=toy/curve", "--force"], ["there is no option '--force'"]),
         (["-m"], ["study is missing"]),
