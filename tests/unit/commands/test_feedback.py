@@ -38,7 +38,7 @@ def test_a_terminal_has_one_line_with_the_time_left(monkeypatch):
 
 
 def test_a_slow_first_cell_does_not_extrapolate_to_hours(monkeypatch):
-    """One of 180 expected seconds took 30: the rest is estimated at (30 + 60) / (1 + 60) times its plan, not 30 times."""
+    """One of 180 expected seconds took 30: the rest takes (30 + 60) / (1 + 60) times its estimate, not 30 times."""
     now = iter([0.0, 30.0, 360.0])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
     shown = progress.Progress(Terminal(), "cells", 180.0)

@@ -65,7 +65,7 @@ def setup(**changes) -> Setup:
 
 
 def test_chains_are_as_long_as_their_method_s() -> None:
-    """The paper's sampler, collapsed chains, and settings with other rounds; one draw of an island takes several rounds."""
+    """The paper's sampler, collapsed chains, and settings with other rounds; a draw of islands takes several."""
     one, of = Row("hmm", "laplace", None, None, 0.5, "collapsed"), setup(ops_rounds=10, exact_rounds=81)
     each = of.islands.rounds
     assert of.length(one) == (80, 33)

@@ -150,7 +150,7 @@ def test_a_shard_is_part_of_a_sweep(toy, capsys):
 
 
 def test_several_processes_give_what_one_gives(checkout, tmp_path):
-    """The study is one of the package, since a new process does not know the toy; a shard's cells are shared out, too."""
+    """The study is one of the package, since a new process does not know the toy; shards work alike."""
     study = grid.load_study("geumlek2017/rdp_curves", "smoke", tmp_path)
     some = [dataclasses.replace(cell, folder=str(tmp_path / "one")) for cell in grid.expand(study)]
     others = [dataclasses.replace(cell, folder=str(tmp_path / "several")) for cell in some]
