@@ -20,7 +20,7 @@ export PYTHON
 reproduce: environment ## everything, a paper or a study, and compare with what is published (STUDY= SCALE= CORES= FRESH=1)
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES) $(if $(FRESH),--fresh)
 
-publish: environment ## take over what was built into results/, figures/ and the documents (STUDY=)
+publish: environment ## copy what was built into results/, figures/ and the documents (STUDY=)
 	@$(RUN) privpost publish $(STUDY)
 
 help: ## this list

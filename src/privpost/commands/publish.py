@@ -1,4 +1,4 @@
-"""`privpost publish`: take over what was built into results/, figures/ and the documents, and say what changes."""
+"""`privpost publish`: copy what was built into results/, figures/ and the documents, and say what changes."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -267,7 +267,7 @@ def benchmarks(benchmarks):
     """Measured speed against its bars, those missed first.
 
     Each ratio over its bar: right of 1 it is met with room to spare. Speed-ups are drawn as ratio over bar and costs as
-    bar over ratio; the ratio and its bar are printed beside. What has no bar stands in the table. Measured on one
+    bar over ratio; the ratio and its bar are printed beside. What has no bar is in the table. Measured on one
     machine, not reproducible to the digit.
     """
     table = benchmarks.dropna(subset=["ratio", "bar"])

@@ -197,9 +197,9 @@ def smallest_ball_beside_samplers(logistic_pairs):
 @claim(
     "G29",
     "ours",
-    "Noise on the mode beats exact draws on Adult in some cells: where at the mode nearly every answer is the "
-    "majority's. Both have the same power of the likelihood, and the noise is as wide as the prior, more than the "
-    "posterior: pushed one way the answers stay what they are, pushed the other way the likeliest ones turn right.",
+    "Noise on the mode beats exact draws on Adult in some cells, where at the mode nearly every answer is the "
+    "majority's. Both have the same power of the likelihood, but the noise is as wide as the prior, wider than the "
+    "posterior: in half of the draws it changes no answer, in the rest it turns the likeliest others right.",
     "paired difference in test error between noise on the mode and diffused sampling, both with features scaled by "
     "public bounds, in favour of noise in some cell (one-sided t, 5 %, Bonferroni over orders and epsilons); in each "
     "such cell the power is the same, the draw's error at least {majority:.0%} of the majority's, and its "
