@@ -101,7 +101,7 @@ def _announce(plan: Plan, all_cells: list[Cell], cores: int) -> None:
 
 
 def _wall(seconds: float, studies: int, cores: int) -> float:
-    """Return how long a rebuild takes whose cells take so many seconds; each study adds three."""
+    """Return how long a rebuild takes, from the seconds of its cells; each study adds three."""
     return (seconds + 3 * studies) / cores
 
 
@@ -125,7 +125,7 @@ def _snakemake(given: argparse.Namespace, plan: Plan, all_cells: list[Cell]) -> 
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(PAUSE)
                 there = [cell for cell in missing if cell.path.exists()]
-                # What is left after the last cell is tables and figures: it is told once.
+                # After the last cell only tables and figures are left: say so once.
                 if there and (len(there) < len(missing) or done < len(there)):
                     done = len(there)
                     progress.update(len(there), len(missing), sum(expected[cell.digest] for cell in there) / total)

@@ -45,7 +45,7 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home:
     Args:
         names: names as `<paper>/<study>`, or a paper's for all its studies.
         scale: paper or smoke.
-        home: where their tables and figures stand: by default what is published, or at another scale what was built.
+        home: where their tables and figures are: by default what is published, or at another scale what was built.
 
     Raises:
         SettingError: an unknown study or scale, with the nearest known name.

@@ -72,7 +72,7 @@ class GaussianNoise(Mechanism):
         return gaussian_curve(self.sensitivity / self.sigma, epsilon)
 
     def recalibrated(self, budget) -> Self:
-        """By `gaussian_from_approximate`."""
+        """Recalibrated by `gaussian_from_approximate`."""
         return replace(self, sigma=self.sensitivity * gaussian_from_approximate(*approximate_budget(budget)))
 
     def log_density(self, release, statistics) -> np.ndarray | None:

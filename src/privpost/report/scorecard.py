@@ -66,7 +66,7 @@ class Scored(NamedTuple):
 def score(studies: Iterable[Study], results: Path | None = None) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    Tables are those below `results`, or without it the study's own. Claims of a study stand in its claims.py, those
+    Tables are those below `results`, or without it the study's own. Claims of a study are in its claims.py, those
     over several studies in `experiments/<paper>/claims.py`. Raises ValueError naming the study whose claims fail.
     """
     scored, of_paper, lacking = [], {}, {}
@@ -101,7 +101,7 @@ def _exists(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:
-        # A study's module may stand outside the package.
+        # A study's module may be outside the package.
         return False
 
 
@@ -166,7 +166,7 @@ def paper_order(name: str) -> tuple:
     """Return a sort key: papers by their year, studies beyond them last."""
     paper = name.split("/", maxsplit=1)[0]
     year = re.search(r"(\d{4})$", paper)
-    # The two papers of one year stand in the order of the project's list.
+    # The two papers of one year are in the order of the project's list.
     first = {"foulds2016": 0, "zhang2016": 1}.get(paper, 2)
     return (int(year[1]) if year else 9999, first, name)
 

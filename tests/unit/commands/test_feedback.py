@@ -134,7 +134,7 @@ def test_points_whose_data_cannot_be_had_have_a_line_each(toy, monkeypatch, caps
 
 @pytest.mark.parametrize(("code", "again"), [("today's", []), ("other", ["coins"])])
 def test_prepared_data_are_prepared_again_only_if_other_code_did(toy, monkeypatch, code, again):
-    """Cells record today's loader: its name beside another loader's arrays would be wrong for good."""
+    """Cells record today's loader: its name beside another loader's arrays would stay wrong forever."""
     asked = reading(toy, monkeypatch, 0)
     monkeypatch.setattr(prepared, "read", lambda name, dataset, prepared: {})
     monkeypatch.setattr(prepared, "code_of", lambda name, prepared: code)

@@ -8,7 +8,7 @@ from privpost.experiments.columns import Meaning, of_column, of_setting
 from privpost.lab import grid
 from privpost.lab.study import Study
 
-# A meaning names at most so many of its tables or studies.
+# The most tables or studies that a meaning names.
 SHOWN = 6
 
 

@@ -25,7 +25,7 @@ def leads(rows):
 
 
 def critical(rows, comparisons: int) -> float:
-    """Return Student's t beyond which one of so many comparisons counts."""
+    """Return Student's t beyond which one of several comparisons counts."""
     return student_limit(int(rows.n_repeats.min()), LEVEL / comparisons)
 
 

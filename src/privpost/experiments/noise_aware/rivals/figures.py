@@ -5,7 +5,7 @@ import numpy as np
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 
-# Records of the tasks, or where a task has not so many the most that it has.
+# Records of the tasks, or the most that a task has if these are fewer.
 N = 100
 NAIVE = ("naive", "widened")
 
