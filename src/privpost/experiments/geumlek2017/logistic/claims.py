@@ -113,7 +113,7 @@ def crossing(rdp_glm):
     "G10",
     "ours",
     "With the paper's radius, and charged at the smaller of what its pure cost implies and theorem 17's bound, which "
-    "holds on its ball too, OPS is nowhere behind diffused sampling: on that ball what it loses in figure 3 is the "
+    "holds on its ball too, OPS is nowhere behind diffused sampling: on that ball its loss in figure 3 comes from the "
     "charge.",
     "paired difference between OPS and diffused sampling not significantly against OPS in any cell (one-sided t, "
     "5 %, Bonferroni over data sets, orders, epsilons and both scalings of the features), test error and "
