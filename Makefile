@@ -1,5 +1,5 @@
 # The two commands: `make reproduce` (everything, from raw data to build/, and the comparison with what is published) and
-# `make test`. `make publish` takes over what was built; nothing else writes to results/ and figures/.
+# `make test`. `make publish` copies what was built into results/ and figures/; nothing else writes to results/ and figures/.
 # Variables: STUDY=<paper>/<study> or a paper, CORES=4, SCALE=smoke, FRESH=1 (from an empty store), PYTHON=python3.12.
 # BENCHMARKS=logistic measures some only, BASELINE=<commit> times whole commands against those of that commit.
 PYTHON ?= python3
@@ -20,7 +20,7 @@ export PYTHON
 reproduce: environment ## everything, a paper or a study, and compare with what is published (STUDY= SCALE= CORES= FRESH=1)
 	@$(RUN) privpost reproduce $(STUDY) --scale $(SCALE) --cores $(CORES) $(if $(FRESH),--fresh)
 
-publish: environment ## take over what was built into results/, figures/ and the documents (STUDY=)
+publish: environment ## copy what was built into results/, figures/ and the documents (STUDY=)
 	@$(RUN) privpost publish $(STUDY)
 
 help: ## this list

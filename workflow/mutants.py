@@ -46,7 +46,7 @@ EQUIVALENT = ROOT / "workflow" / "equivalent_mutants.txt"
 SPARE = 10.0
 # Processor seconds after which no more tests of a file are tried.
 LONGEST = 90.0
-# The least seconds that a file gets, if half of them are left.
+# The fewest seconds that a file gets; it is skipped if less than half of them are left.
 WORTH = 30.0
 # The largest share of a file's seconds for choosing tests.
 SHARE_OF_TESTS = 0.4
@@ -359,7 +359,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--changed", metavar="COMMIT", help="examine the files that differ from where HEAD left it")
-    parser.add_argument("--every", type=int, default=1, help="try one mutant in so many")
+    parser.add_argument("--every", type=int, default=1, help="try only every n-th mutant")
     parser.add_argument("--of", default="", help="functions to change, with commas between them")
     parser.add_argument("--limit", type=float, default=5.0, help="seconds that a test may take")
     parser.add_argument("--seconds", type=float, default=math.inf, help="seconds that all may take")

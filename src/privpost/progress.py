@@ -9,7 +9,7 @@ from typing import TextIO
 
 # Seconds between two lines where there is no terminal.
 PAUSE = 15
-# For so many seconds an estimate made before the run weighs as much as what the run has shown: the first cells tell
+# Seconds for which an estimate made before the run weighs as much as what the run has shown: the first cells tell
 # little of the others.
 TRUSTED = 60
 

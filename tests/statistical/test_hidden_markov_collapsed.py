@@ -271,7 +271,7 @@ def test_what_is_kept_of_a_chain_changes_nothing(lows) -> None:
             state, _ = sampler.step(state._replace(memory=memory), own)
         ends.append(state)
     np.testing.assert_array_equal(ends[0].states[0], ends[1].states[0])
-    # Sums of some dozen terms below 1e3; ln P depends on the way to it by less than it errs, here 6 times.
+    # Sums of dozens of terms below 1e3; the way ln P is computed changes it by less than its error, six times here.
     np.testing.assert_allclose(ends[0].energies[0], ends[1].energies[0], atol=1e-9 if lows is None else 6 * MASS)
 
 

@@ -29,7 +29,7 @@ MIXED = np.array([[900.0, 50, 50], [50, 900, 50], [50, 50, 900], [50, 120, 830]]
     [(COUNTS, 2, 1.0, 1.0), (SHARP, 2, 0.7, 2.0), (SHARP * 1.37 + 0.21 * (SHARP > 1), 3, 0.5, 1.0)],
 )
 def test_chains_follow_their_law(counts, n_states, a, b) -> None:
-    """Of all sequences of five cells, some of which are passed over."""
+    """All sequences of states of five cells are enumerated; the sampler passes over some of the cells."""
     _, exact = exact_state_probabilities(counts, OBSERVED, n_states, a, b)
     group = gibbs.Group(np.tile(counts, (2_000, 1, 1)), np.tile(OBSERVED, (2_000, 1)))
     # The last draw is an iteration of the explicit sampler on, if there is no burn-in.

@@ -228,7 +228,7 @@ def exact_states(transition: float, n_states: int, scale: float) -> np.ndarray:
 
 @pytest.mark.parametrize(("n_states", "scale"), [(2, SCALE), (3, 60.0)])
 def test_states_that_runs_of_cells_change_together_follow_the_exact_law(n_states, scale) -> None:
-    """Of three states one without cells is proposed less often than one with some; wide noise has more runs."""
+    """With three states, an empty one is proposed less often than one with cells; wide noise gives more runs."""
     n_chains, prior = 3_000, gibbs.Prior(n_states, (2,), transition=0.3)
     noisy = np.broadcast_to(MONTHS, (n_chains, *MONTHS.shape))
     latent = events.LatentCounts(noisy, np.ones((n_chains, 3), bool), prior, scale, FEW)

@@ -33,7 +33,7 @@ HANGS = 20
 
 
 def fuzz(cases: int):
-    """Return the settings of a search of so many cases, the same ones in every run."""
+    """Return the settings of a search of that many cases, the same ones in every run."""
     return settings(
         max_examples=cases,
         derandomize=True,

@@ -142,7 +142,7 @@ def test_every_path_in_every_rule_is_quoted():
     ],
 )  # fmt: skip
 def test_sums_of_an_odd_shape_give_lines_and_no_stack(built, capsys, content):
-    """One line for each file, and the other studies are told as ever; a stack once took all of them along."""
+    """One line for each file, and the other studies are reported as usual; a stack overflow once ended all of them."""
     shutil.copytree("build/results/toy", "results/toy")
     published.SUMS.write_bytes(content)
     for words, status in ((["status"], 0), (["check"], 1), (["draw", "toy/curve"], 2)):

@@ -40,7 +40,7 @@ def test_no_two_rows_of_a_published_table_share_a_key(checkout, name):
 
 @every_study
 def test_no_two_rows_of_a_sweeps_tables_share_a_key(everything, monkeypatch, name):
-    """Of all the smoke grid's points, each tabulated by itself: rows about several ε do not take their point's ε."""
+    """Every point of the smoke grid is tabulated by itself: rows about several ε do not take the ε of their point."""
     monkeypatch.chdir(everything[0].folder)
     study = grid.load_study(name, "smoke")
     points = [(cell, result) for cell in grid.expand(study) if (result := cells.stored(cell)) is not None]

@@ -14,7 +14,7 @@ def main(argv: list[str]) -> int:
     """Print a line per damaged file and a summary; returns 1 where something is damaged."""
     parser = argparse.ArgumentParser(
         prog="privpost check",
-        description="Compare results/ and figures/ with results/SHA256SUMS. Nothing is changed, and nothing set aside.",
+        description="Compare results/ and figures/ with results/SHA256SUMS; change nothing.",
     )
     parser.add_argument(
         "--read-data", action="store_true", help="also read every stored cell, and data/raw and data/prepared"

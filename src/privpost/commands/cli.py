@@ -24,16 +24,16 @@ Single steps, and what the project publishes
 # Name → its function of the remaining arguments, imported when it is called, and what it does; by purpose.
 COMMON = {
     "reproduce": ("commands.reproduce:main", "rebuild everything, or some studies, and compare with what is published"),
-    "list": ("commands.listing:studies", "the studies, with what they take"),
-    "status": ("commands.status:status", "what the store and the build hold"),
-    "claims": ("commands.steps:claims", "the verdicts on claims, with --evidence the numbers"),
+    "list": ("commands.listing:studies", "the studies, with their number of cells and computing time"),
+    "status": ("commands.status:status", "what is computed, and what is missing or outdated"),
+    "claims": ("commands.steps:claims", "the verdicts on claims; --evidence adds the numbers behind them"),
     "draw": ("commands.steps:draw", "draw figures from the published tables"),
     "release": ("commands.release:main", "privatise a CSV file of your own, with a privacy statement"),
     "ledger": ("commands.ledger:main", "check a ledger of releases, and the statements that it paid for"),
 }
 STEPS = {
     "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
-    "check": ("commands.check:main", "look for damage; --read-data reads the whole store, and changes nothing"),
+    "check": ("commands.check:main", "look for damaged files, changing nothing; --read-data reads the whole store too"),
     "prune": ("commands.status:prune", "remove results that no grid names any more"),
     "fetch": ("commands.data:fetch", "download (or copy from a mirror) and verify data sets"),
     "prepare": ("commands.data:prepare", "parse a fetched data set into data/prepared"),
@@ -41,7 +41,7 @@ STEPS = {
     "scorecard": ("commands.steps:scorecard", "score all claims"),
     "documents": ("commands.steps:documents", "render README.md and docs/*.md"),
     "report": ("commands.steps:report", "write the report: one HTML file with everything inside"),
-    "publish": ("commands.publish:main", "take over what was built into results/, figures/ and the documents"),
+    "publish": ("commands.publish:main", "copy what was built into results/, figures/ and the documents"),
 }
 COMMANDS = {**COMMON, **STEPS}
 # Commands about a user's own files: they run where they are called, not at the project's root.

@@ -12,7 +12,11 @@ def fetch(argv: list[str]) -> int:
     """Fetch raw data files."""
     parser = argparse.ArgumentParser(prog="privpost fetch", description="Fetch and verify raw data files.")
     parser.add_argument("dataset", nargs="+", help=f"one or more of {', '.join(catalogue.names())}")
-    return fetching.main(parser.parse_args(argv).dataset)
+    names = parser.parse_args(argv).dataset
+    for name in names:
+        if name not in catalogue.names():
+            raise _unknown(name)
+    return fetching.main(names)
 
 
 def prepare(argv: list[str]) -> int:
@@ -21,9 +25,14 @@ def prepare(argv: list[str]) -> int:
     parser.add_argument("dataset", help=f"one of {', '.join(catalogue.names())}")
     name = parser.parse_args(argv).dataset
     if name not in catalogue.names():
-        raise SettingError(f"there is no data set {name!r}.{suggest(name, catalogue.names())}")
+        raise _unknown(name)
     # Verifies the raw files: one that changed since it was fetched is set aside, and fetched again.
     if status := fetching.main([name]):
         return status
     print(prepared.prepare(catalogue.load(name), code=provenance.loader_digest(name)))
     return 0
+
+
+def _unknown(name: str) -> SettingError:
+    known = catalogue.names()
+    return SettingError(f"dataset is {name!r}, but must be one of {', '.join(known)}.{suggest(name, known)}")

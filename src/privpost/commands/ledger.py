@@ -17,10 +17,11 @@ from privpost.progress import counted
 def main(argv: list[str]) -> int:
     """Run the command; returns 1 where something does not fit."""
     parser = argparse.ArgumentParser(prog="privpost ledger", allow_abbrev=False, description=__doc__)
-    check = parser.add_subparsers(required=True, metavar="check").add_parser("check", help="change nothing, and tell")
-    check.add_argument("ledger", type=Path, help="the file that specifications name as budget: ledger")
-    check.add_argument("statement", type=Path, nargs="*", help="files of releases that it paid for")
-    check.add_argument("--delta", help="tell what all releases cost together at this δ; by default at the budget's")
+    commands = parser.add_subparsers(required=True, metavar="check")
+    check = commands.add_parser("check", help="report what does not fit; change nothing")
+    check.add_argument("ledger", type=Path, help="the ledger that the specifications name")
+    check.add_argument("statement", type=Path, nargs="*", help="released files that it paid for")
+    check.add_argument("--delta", help="δ at which to state the cost of all releases together; default: the budget's")
     options = parser.parse_args(argv)
     delta = None if options.delta is None else _delta(options.delta)
     content = ledger_file.read(options.ledger)

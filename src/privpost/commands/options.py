@@ -4,6 +4,8 @@ import argparse
 import json
 from typing import Any
 
+from privpost.lab.schema import SettingError
+
 
 def parser(command: str, text: str, *, study: str = "", built: bool = False) -> argparse.ArgumentParser:
     """Return the parser of a command that works at a scale.
@@ -19,15 +21,15 @@ def parser(command: str, text: str, *, study: str = "", built: bool = False) -> 
     options.add_argument("--scale", default="paper", help="paper (default) or smoke")
     if built:
         options.add_argument(
-            "--built", action="store_true", help="of the tables under build/, not of the published ones"
+            "--built", action="store_true", help="use the tables under build/ instead of the published ones"
         )
     return options
 
 
-def positive(text: str) -> int:
-    """Return a whole number of at least 1; raises argparse.ArgumentTypeError for anything else."""
+def positive(option: str, text: str) -> int:
+    """Return an option's whole number of at least 1; raises SettingError for anything else."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+        raise SettingError(f"{option} is {text!r}, but must be a whole number of at least 1.")
     return int(text)
 
 

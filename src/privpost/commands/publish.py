@@ -1,4 +1,4 @@
-"""`privpost publish`: take over what was built into results/, figures/ and the documents, and say what changes."""
+"""`privpost publish`: copy what was built into results/, figures/ and the documents, and say what changes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from privpost.progress import counted
 
 def main(argv: list[str]) -> int:
     """Publish the named studies, or all that are built whole; returns the exit status."""
-    text = "Take over built tables, ledgers, times and figures into results/ and figures/, and render the documents."
+    text = "Copy built tables, ledgers, times and figures into results/ and figures/, and render the documents."
     given = options.parser("publish", text, study="any").parse_args(argv)
     if given.scale != "paper":
         raise SettingError(f"scale is {given.scale!r}, but only the paper's settings are published.")

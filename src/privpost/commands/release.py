@@ -40,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Release private statistics of a CSV file, or one draw from a private posterior, as JSON with a "
         "privacy statement. The YAML specification holds model, columns with levels or bounds, n, epsilon; "
-        "docs/release.md explains it. Whatever is wrong is said, and nothing is released.",
+        "docs/release.md explains it. After any error nothing is released.",
     )
     parser.add_argument("specification", type=Path, help="YAML file: what is public, and what the release may cost")
     parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")

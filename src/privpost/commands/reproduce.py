@@ -31,15 +31,17 @@ SHOWN = 12
 
 def main(argv: list[str]) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
-    parser = options.parser("reproduce", "Rebuild studies from raw data to build/, and compare.", study="any")
-    parser.add_argument("--cores", type=options.positive, default=2, help="processes at a time, at least 1")
-    parser.add_argument("--profile", default="default", help="folder of profiles/ that says how jobs run")
-    parser.add_argument("--strict", action="store_true", help="status 1 when a data set that users bring is missing")
-    parser.add_argument("--fresh", action="store_true", help="empty the store of these studies first")
+    text = "Rebuild studies from raw data into build/, then compare with what is published."
+    parser = options.parser("reproduce", text, study="any")
+    parser.add_argument("--cores", default="2", help="number of processes; default 2")
+    parser.add_argument("--profile", default="default", help="how jobs run: a folder of profiles/, default or slurm")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when data that users bring are missing")
+    parser.add_argument("--fresh", action="store_true", help="delete the stored cells of these studies first")
     given = parser.parse_args(argv)
+    given.cores = options.positive("--cores", given.cores)
     known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))
     if given.profile not in known:
-        parser.error(f"there is no profile {given.profile!r}, but {', '.join(known)}")
+        raise SettingError(f"--profile is {given.profile!r}, but must be one of {', '.join(known)}.")
     if LOCKS.is_dir() and any(LOCKS.iterdir()):
         raise SettingError(
             "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: snakemake "
@@ -99,7 +101,7 @@ def _announce(studies: list[Study], all_cells: list[Cell], cores: int) -> None:
 
 
 def _wall(seconds: float, studies: int, cores: int) -> float:
-    """Return how long a rebuild takes whose cells take so many seconds; each study adds three."""
+    """Return how long a rebuild takes, from the seconds of its cells; each study adds three."""
     return (seconds + 3 * studies) / cores
 
 
@@ -124,7 +126,7 @@ def _snakemake(given: argparse.Namespace, studies: list[Study], all_cells: list[
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(PAUSE)
                 there = [cell for cell in missing if cell.path.exists()]
-                # What is left after the last cell is tables and figures: it is told once.
+                # After the last cell only tables and figures are left: say so once.
                 if there and (len(there) < len(missing) or done < len(there)):
                     done = len(there)
                     progress.update(len(there), len(missing), sum(expected[cell.digest] for cell in there) / total)

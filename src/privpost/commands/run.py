@@ -52,7 +52,7 @@ def _announce(asked: Request) -> int:
     missing = [cell for cell in asked.cells if asked.fresh or not cell.path.exists()]
     print(f"{counted(len(asked.cells), 'cell')}, {len(asked.cells) - len(missing)} of them in the store already.")
     if missing:
-        print(f"The first of the others: privpost {command_of(missing[0])}")
+        print(f"The first missing one: privpost {command_of(missing[0])}")
     return 0
 
 

@@ -56,7 +56,7 @@ def status(argv: list[str]) -> int:
     """Print what the store and the build hold, a summary first."""
     text = "Print how many cells of each study are in the store, and which of them other code computed."
     parser = options.parser("status", text, study="any")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)
     states = [state_of(study) for study in grid.load_studies(given.study or None, given.scale, built(given.scale))]
     if given.json:
@@ -104,7 +104,7 @@ def prune(argv: list[str]) -> int:
     """Remove results that no grid names."""
     text = "Remove cells that no grid names, damaged files that were set aside, and temporary files of killed jobs."
     parser = options.parser("prune", text, study="any")
-    parser.add_argument("--sweeps", action="store_true", help="also the results of runs and sweeps")
+    parser.add_argument("--sweeps", action="store_true", help="remove the results of runs and sweeps too")
     parser.add_argument("-n", "--dry-run", action="store_true", help="only list what would be removed")
     given = parser.parse_args(argv)
     paths: list[Path] = []

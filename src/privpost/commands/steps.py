@@ -57,7 +57,7 @@ def draw(argv: list[str]) -> int:
     from privpost.commands import drawing
 
     parser = options.parser("draw", "Draw the figures of studies from the published tables.", study="any", built=True)
-    parser.add_argument("--printed", action="store_true", help="also as PDF and PNG")
+    parser.add_argument("--printed", action="store_true", help="write PDF and PNG too")
     given = parser.parse_args(argv)
     home, out = _places(given)
     endings = ("svg", "pdf", "png") if given.printed else ("svg",)
@@ -112,8 +112,8 @@ def claims(argv: list[str]) -> int:
     from privpost.report.scorecard import claims_of, evidence_rows, in_words
 
     parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)
-    parser.add_argument("--evidence", action="store_true", help="with the numbers that each verdict rests on")
-    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument("--evidence", action="store_true", help="print the numbers behind each verdict too")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)
     home = _places(given)[0]
     studies = grid.load_studies(given.study or None, given.scale, home)

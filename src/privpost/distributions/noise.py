@@ -139,8 +139,8 @@ def add(exact, noise, source) -> np.ndarray:
     """The sum of statistics and noise.
 
     Raises:
-        ValueError: statistics that are not whole numbers below 2^52, where the noise is secure: a fraction would
-            stand unhidden behind the noise.
+        ValueError: statistics that are not whole numbers below 2^52, where the noise is secure, which
+            hides no fractions.
     """
     if isinstance(source, SecureNoise):
         values = np.asarray(exact)

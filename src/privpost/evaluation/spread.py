@@ -42,7 +42,7 @@ class Spread(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Errors of a posterior's standard deviation, as shares of the right one: so much too narrow, or too wide."""
+    """Errors of a posterior's standard deviation, as shares of the right one: how much too narrow, and too wide."""
 
     narrow: float
     wide: float

@@ -14,7 +14,7 @@ _OTHERS: dict[str, tuple[str, str, Callable[[float], float] | None]] = {
     "log_epsilon": ("epsilon", ", the exponential of it", math.exp),
     "data": ("dataset", "", None),
 }
-SHOWN = 80  # a note repeats an override of at most so many letters
+SHOWN = 80  # the longest override that a note repeats, in letters
 
 
 def taken_as(study: Study, key: str, values: Callable[[], Sequence]) -> tuple[str, str] | None:

@@ -100,7 +100,7 @@ def compute(
 
 
 def _is_refusal(error: ValueError) -> bool:
-    """Whether a mechanism, the ledger, a model or a data set refused a setting; other errors are told whole."""
+    """Whether a mechanism, the ledger, a model or a data set refused a setting; other errors are shown whole."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

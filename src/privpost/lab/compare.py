@@ -27,7 +27,7 @@ TIMED = ("[seconds]", "[1/seconds]")
 
 @dataclass(frozen=True)
 class Comparison:
-    """One table against the published one.
+    """The result of comparing a table with the published one.
 
     Attributes:
         table: `<paper>/<table>`.
@@ -91,7 +91,8 @@ def _compare(built: Study, published: Study, name: str) -> Comparison:
     if built.left_out and "dataset" in old:
         old = old[~old.dataset.isin(built.left_out)].reset_index(drop=True)
     elif built.left_out:
-        return Comparison(label, "not published", where=f"has rows of {', '.join(built.left_out)} that cannot be told")
+        left_out = ", ".join(built.left_out)
+        return Comparison(label, "not published", where=f"has rows of {left_out}, which no column marks")
     timed = [column for column, meaning in built.module().TABLES.get(name, {}).items() if meaning.endswith(TIMED)]
     return compare_frames(label, old, new, float(built.text.get("tolerance", RELATIVE)), timed)
 

@@ -34,7 +34,7 @@ def compose(name: str, scale: str) -> dict[str, Any]:
         with initialize_config_dir(version_base="1.3", config_dir=str(configurations.folder().resolve())):
             return OmegaConf.to_container(hydra_compose("config", overrides=words), resolve=True)  # type: ignore
     except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
-        # Hydra's messages go on for many lines; what is wrong stands in the first ones.
+        # Hydra's messages go on for many lines; the first ones say what is wrong.
         reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
         raise SettingError(f"{configurations.folder()}/study/{name}.yaml cannot be read: {reason}") from error
 

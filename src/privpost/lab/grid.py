@@ -45,7 +45,7 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home:
     Args:
         names: names as `<paper>/<study>`, or a paper's for all its studies.
         scale: paper or smoke.
-        home: where their tables and figures stand: by default what is published, or at another scale what was built.
+        home: where their tables and figures are: by default what is published, or at another scale what was built.
 
     Raises:
         SettingError: an unknown study or scale, with the nearest known name.
@@ -68,11 +68,11 @@ def _named(name: str, known: Sequence[str]) -> list[str]:
         return [name]
     if of_paper := [study for study in known if study.startswith(f"{name}/")]:
         return of_paper
-    hint = suggest(name, known if "/" in name else {study.split("/")[0] for study in known})
-    raise SettingError(
-        f"study is {name!r}, which does not exist.{hint or ' Known studies: ' + ', '.join(known) + '.'} "
-        "privpost list shows all."
-    )
+    if not name:
+        raise SettingError("study is empty. Say study=<paper>/<study>; privpost list shows all.")
+    alone = [study for study in known if study.endswith(f"/{name}")]
+    hint = suggest(name, alone or (known if "/" in name else {study.split("/")[0] for study in known}))
+    raise SettingError(f"study is {name!r}, which does not exist.{hint} privpost list shows all.")
 
 
 def expand(study: Study) -> list[Cell]:

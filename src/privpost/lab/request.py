@@ -22,6 +22,9 @@ SERVED = ("hydra/launcher", "hydra.launcher.n_jobs", "hydra.sweep.dir", "hydra.r
 # Words that choose what runs and where, rather than a setting of the study.
 WORDS = ("study", "scale", "shard", "fresh")
 
+# How Hydra's parser begins the reasons that speak of its grammar alone.
+_GRAMMAR = re.compile("no viable|mismatched|extraneous|token recognition|missing ")
+
 
 class Request(NamedTuple):
     """The cells that a command line asks for, and how to compute them.
@@ -89,8 +92,8 @@ def understand(argv: list[str]) -> Request:
 
 def _study(given: Mapping[str, str]) -> Study:
     if "study" not in given:
-        hint = next((suggest(key, ["study"]) for key in given if suggest(key, ["study"])), "")
-        raise SettingError(f"study is missing.{hint} Say study=<paper>/<study>; privpost list shows all.")
+        near = next((f" {key!r} is no setting; did you mean 'study'?" for key in given if suggest(key, ["study"])), "")
+        raise SettingError(f"study is missing.{near} Say study=<paper>/<study>; privpost list shows all.")
     if "," in given["study"]:
         first = given["study"].split(",")[0]
         raise SettingError(
@@ -163,7 +166,10 @@ def _sweep(study: Study, axes: Mapping[str, list], multirun: bool, shard: tuple[
     """Return the cells of a sweep, or with a shard `(i, n)` every n-th of its points from the i-th on."""
     sweeping = [key for key, axis in axes.items() if len(axis) > 1]
     if sweeping and not multirun:
-        raise SettingError(f"{sweeping[0]} has several values, which is a sweep: say privpost -m study=...")
+        raise SettingError(
+            f"{sweeping[0]} has {len(axes[sweeping[0]])} values, but a run takes one. For a sweep say privpost -m "
+            f"study={study.name} ..."
+        )
     number, count = shard or (1, 1)
     check_size(math.prod(map(len, axes.values())) // count, " ".join(axes))
     combinations = itertools.islice(itertools.product(*axes.values()), number - 1, None, count)
@@ -198,4 +204,6 @@ def values(word: str) -> list:
     # Not only Hydra refuses: so do numbers of a range that are infinite or have too many digits.
     except (HydraException, ValueError, ArithmeticError) as error:
         reason = next(iter(str(error).splitlines()), "")
+        if _GRAMMAR.match(reason):
+            reason = "it must be key=value, with every bracket and quote closed."
         raise SettingError(f"{word!r} cannot be read: {reason}") from error

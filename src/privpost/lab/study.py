@@ -34,7 +34,7 @@ class Study:
 
     Attributes:
         name: `<paper>/<study>`.
-        home: the folder below which its `results/` and `figures/` stand: what is published, or a build.
+        home: the folder that holds its `results/` and `figures/`: what is published, or a build.
         left_out: data sets that are not available; the study then has no cells on them.
     """
 

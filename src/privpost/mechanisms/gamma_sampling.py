@@ -100,7 +100,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @property
     def typical_deviation(self) -> float:
-        """For data with the prior's mean."""
+        """Standard deviation of a draw for data with the prior's mean."""
         shape, rate = self.model.shape, self.model.rate
         return shape / rate / math.sqrt(shape / self.m + self.r * self.n)
 

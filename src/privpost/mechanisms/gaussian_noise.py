@@ -64,7 +64,7 @@ class GaussianNoise(Mechanism):
 
     @property
     def loss(self) -> Normal:
-        """Of the sensitivity in deviations."""
+        """The normal law of deviation 1 that neighbours shift by Δ/σ."""
         return Normal(float(self.sensitivity / self.sigma))
 
     def privacy_curve(self, epsilon) -> float:
@@ -72,7 +72,7 @@ class GaussianNoise(Mechanism):
         return gaussian_curve(self.sensitivity / self.sigma, epsilon)
 
     def recalibrated(self, budget) -> Self:
-        """By `gaussian_from_approximate`."""
+        """Recalibrated by `gaussian_from_approximate`."""
         return replace(self, sigma=self.sensitivity * gaussian_from_approximate(*approximate_budget(budget)))
 
     def log_density(self, release, statistics) -> np.ndarray | None:

@@ -75,7 +75,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return max(0.0, -math.expm1((epsilon - self.epsilon) / 2))
 
     def recalibrated(self, budget) -> Self | None:
-        """By the closed form of `laplace_from_approximate`; None for noise on several numbers."""
+        """Recalibrated by the closed form of `laplace_from_approximate`; None for noise on several numbers."""
         allowed = approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None

@@ -89,7 +89,7 @@ class BallDraw:
 
     @cached_property
     def public(self) -> LatticeBall:
-        """Lattice and time."""
+        """The public part of the draw: its lattice and its time."""
         precision = self.total_precision / self.n
         return LatticeBall(self.n, self.dimension, precision, self.power, self.bound, self.radius)
 

@@ -126,7 +126,7 @@ class LogisticLangevin(_GaussianLogistic):
         return Release(weights, Drawn(None, math.nan, math.nan))
 
     def prepare(self, statistics, **settings):
-        """The checked statistics; nothing is set up."""
+        """The checked statistics; there is nothing to prepare."""
         return self.model.checked(statistics, self.n)
 
     @classmethod

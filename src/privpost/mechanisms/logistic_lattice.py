@@ -75,7 +75,7 @@ class OutputNoise:
 
     @property
     def loss(self) -> Normal:
-        """Of the sensitivity in deviations."""
+        """The normal law of deviation 1 that neighbours shift by Δ/σ."""
         return Normal(self.sensitivity / self.sigma)
 
     def query(self, records) -> np.ndarray:

@@ -229,7 +229,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def recorded(self):
-        """Under a separate name for each weighting."""
+        """The recorded settings, with a separate name for each weighting."""
         name, module, settings = super().recorded
         return name, "privpost.mechanisms.logistic_ops" if self.weighting == "ball" else module, settings
 

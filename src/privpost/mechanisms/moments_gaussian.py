@@ -15,7 +15,7 @@ from privpost.samplers.noise_aware_regression import Noise
 class MomentsGaussian(GaussianNoise, NoisyMoments):
     """Second moments plus independent N(0, σ²) noise in units of the bounds, products of two features times √2.
 
-    Of one feature the L2 sensitivity is 2, from (1, 1) to (1, −1). Of more it is √4.5: for records of norms r, r′ ≤ 1
+    For one feature the L2 sensitivity is 2, from (1, 1) to (1, −1). For more it is √4.5: for records of norms r, r′ ≤ 1
     and labels q, q′ the squared distance is r⁴ + r′⁴ − 2(x·x′)² + r²q² + r′²q′² − 2(x·x′)qq′ + (q² − q′²)², at the
     worst x·x′ = −qq′/2 at most 2 + q² + q′² + q⁴ + q′⁴ − 1.5 q²q′², which is convex in q² and in q′².
 

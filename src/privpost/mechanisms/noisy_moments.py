@@ -17,7 +17,7 @@ from privpost.samplers import noise_aware_draws, noise_aware_regression
 class NoisyMoments(Mechanism):
     """Independent noise on the upper triangle of Σ vvᵀ, v = (x/X, y/Y) in units of the public bounds X and Y.
 
-    The coordinates stand row after row; products of two features are multiplied by `products` before noise is added.
+    The coordinates are in order of rows; products of two features are multiplied by `products` before noise is added.
     """
 
     products: ClassVar[float] = 1.0

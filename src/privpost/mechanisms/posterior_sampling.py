@@ -82,7 +82,7 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @staticmethod
     def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, supremum="exact"):
-        """By `dirichlet_categorical_supremum`."""
+        """The supremum, by `dirichlet_categorical_supremum`."""
         return dirichlet_categorical_supremum(model.prior, n, orders, r, m, supremum)
 
     @property

@@ -73,7 +73,7 @@ class WeightedPosterior(Mechanism):
 
     @property
     def recorded(self):
-        """Under a separate name for each weighting."""
+        """The recorded settings, with a separate name for each weighting."""
         name, module, settings = super().recorded
         hidden = {"weighting"} if self.calibrated else {"weighting", "coefficient"}
         return name, module, {setting: value for setting, value in settings.items() if setting not in hidden}
@@ -152,7 +152,7 @@ class ConjugateDraw(WeightedPosterior):
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
-        """The largest one, by bisection."""
+        """The largest coefficient within the budget, by bisection."""
         weight = "r" if weighting == "diffused" else "m"
 
         def divergence(value):

@@ -51,7 +51,7 @@ class ClampedMoments(metaclass=Checked):
 
     @property
     def half_width(self) -> float:
-        """Half its length."""
+        """Half the interval's length."""
         return (self.high - self.low) / 2
 
     @property

@@ -131,8 +131,9 @@ def _check_size(spec: Specification) -> None:
     """Raise SettingError for an ε or a δ that protects hardly anything, unless a setting allows it."""
     if spec.epsilon > LARGEST_EPSILON and not spec.allow_large_epsilon:
         raise SettingError(
-            f"epsilon is {spec.epsilon:g}, but must be {SETTINGS.fields['epsilon'].allowed()}: more protects hardly "
-            "anything. allow_large_epsilon: true lifts the limit, and the statement then says that nothing is private."
+            f"epsilon is {spec.epsilon:g}, but must be {SETTINGS.fields['epsilon'].allowed()}: a larger one protects "
+            "hardly anything. allow_large_epsilon: true lifts the limit, and the statement then says that nothing is "
+            "private."
         )
     if (spec.delta or 0.0) > (largest := largest_delta(spec.n)) and not spec.allow_large_delta:
         raise SettingError(

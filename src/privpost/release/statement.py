@@ -178,7 +178,7 @@ def _summary(draws: np.ndarray) -> dict[str, float]:
 
 
 def versions(spec: Specification) -> dict[str, str]:
-    """Return the versions of what made the release."""
+    """Return the versions of the software that made the release."""
     drawing = ("python-flint",) if spec.sampling else ("opendp",) if spec.noise == "secure" else ()
     packages = ("privpost", "numpy", "scipy", *drawing)
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}

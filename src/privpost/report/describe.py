@@ -25,7 +25,7 @@ _SOURCE = re.compile(rf"^({'|'.join(SOURCES)})\b")
 
 
 class Setting(NamedTuple):
-    """One line of a study's YAML: where it stands, its value, and the comment that gives its source."""
+    """One line of a study's YAML: where it is, its value, and the comment that gives its source."""
 
     section: str
     name: str

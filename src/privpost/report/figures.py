@@ -56,7 +56,7 @@ def draw(home: Path) -> list[Path]:
 
 @figure("hero")
 def hero(sampling_error, naive_bayes_pairs, logistic, ecdf, calibrations):
-    """One finding a paper, as this rebuild has it.
+    """Draw one finding per paper, from the tables of this rebuild.
 
     (a) L1 error of one posterior sample over that of the non-private posterior (Foulds et al. 2016). (b) Accuracy
     of the Fourier mechanism less Laplace's, for two increments t (Zhang et al. 2016). (c) Test error on MNIST under
@@ -267,7 +267,7 @@ def benchmarks(benchmarks):
     """Measured speed against its bars, those missed first.
 
     Each ratio over its bar: right of 1 it is met with room to spare. Speed-ups are drawn as ratio over bar and costs as
-    bar over ratio; the ratio and its bar are printed beside. What has no bar stands in the table. Measured on one
+    bar over ratio; the ratio and its bar are printed beside. What has no bar is in the table. Measured on one
     machine, not reproducible to the digit.
     """
     table = benchmarks.dropna(subset=["ratio", "bar"])

@@ -1,6 +1,6 @@
 """The report: one HTML file with everything inside, made from published tables, figures and ledgers.
 
-The markup stands in docs/templates/report.html.in, which escapes whatever it is given. Figures and tables are
+The markup is in docs/templates/report.html.in, which escapes whatever it is given. Figures and tables are
 compressed; the page's script unpacks them.
 """
 

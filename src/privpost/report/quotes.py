@@ -139,11 +139,11 @@ class Quotes:
         Args:
             table: a table's name, `<paper>/<table>`.
             rows: the columns that label a line, or a map from them to headings.
-            columns: the column whose values stand across; rows without a value fill the whole line.
+            columns: the column whose values become columns; rows without a value fill the whole line.
             value: the column that is shown.
             error: the column of its standard error, where `tables.error_of` does not name it.
             how: `largest` takes the largest of several rows, which are an error else.
-            unless: a column of truth values; cells of rows where it is false stand in brackets.
+            unless: a column of truth values; cells of rows where it is false are in brackets.
             where: conditions on columns.
         """
         fitting = self._of(table, value, where)

@@ -66,7 +66,7 @@ class Scored(NamedTuple):
 def score(studies: Iterable[Study]) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    Claims of a study stand in its claims.py, those over several studies in `experiments/<paper>/claims.py`. Raises
+    Claims of a study are in its claims.py, those over several studies in `experiments/<paper>/claims.py`. Raises
     SettingError, naming study, claim and place, for a claim whose function fails.
     """
     scored, of_paper, lacking = [], {}, {}
@@ -144,7 +144,7 @@ def paper_order(name: str) -> tuple:
     """Return a sort key: papers by their year, studies beyond them last."""
     paper = name.split("/", maxsplit=1)[0]
     year = re.search(r"(\d{4})$", paper)
-    # The two papers of one year stand in the order of the project's list.
+    # The two papers of one year are in the order of the project's list.
     first = {"foulds2016": 0, "zhang2016": 1}.get(paper, 2)
     return (int(year[1]) if year else 9999, first, name)
 

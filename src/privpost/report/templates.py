@@ -51,12 +51,12 @@ def number(value: Any, form: str = ".4g") -> Any:
 
 
 def fixed(value: Any, places: int = 2) -> str:
-    """Return a number with so many decimal places; a grid as a table of such numbers."""
+    """Return a number with the given number of decimal places; a grid as a table of such numbers."""
     return _written(value, lambda entry: number(entry, f".{places}f"))
 
 
 def digits(value: Any, count: int = 4) -> str:
-    """Return a number with so many significant digits; a grid as a table of such numbers."""
+    """Return a number with the given number of significant digits; a grid as a table of such numbers."""
     return _written(value, lambda entry: number(entry, f".{count}g"))
 
 

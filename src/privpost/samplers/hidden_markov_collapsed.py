@@ -210,7 +210,7 @@ class Memory(NamedTuple):
 
     @classmethod
     def empty(cls, n_cells: int, n_states: int, sizes: Sequence[int]) -> Memory:
-        """The memory of a chain that starts."""
+        """The memory of a chain at its start."""
         weights, fields = (n_cells, n_states), (n_states, len(sizes))
         return cls(
             np.full(n_cells, -1), np.zeros(weights), np.zeros(n_states, np.int64), np.zeros(weights, np.int64),

@@ -82,7 +82,7 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
 def multiply_normals(mean, covariance, observed, variance, factor):
     """Multiply normal laws in place, trial by trial: arguments and results as of `noise_aware_gibbs.normal_product`.
 
-    `mean` (q, trials) is overwritten; `factor` (q, q, trials) must be 0 above the diagonal, and the rest is overwritten.
+    `mean` (q, trials) is overwritten, and so is `factor` (q, q, trials), which must be 0 above the diagonal.
     """
     size, trials = mean.shape
     matrix, gain, row = np.empty((size, size)), np.empty(size), np.empty(size)

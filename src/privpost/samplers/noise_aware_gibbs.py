@@ -22,7 +22,7 @@ CHUNK = 50
 
 
 class State(NamedTuple):
-    """Where a batch of chains stands.
+    """The current state of a batch of chains.
 
     Attributes:
         theta: parameters, shape (trials,) or (categories, trials).

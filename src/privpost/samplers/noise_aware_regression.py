@@ -45,7 +45,7 @@ class Noise(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a batch of chains stands.
+    """The current state of a batch of chains.
 
     Attributes:
         theta: (w, σ²), shape (trials, d + 1).

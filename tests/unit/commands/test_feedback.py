@@ -38,7 +38,7 @@ def test_a_terminal_has_one_line_with_the_time_left(monkeypatch):
 
 
 def test_a_slow_first_cell_does_not_extrapolate_to_hours(monkeypatch):
-    """Of 180 expected seconds one took 30: (30 + 60) / (1 + 60) times the estimate of the rest, not 30 times."""
+    """One of 180 expected seconds took 30: the rest takes (30 + 60) / (1 + 60) times its estimate, not 30 times."""
     now = iter([0.0, 30.0, 360.0])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
     shown = progress.Progress(Terminal(), "cells", 180.0)
@@ -134,7 +134,7 @@ def test_points_whose_data_cannot_be_had_have_a_line_each(toy, monkeypatch, caps
 
 @pytest.mark.parametrize(("code", "again"), [("today's", []), ("other", ["coins"])])
 def test_prepared_data_are_prepared_again_only_if_other_code_did(toy, monkeypatch, code, again):
-    """Cells record today's loader: its name beside another loader's arrays would be wrong for good."""
+    """Cells record today's loader: its name beside another loader's arrays would stay wrong forever."""
     asked = reading(toy, monkeypatch, 0)
     monkeypatch.setattr(prepared, "read", lambda name, dataset, prepared: {})
     monkeypatch.setattr(prepared, "code_of", lambda name, prepared: code)

@@ -104,7 +104,7 @@ def test_an_endless_answer_is_given_up(server: Server, raw: Path) -> None:
     def endless(handler: BaseHTTPRequestHandler, request: int) -> None:
         handler.send_response(200)
         handler.end_headers()
-        # 20 MB stand for endless: more than is read of a file of 0.2 MB, and a broken limit fails instead of hanging.
+        # 20 MB stand for an endless stream: more than is read of 0.2 MB, and a broken limit fails instead of hanging.
         for _ in range(100):
             handler.wfile.write(CONTENT)
 

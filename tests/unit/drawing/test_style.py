@@ -118,7 +118,7 @@ def test_texts_of_an_svg_keep_their_width_in_any_font(tmp_path):
     svg = drawn(tmp_path, "svg").read_text()
     texts = re.findall(r"<text ([^>]*)>([^<]*)</text>", svg)
     assert {"10⁻⁶", "10⁴", "Records n", "√((1+T)/2)", "a label with ÷, ε and &lt;"} <= {words for _, words in texts}
-    # No formula: its letters would stand one by one, in fonts that nobody has.
+    # No formula: its letters would be placed one by one, in fonts that readers lack.
     assert "<tspan" not in svg
     for attributes, words in texts:
         assert "sans-serif" in attributes and "Verdana" in attributes, words

@@ -74,8 +74,8 @@ def test_bulk_size_of_an_autoregression_is_its_known_value(coefficient):
 
 def test_tail_size_of_independent_draws_is_their_number():
     draws = np.random.default_rng(2).standard_normal((5000, 4, 20))
-    # Regression: 2.2 % came out of our own code. The smaller of two noisy numbers lies below 20000 by so much, and its
-    # mean over 20 varies by 0.64 %: four of these.
+    # Regression: 2.2 % came out of our own code: the smaller of two noisy numbers lies below 20000. Its mean over 20
+    # varies by 0.64 %: four of these.
     assert np.mean(diagnose(draws)[2]) == pytest.approx(0.978 * 20000, rel=0.026)
 
 

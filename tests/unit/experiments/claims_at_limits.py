@@ -19,7 +19,7 @@ def failed(module, id: str, **tables) -> set[str]:
 
 
 def limit(tests: float, sides: int = 1, level: float = 0.05) -> float:
-    """Standard errors that a normal difference of 0 exceeds in so many tests with 5 % together (Bonferroni)."""
+    """Standard errors that a normal difference of 0 exceeds in several tests with 5 % together (Bonferroni)."""
     return NormalDist().inv_cdf(1 - level / sides / tests)
 
 

@@ -190,7 +190,7 @@ def test_cells_are_together_in_a_share_of_the_draws(monkeypatch) -> None:
 
 
 def test_traces_that_stand_still_are_judged_by_their_places() -> None:
-    """Of positive traces too; one chain that stands still among others that move is diagnosed with them."""
+    """Positive traces are judged so, too; one chain that does not move is diagnosed together with others that do."""
     still, moving = np.full((10, 3), 5.0), np.random.default_rng(6).standard_normal((400, 3))
     assert chain_checks.diagnosed([still]) == pytest.approx((1.0, np.nan), nan_ok=True)
     assert chain_checks.diagnosed([still + np.array([0, 0, 1])])[0] == np.inf

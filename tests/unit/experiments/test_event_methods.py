@@ -65,7 +65,7 @@ def setup(**changes) -> Setup:
 
 
 def test_chains_are_as_long_as_their_method_s() -> None:
-    """Of the paper's sampler, of collapsed chains, and where rounds differ; an island's draw is some rounds."""
+    """The paper's sampler, collapsed chains, and settings with other rounds; a draw of islands takes several."""
     one, of = Row("hmm", "laplace", None, None, 0.5, "collapsed"), setup(ops_rounds=10, exact_rounds=81)
     each = of.islands.rounds
     assert of.length(one) == (80, 33)
@@ -83,7 +83,7 @@ def test_chains_are_as_long_as_their_method_s() -> None:
 
 
 def test_searches_start_hotter_where_noise_is_wider() -> None:
-    """By 1/ε below 1 and not above, of the row's ε or the setup's; chains of the paper and without starts do not."""
+    """Hotter by 1/ε where ε (the row's, else the setup's) is below 1; the paper's chains do not search."""
     row, of = Row("hmm", "laplace", "paper", None, 0.25, "collapsed"), setup()
     assert of.search(row).hottest == 12.0
     assert of.search(row._replace(epsilon=4.0)).hottest == 3.0

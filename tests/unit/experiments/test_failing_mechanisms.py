@@ -90,7 +90,7 @@ def rows_of(name, **settings):
 
 @pytest.mark.parametrize("name", ["fair_axis/beta_bernoulli", "foulds2016/efficiency"])
 def test_a_mechanism_that_fails_costs_its_own_rows(name, request, capsys):
-    """Of the study without the newcomers all rows are there, equal to the last bit; each failure is one line."""
+    """All rows of the study without the newcomers are there, equal to the last bit; each failure is one line."""
     before = rows_of(name, **SMALL)
     request.getfixturevalue("contributed")
     after = rows_of(name, **{**SMALL, "methods": [*SMALL["methods"], "no_noise", "whole_noise"]})

@@ -158,7 +158,7 @@ def test_ops_is_calibrated_nowhere_or_at_every_point():
         low = moved(table, lying, **{test: outside, "ks": 0.01})
         found = scored(calibration, "B13", calibration=low)
         assert found.failed == ("n=10, epsilon=0.1",) and found.evidence["smallest KS"] == 0.01
-    # Two draws of data: 2.5 % each. Of the points that are left, each test is at 2.5 %/2.
+    # Two draws of data: 2.5 % each; the test of each remaining point is at 2.5 %/2.
     low = moved(low, lying, prior_p=0.0249)
     assert failed(calibration, "B13", calibration=low) == set()
     assert scored(calibration, "B13", calibration=moved(low, {}, prior_p=0.0)).verdict == "not testable"

@@ -16,7 +16,7 @@ from privpost.experiments.foulds2016.efficiency.claims import onset
 
 
 def z(comparisons):
-    """Return the standard errors of so many two-sided tests at a joint rate of 1 in 1000."""
+    """Return the limit in standard errors of several two-sided tests at a joint rate of 1 in 1000."""
     return NormalDist().inv_cdf(1 - 0.0005 / comparisons)
 
 

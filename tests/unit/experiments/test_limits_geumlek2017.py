@@ -180,7 +180,7 @@ def test_where_no_number_of_bits_keeps_the_error_the_largest_is_told():
 
 @pytest.mark.parametrize(("words", "factor"), [("theta", 1.0), ("the natural parameter", 0.25)])
 def test_the_point_is_the_mode_to_a_step_of_the_grid(words, factor):
-    """Of steps of 1/100, with the mode at 0.5, or with that of the density times theta (1 - theta) there alone."""
+    """Steps are 1/100, and the mode is at 0.5: the density's own, or that of the density times theta (1 - theta)."""
     own = shipped("geumlek2017/tradeoff")
     size = (own["limits"].query("order == 15 and variant == 'paper' and method == 'diffused'")).shape[0]
     here = "order == 15 and variant == 'paper' and method == "

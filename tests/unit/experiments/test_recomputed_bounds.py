@@ -348,7 +348,7 @@ def test_the_mean_loss_and_the_terms_of_table_1_are_those_of_one_node(rule):
 
 @pytest.mark.parametrize("trials, holds", [(4, True), (20, False)])
 def test_a_mean_divergence_contradicts_its_bound_beyond_four_standard_errors(trials, holds):
-    """Of the child's parameter without a record, whose printed bound is 0: a loop over the releases, to rounding."""
+    """The child's parameter has no record and a printed bound of 0; the mean is that of a loop over the releases."""
     least = {"exact_graphs": ["one [a]"], "difference_sizes": [1], "sampler_draws": [1], "noise_graphs": ["one [a]"]}
     settings = {"graph": "pair [a][b|a]", "n": [1], "epsilon": [3.0], "delta": [0.2], "t": [1]}
     prior = {"alpha": 1, "beta": 1, "model_alpha": 2, "model_beta": 1, "utility": "density"}

@@ -52,7 +52,7 @@ def test_rows_of_bits_at_every_point(monkeypatch):
 
 
 def test_parameters_that_are_alike_are_tested_together_by_their_true_values_too():
-    """z² of all categories in the prior by the quantiles that the study keeps: the mean, and χ² of so many values."""
+    """z² of all categories in the prior by the quantiles that the study keeps: the mean, and the p-value by χ²."""
     cell = run(
         "bernstein2018/calibration", 4, 4, model="multinomial", prior=[2, 2, 2], n=[6], epsilon=[1.5], **SETTINGS
     )

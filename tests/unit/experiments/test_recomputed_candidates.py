@@ -44,7 +44,7 @@ def spread(fields) -> float:
 
 
 def log_likelihood(cells, emissions, moves, times: int) -> float:
-    """Of some cells' events by listing the states of all cells; regions start uniformly."""
+    """Return the log-likelihood of the events of some cells by a sum over all states; regions start uniformly."""
     scores, states = times * np.array(COUNTS) @ np.log(emissions).T, np.array(list(itertools.product((0, 1), repeat=5)))
     logs = np.zeros(32)
     for c in range(5):

@@ -18,7 +18,7 @@ SIZES = (10, 20, 30, 100, 1000, 10_000)
 
 
 def errors(ops=2.08, laplace=1.04, ahead=-1.0) -> pd.DataFrame:
-    """Errors of 1/√n, of OPS at T = 7 so many times that, of Laplace so many times at the end.
+    """Errors of 1/√n; multiples of that for OPS at T = 7 and, at the end, for Laplace.
 
     Standard errors are tiny, and those of OPS less Laplace grow with n.
     """
@@ -58,7 +58,7 @@ def test_claims_on_sampling_errors():
     assert shown == {f"OPS minus Laplace at n = {n}": -1.0 if n == 10 else 0.5 + n / 1000 for n in small}
     assert found["F2"].evidence["Laplace / true posterior at n = 1000"] == pytest.approx(1.24)
 
-    # Two decades from 1000 on, six sizes of OPS: one thousandth over so many two-sided tests.
+    # Two decades from 1000 on, six sizes of OPS: one thousandth over that number of two-sided tests.
     for key, comparisons in (("F1", 6), ("F2", 2), ("F3", 6)):
         assert f"{-NormalDist().inv_cdf(0.0005 / comparisons):.2f} standard errors" in found[key].test
     # Without a decade there is nothing to share.

@@ -46,7 +46,7 @@ class Law:
 
 
 def delta(p: Law, q: Law, draws: int, epsilon: float) -> float:
-    """Hockey-stick divergence of so many draws; their log-ratio is linear in the sum of logits."""
+    """Hockey-stick divergence of several draws; their log-ratio is linear in the sum of logits."""
     gap = p.a - q.a
     level = (epsilon + draws * (p.log_mass - q.log_mass)) / gap
     # With α + β the same, (a − a') ln θ + (b − b') ln(1 − θ) is the gap times logit θ.
@@ -56,7 +56,7 @@ def delta(p: Law, q: Law, draws: int, epsilon: float) -> float:
 
 
 def largest(laws, draws: int, epsilon: float) -> float:
-    """δ of so many draws at ε, the largest over all neighbours and both ways."""
+    """δ of several draws at ε, the largest over all neighbours and both ways."""
     ways = [pair for i in range(N) for pair in ((laws[i], laws[i + 1]), (laws[i + 1], laws[i]))]
     return max(delta(*way, draws, epsilon) for way in ways)
 

@@ -295,7 +295,7 @@ def test_stealth_is_counted_at_a_t_of_pilot_data_and_differences_are_averaged_ov
 
 @pytest.mark.parametrize("methods", [["sampler_attribute"], ["laplace", "sampler_attribute"]])
 def test_spreads_are_those_of_the_means_of_data_sets_less_laplaces_where_it_is_run(methods):
-    """Of two data sets with three splits each, by hand, to rounding; attributes of a record pay ε each."""
+    """Two data sets with three splits each, by hand, to rounding; every attribute of a record costs ε."""
     cell = run(
         "zhang2016/naive_bayes", 6, 3, data="one", attributes=2, n=40, n_train=5, epsilon=[2.0], t=[0.1],
         method=methods,

@@ -294,7 +294,7 @@ def test_distances_from_the_integrated_law(monkeypatch):
 
 
 def test_what_is_not_known_is_nan(toys):
-    """Of a prior of σ² with shape 1 the weight has no variance; without a posterior of the data there is no excess."""
+    """With a prior of shape 1 for σ² the weight has no variance; without a non-private posterior there is no excess."""
     made = run(CALIBRATION, trials=2, block=2, oracles=0, method=["non_private", "naive"], epsilon=[1.0], shape=1.0)
     assert made.tables["regression_calibration"].sd_of_prior.isna().all()
     made = run(CENSUS, trials=2, block=2, method=["naive"], train_share=0.25, prior_precision=[1])

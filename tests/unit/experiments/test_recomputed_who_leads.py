@@ -252,7 +252,7 @@ def test_events_have_the_law_that_the_settings_say():
     assert (jumps == 1).mean() == pytest.approx(0.5, abs=4.5 * math.sqrt(0.25 / len(jumps)))
     for c in (0, 4):
         assert (data.states[:, c] == 1).mean() == pytest.approx(1 / 3, abs=4.5 * math.sqrt(2 / 9 / size))
-    # The second region starts anew: as it is where the first one ends in a third of the data sets.
+    # The second region starts anew: it has the state in which the first one ends in a third of the data sets.
     assert (data.states[:, 4] == data.states[:, 3]).mean() == pytest.approx(1 / 3, abs=4.5 * math.sqrt(2 / 9 / size))
     totals = data.counts[..., :2].sum(axis=-1)
     assert (totals == data.counts[..., 2:].sum(axis=-1)).all()

@@ -129,7 +129,7 @@ def test_releases_are_repeated_for_several_chains(name):
 
 
 def test_references_of_new_releases_are_prepared_beside_known_ones():
-    """Of a release they are the same whether another was prepared before, from the same random numbers."""
+    """A release has the same reference, from the same random numbers, whether or not another was prepared before."""
     task, releases = made("binomial", PRIORS["binomial"], 6, 0.5), np.array([[1.0], [4.0], [7.0]])
     task.reference(releases[:2], 10, np.random.default_rng(1))
     mixed = task.reference(releases[1:], 10, np.random.default_rng(1))

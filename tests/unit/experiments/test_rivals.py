@@ -320,7 +320,7 @@ def test_a_table_s_row_is_the_mean_over_releases():
 
 
 def test_references_are_stored_with_their_releases():
-    """Of bits, by the sum over counts on a grid: mean and sd of each release's draws, and the stored summaries."""
+    """For bits, by the sum over counts on a grid: mean and sd of each release's draws, and the stored summaries."""
     from recomputed import run
 
     made = run("noise_aware/rivals", 4, 2, methods=["naive"], epsilon=[0.3, 3.0], n=8, reference_draws=3000)

@@ -34,7 +34,7 @@ def test_resampling_is_systematic():
 
 @pytest.mark.parametrize("name", ["naive_bayes", "collider"])
 def test_simulated_counts_have_the_law_of_records(name):
-    """Of two records, by all pairs of them: frequencies of 20,000 tables within 5 standard errors."""
+    """All pairs of two records are enumerated; frequencies of 20,000 tables agree within 5 standard errors."""
     task = made(name, [1, 1], 2, 1.0)
     theta = task.prior(1, np.random.default_rng(4))
     ones = task.model.sufficient_statistics(task.model.records[:, None])

@@ -40,7 +40,7 @@ def test_equal_results_are_equal_files(stored, tmp_path):
 
 @pytest.mark.parametrize("key", ["config", "study", "ledger", "source"])
 def test_an_edited_record_is_noticed(stored, key):
-    """A coefficient that was changed in a stored cell once went into the table."""
+    """A coefficient that was changed in a stored cell once reached the table."""
     with np.load(stored) as archive:
         held = dict(archive)
     record = json.loads(str(held[store.RECORD]))

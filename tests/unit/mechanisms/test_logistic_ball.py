@@ -85,7 +85,7 @@ def test_power_radius_and_certified_cost_are_the_formula_s(n, d, precision, epsi
 
 
 def test_the_certified_cost_is_not_below_that_of_exact_arithmetic():
-    """Of whole numbers the cost is known: 2 · 3 · ¼ · 2 = 3."""
+    """Here the exact cost is 2 · 3 · ¼ · 2 = 3."""
     assert 3 <= certified.ball_epsilon(9, 0.25, 2.0) <= 3 + 1e-15
 
 

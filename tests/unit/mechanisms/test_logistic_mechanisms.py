@@ -32,7 +32,7 @@ def nodes(dimension, radius):
 
 
 def log_densities(mechanism, pair):
-    """Of both laws at the nodes, and the nodes' log-weights."""
+    """Return the log-densities of both laws at the nodes, and the nodes' log-weights."""
     model = mechanism.model
     reach = mechanism.power / mechanism.precision + 9 / np.sqrt(mechanism.n * mechanism.precision)
     points, log_weights = nodes(model.dimension, min(mechanism.radius or np.inf, reach))

@@ -145,7 +145,7 @@ def test_no_counts_of_two_categories_lose_more_than_the_law(n, prior):
                 gained = getattr(p, tail)(cuts) - np.exp(epsilon)[:, None] * getattr(q, tail)(cuts)
                 worst = np.maximum(worst, gained.max(axis=1))
     found = draw.loss.curve(epsilon)
-    # The best of so many cuts is next to the best one.
+    # With this many cuts, the best of them is close to the best possible.
     assert np.all(found >= worst * (1 - 1e-12))
     assert found == pytest.approx(worst, rel=1e-3, abs=1e-9)
 

@@ -68,7 +68,7 @@ def test_the_summary_and_the_check_say_what_all_cost_together(folder):
 
 
 def lost(times: tuple[int, int], epsilon: float) -> float:
-    """δ(ε) of so many responses of ε = 1 and of ε = 1/2."""
+    """δ(ε) of some responses of ε = 1 and some of ε = 1/2."""
     true = [1 / (1 + math.exp(-loss)) for loss in (1.0, 0.5)]
     delta = 0.0
     for one in range(times[0] + 1):

@@ -239,7 +239,7 @@ def test_the_drawn_law_is_that_of_the_mechanism(tmp_path):
 
 @pytest.mark.parametrize("levels", [300, 4000])
 def test_the_terms_of_a_draw_of_many_levels_are_quick(folder, levels):
-    """Of 300 levels they took 92 s, all pairs of levels and a third one each; what a draw may take is limited."""
+    """With 300 levels they once took 92 s, a loop over triples of levels; the time of a draw is limited."""
     found = content("dirichlet_categorical", n=30, epsilon=0.1, delta=1e-6, mechanism="diffused", bits=8)
     found["columns"] = {"diet": {"levels": [f"level {i}" for i in range(levels)]}}
     del found["posterior"]

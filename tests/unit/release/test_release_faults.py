@@ -360,7 +360,7 @@ def test_of_releases_to_one_file_one_pays(folder):
 
 
 def test_the_ledger_has_the_digest_of_what_was_read(folder):
-    """Of a pipe it was that of the empty file."""
+    """When the specification was a pipe, the ledger once had the digest of an empty file."""
     folder.specify(json.dumps({**PAID, "budget": {"ledger": str(folder.path / "ledger.jsonl"), "epsilon": 2.5}}))
     text = (folder.path / "spec.yaml").read_bytes()
     os.mkfifo(folder.path / "pipe")

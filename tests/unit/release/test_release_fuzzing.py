@@ -156,7 +156,7 @@ def test_a_random_release_is_whole_and_paid_for_or_refused_and_free(folder):
 
 @pytest.mark.by_hand
 def test_three_thousand_random_releases(folder):
-    """Of which each takes five seconds of a processor at most; the first ones import and compile."""
+    """Each takes at most five seconds of processor time; twenty run before, to import and compile."""
     run_all(folder, range(20))
     found, slow = [], []
     for number in range(3000):

@@ -177,7 +177,7 @@ def test_the_draw_is_shown_and_a_simulated_one_repeats(folder):
 
 
 def test_weights_have_the_mean_and_spread_of_the_continuous_law():
-    """Of 300 draws about 2,000 records, against the normal law at its mode, far inside the ball: 5 deviations."""
+    """300 draws about 2,000 records against the normal law at the mode, far inside the ball, within 5 deviations."""
     rng = np.random.default_rng(7)
     mechanism = BallDraw(2000, 2, 200.0, 2.0)
     records = encoded(rng, 2000, 2)

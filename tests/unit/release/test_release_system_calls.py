@@ -73,7 +73,7 @@ def statements(folder: Path) -> list[dict]:
 
 
 def check(folder: Path, status: int, error: int, old: bool) -> str:
-    """What came out; fails where it must not."""
+    """Return what came out, and check that it is consistent with the ledger."""
     ledger = folder / "ledger.jsonl"
     entries = ledger_file.read(ledger).entries if ledger.exists() and ledger.stat().st_size else []
     digests = [entry["digest"] for entry in entries]

@@ -51,7 +51,7 @@ def test_what_other_records_change_behind_the_same_releases_is_declared(checkout
         replayed = iter(kept)
 
         def release_all(self, requests, seed=seed, replayed=replayed):
-            # The second run's records are others', and its releases the first one's.
+            # The second run has other records, but the first run's releases.
             kept.append(shipped(self, requests)) if seed == 1 else shipped(self, requests)
             return kept[-1] if seed == 1 else next(replayed)
 

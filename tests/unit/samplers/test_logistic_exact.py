@@ -46,7 +46,7 @@ def acceptance(posterior, around, points, weights):
 
 
 def p_value_on_the_line(posterior, ends, seed=1, size=3_000):
-    """Of a Kolmogorov-Smirnov test of draws against quadrature, and of the number of proposals that they took."""
+    """Return the p-values of a Kolmogorov-Smirnov test against quadrature, and of the number of proposals."""
     nodes, weights = axis(posterior)
     around = envelope(posterior, ends=ends)
     draws, info = sample(around, size, np.random.default_rng(seed))

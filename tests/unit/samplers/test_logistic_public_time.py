@@ -174,7 +174,7 @@ def test_fewer_than_wanted_are_accepted_with_a_probability_of_at_most_1e_20(size
 @pytest.mark.parametrize(("n", "d"), [(1000, 50), (100, 30), (200, 50)])
 @pytest.mark.parametrize("size", [1, None])
 def test_what_may_take_too_long_is_refused_for_all_data_in_the_same_words(n, d, size):
-    """Of data with few and with many proposals, before anything is charged or drawn."""
+    """Data that would need few and many proposals are refused alike, before anything is charged or drawn."""
     mechanism = LogisticDraw(BinaryRegression(d, 1e-3), n, 2.0, weighting="direct")
     told = set()
     for kind in ("one-hot", "alike", "nothing"):

@@ -28,7 +28,7 @@ from privpost.models.link_regression import LinkRegression
 from privpost.privacy.accounting import Cost
 
 DIGITS = 9
-# At most so many pairs of neighbours are enumerated.
+# The most pairs of neighbours that are enumerated.
 LARGEST_ENUMERATION = 3000
 # How many possible records stand for all where there are many.
 EXTREMES = 4
@@ -43,7 +43,7 @@ FEWER = {
 }
 # Number of candidates with which public candidates are audited; the temperature does not depend on it.
 CANDIDATES = 256
-# A hidden Markov model of several states is audited with so many records and iterations.
+# Records and iterations with which a hidden Markov model of several states is audited.
 TWO_STATES = 6, 12
 # Levels of a field, so that convolutions are quick and exact.
 LEVELS = 5

@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware_gibbs import Kernel
 
 # Probability of a record between the redaction bounds.
 COVERAGE = 0.95
-# At most so many records are in memory at once.
+# The most records in memory at once.
 RECORDS = 2_000_000
 
 

@@ -16,7 +16,7 @@ from privpost.samplers import hidden_markov_gibbs as gibbs
 
 # With a larger R-hat chains have not converged, and no claim rests on them.
 LIMIT = LARGEST_RHAT
-# A chain's mean log joint may be so many standard deviations within chains below the best, and at least so many nats.
+# How far below the best a chain's mean log joint may be: standard deviations within chains, or nats if that is more.
 DEVIATIONS = 5.0
 NATS = 1.0
 # Chains at one place differ by rounding, which is another on another processor: fewer nats than this are none.

@@ -20,7 +20,7 @@ N_STATES = 2
 
 
 def data_sets(cells: int, events: int) -> np.ndarray:
-    """Return every data set of so many events in so many cells, as counts (data sets, cells, levels)."""
+    """Return every data set of some events in some cells, as counts (data sets, cells, levels)."""
     places = cells * LEVELS
     bars = np.array(list(itertools.combinations(range(events + places - 1), places - 1)))
     ends = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, events + places - 1)))

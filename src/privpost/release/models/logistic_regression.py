@@ -48,7 +48,7 @@ class Logistic(Sampled):
         super().check_column(spec, settings)
 
     def order(self, spec):
-        """The label last."""
+        """The columns with the label last."""
         return sorted(spec.columns, key=lambda name: spec.columns[name].get("role") == "label")
 
     def mechanism(self, spec, setting):
@@ -100,7 +100,7 @@ class Logistic(Sampled):
         return {"weights": dict(weights), **self.reading(spec)}
 
     def reading(self, spec) -> dict[str, str]:
-        """What weights mean."""
+        """What the released weights mean, in words."""
         return {
             "features": "each between -1 at its low and 1 at its high bound",
             "predicts": spec.columns[self.order(spec)[-1]]["levels"][1],

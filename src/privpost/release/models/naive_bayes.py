@@ -30,7 +30,7 @@ class NaiveBayes(Inferred):
         return EventCountsLaplace(EventCounts((1,) * classes, tuple(sizes), 1), spec.n, setting)
 
     def order(self, spec):
-        """The class first."""
+        """The columns with the class first."""
         return sorted(spec.columns, key=lambda name: spec.columns[name].get("role") != "class")
 
     def _cells(self, spec) -> list[tuple[str, str, str]]:

@@ -48,7 +48,7 @@ def sources() -> dict[str, Path]:
 
 
 def file(name: str) -> Path:
-    """Return where a document stands: README.md above the others."""
+    """Return where a document is: README.md above the others."""
     return Path("README.md") if name == "README" else Path("docs", f"{name}.md")
 
 

@@ -132,7 +132,7 @@ def ks_tests(card) -> str:
     Where the sum of z² is tested too, its smallest p-value, and the errors of the standard deviation that it sees.
     """
     lines = []
-    # Tests of our own claims stand in the scorecard's evidence only: the documents stay short.
+    # Tests of our own claims are in the scorecard's evidence only: the documents stay short.
     for row in card[~card.place.str.startswith("ours")].itertuples():
         evidence: Mapping[str, Any] = json.loads(row.evidence)
         for name, total in evidence.items():

@@ -9,7 +9,7 @@ from privpost.lab import grid
 from privpost.lab.study import Study
 from privpost.progress import some
 
-# A meaning names at most so many of its tables or studies.
+# The most tables or studies that a meaning names.
 SHOWN = 6
 
 

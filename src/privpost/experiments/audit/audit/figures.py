@@ -22,7 +22,7 @@ def tightness(audit):
     One row per model and method. A point is the largest share of the claimed ε, each in its own notion, that some
     audited setting spends, of the package's examples and of what the studies ran; its line reaches down to the
     smallest. Nothing may lie right of 1. How near the bound from draws comes depends on their number: a small one shows
-    nothing wrong. The claims and what was found stand in the table. Bounds hold with the confidence in the table.
+    nothing wrong. The claims and what was found are in the table. Bounds hold with the confidence in the table.
     """
     table = audit[audit.claimed_epsilon.gt(0) & (audit.exact.notna() | audit.lower_bound.notna())]
     share = table[["exact", "lower_bound"]].max(axis=1) / table.claimed_epsilon

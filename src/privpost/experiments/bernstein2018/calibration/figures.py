@@ -12,10 +12,9 @@ def distances(calibration):
 
     Largest distance of the distribution of U, the quantile of the true parameter in its posterior, from uniform, over
     the limit below which 95 % of calibrated methods lie (1.358/√M for M trials; grey): one column per model, the
-    paper's three first, one row per ε of pure DP; of the multinomial the first category. Bars are 95 % intervals
-    (Dvoretzky, Kiefer and Wolfowitz). Rings: the noise-aware posterior without a chain. Hollow: what no ε covers, the
-    naive method of redacted sums, which reads the noisy sum of all records, and bounds that are quantiles at the true
-    θ.
+    paper's three first, one row per ε of pure DP; for the multinomial its first category. Bars are 95 % intervals
+    (Dvoretzky, Kiefer and Wolfowitz). Rings: the noise-aware posterior without a chain. Hollow: not private, as the
+    naive method reads the noisy sum of all records, redacted or not, or as bounds are quantiles at the true θ.
     """
     table = models.shown(models.titled(calibration))
     plot = models.ks_panels(table, size=(5.5, 1.5))
@@ -33,7 +32,7 @@ def functions(ecdf, calibration):
 
     Above, the paper's figure: Pr(U ≤ u), one panel per model at one n and ε of pure DP; calibrated methods hide each
     other on the diagonal. Below, the same less u, enlarged, with the simultaneous 95 % band of a calibrated method
-    (Säilynoja, Bürkner and Vehtari 2022): a curve that leaves it is not calibrated. Of the multinomial the first
+    (Säilynoja, Bürkner and Vehtari 2022): a curve that leaves it is not calibrated. The multinomial has its first
     category. The naive method of redacted sums, and bounds from θ, are covered by no ε, as in figure 1a.
     """
     keys = ["model", "variant", "method", "parameter"]

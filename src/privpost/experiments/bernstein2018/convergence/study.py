@@ -42,7 +42,7 @@ TABLES = {
 }
 SAMPLERS = ("gibbs", "collapsed")
 DIAGNOSTICS = ("rhat", "ess_bulk", "ess_tail", "distance")
-# A chain is biased when its mean is off by so many posterior standard deviations.
+# Posterior standard deviations from which on a chain whose mean is off counts as biased.
 BIASED = 0.5
 # Burn-in of the collapsed sampler, in sweeps.
 BURN_IN = 50

@@ -14,7 +14,7 @@ def oracle(oracle):
 
     Total variation between the law that the normal approximation leads to, by quadrature, and the exact noise-aware
     posterior, against n: one panel per model and prior, one colour per ε of pure DP. Bars are 95 % intervals over
-    releases. The sampler's own draws, and their Monte Carlo noise, stand in the table.
+    releases. The sampler's own draws, and their Monte Carlo noise, are in the table.
     """
     table = oracle.sort_values("model", key=lambda model: model != "binomial", kind="stable")
     priors = table.prior.astype(str).replace(FLAT, "Beta(½, ½)")

@@ -14,7 +14,7 @@ def distances(utility):
     MMD against n, one column per model: the root of the mean over trials of the unbiased MMD², 0 where that is
     negative. Bars are 95 % intervals, carried through the root. Line styles are ε of pure DP. The naive method of
     redacted sums (exponential) reads the noisy sum of all records, which no ε covers. The noise-aware posterior without
-    a chain, which coincides with Gibbs's, stands in the table only.
+    a chain, which coincides with Gibbs's, is in the table only.
     """
     table = utility[utility.method != "exact"]
     plot = panels.panels(

@@ -47,7 +47,7 @@ def budget(row) -> str:
     "X1",
     "ours",
     "At every n, in most settings of epsilon and delta, a draw from a posterior is closest to the true posterior, "
-    "or is that posterior itself as others are.",
+    "or has that posterior's law, as others then do.",
     "KL, exact accounting: settings in which a draw is ahead of all others, or of the same law as those ahead; "
     f"{PAIRED}; undecided settings count against it",
     variant="exact",

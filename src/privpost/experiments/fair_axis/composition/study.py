@@ -44,7 +44,7 @@ def samplers(config, epsilon: float) -> dict:
 
 
 def spent(mechanism, config) -> np.ndarray:
-    """Return ε of so many draws by each accounting, shape (accountings, draws)."""
+    """Return ε of some number of draws by each accounting, shape (accountings, draws)."""
     draws, delta = config.draws, config.delta
     renyi = [composition.renyi_epsilon(mechanism.rdp, k, delta) for k in draws]
     naive = [composition.naive_epsilon(mechanism.privacy_curve, k, delta) for k in draws]

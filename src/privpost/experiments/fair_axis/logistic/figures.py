@@ -11,7 +11,7 @@ def logistic(logistic):
     """Logistic regression by private posterior samples at the same (ε, δ), on three data sets (ours).
 
     One column per data set: test error and log-likelihood as losses against the non-private posterior, linear within
-    0.01, on ε of (ε, δ)-DP at the larger δ; the smaller one gives nearly the same curves, which stand in the table. OPS
+    0.01, on ε of (ε, δ)-DP at the larger δ; the smaller one gives nearly the same curves, which are in the table. OPS
     with a Rényi charge (rings) draws what the diffused sampler does, and the direct posterior, drawn where its ε is
     large enough, loses nothing. OPS on its smallest ball is pure ε-DP. Bars are 95 % intervals of the draws, on one
     train/test split.

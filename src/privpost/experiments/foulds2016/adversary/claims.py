@@ -88,8 +88,8 @@ def guarantee(stopped_chains):
     "F28",
     "ours, beside proposition 3 and section 4.1",
     "A Gibbs chain on a small hidden Markov model that starts without the data costs nearly what an exact draw costs "
-    "from its second sweep on, at epsilon = 10 before it has converged; neither bound tells so. A start at the mode "
-    "costs more.",
+    "from its second sweep on, at epsilon = 10 even before it has converged; neither bound shows it. A start at the "
+    "mode costs more.",
     "all neighbours of all data sets of a model of two states: the largest log-ratio of two laws of the states and "
     "emissions after k sweeps is at least the exact draw's and at most each bound, the composition of all updates and "
     f"the guarantee of F22 (rounding {ROUNDING:g}); from a uniform start it is within {NEAR:.0%} of the exact draw's "

@@ -90,7 +90,7 @@ def hidden_markov(stopped_hmm):
     All data sets of a few events, two states; one column per ε that the sampler is given. Above: pure ε of the sample
     of states and emissions over that of an exact draw, and the bounds that can be stated for it (dashed: pay for every
     update; dotted: share of an exact draw in each sweep). Below: how far the sample is from an exact draw, the largest
-    over data sets; of the neighbours that lose most it is less. Less than 10⁻⁹ lies on the edge. Computed on all data
+    over data sets; for the neighbours that lose most it is less. Less than 10⁻⁹ lies on the edge. Computed on all data
     sets, not simulated: there are no bands.
     """
     least, scaled = 1e-9, ["cost", "composed_bound", "minorised_bound"]

@@ -51,7 +51,8 @@ def crossing(sampling_error):
     "section 3.2, figure 2",
     "The error of a sample from the Laplace posterior converges to that of a sample from the true posterior.",
     "ratio of the mean L1 errors on the same data: at most 1.05 at the largest n and falling from decade to decade "
-    "from n = 1000 on (both up to {z:.2f} standard errors), and at last at most a quarter of its largest excess",
+    "from n = 1000 on (both up to {z:.2f} standard errors); its excess over 1 at the largest n at most a quarter of "
+    "the largest excess",
 )
 def convergence(sampling_error):
     ratio, sem = over_true(sampling_error, "laplace")

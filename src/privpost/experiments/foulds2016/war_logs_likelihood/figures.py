@@ -24,11 +24,11 @@ def likelihood(war_logs_likelihood):
     """Held-out log-likelihood of naive Bayes and hidden Markov models (Foulds et al. 2016, figure 6).
 
     Log-likelihood per held-out event against ε of pure DP. The paper's three panels first: naive Bayes on one data set,
-    the HMM on that, and on Iraq, for which a stand-in stands; then the HMM on further data. Full colours: the paper's
+    the HMM on that, and on a stand-in for Iraq; then the HMM on further data. Full colours: the paper's
     chains of 200 sweeps with ten states. Pale: ours, which search for their start (two states on the simulated data,
     else ten; fewer ε and M where chains take long). Bars are 95 % intervals of the difference to the non-private model,
     paired over splits. Hollow markers: chains that have not converged; OPS on the HMM holds its ε only where they have.
-    Of real data empty cells were left out, and regions chosen, by looking at the records.
+    In real data, empty cells were left out and regions chosen by looking at the records.
     """
     table = war_logs_likelihood
     table = table[(table.variant != "corrected") & (table.method != "private_gibbs")]

@@ -20,7 +20,7 @@ def emissions_iraq(war_logs_emissions):
     """Emissions of the private HMM on the stand-ins for Iraq (Foulds et al. 2016, figure 3).
 
     Filled: posterior means of the Laplace HMM, which holds ε of pure DP unconditionally; rings: the non-private HMM; a
-    line joins the two. Of each field the most probable levels, and those together that no non-private state gives 1 %:
+    line joins the two. Each field shows its most probable levels; those below 1 % in all non-private states are merged:
     clipping noisy counts at 0 makes them more probable, since it removes negative noise only. One release, whose noise
     the length of the lines shows; data sets whose chains have not converged are left out. A state has the colour of the
     type of event that sets it apart in the non-private fit.
@@ -45,8 +45,8 @@ def maps(war_logs_assignments, war_logs_emissions):
     One row per data set: methods with ε of pure DP beside the non-private HMM, white where no event fell. Dots mark the
     cells in which a map differs from the non-private one. A state has the colour of the type of event that sets it
     apart from the other states of the non-private fit, in all data sets; those of other methods are matched with these
-    by their emissions. One release each; the table of maps has means over independent releases and their errors. Of
-    real data empty cells were left out and regions chosen by looking at the records.
+    by their emissions. One release each; the table of maps has means over independent releases and their errors. In
+    real data, empty cells were left out and regions chosen by looking at the records.
     """
     table, colors = _shown(war_logs_assignments), _colors(war_logs_emissions)
     plot, differing = _rows_of_maps(table), {}

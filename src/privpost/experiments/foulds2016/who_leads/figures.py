@@ -23,10 +23,10 @@ def map_of_leaders(who_leads_pairs, who_leads_exponents):
 
     Left: held-out loss of OPS (M = 10) less that of Laplace with clipped counts, in nats per event, on events per level
     and cell and ε; dots where it is beyond five standard errors and beyond what second chains move it by. The line is
-    where Laplace noise on cells and OPS's tempering blur a level's count equally, m = 4D²/(Δε). Above the map's edge
-    the real data, placed by their ratio to their own such m at the mean levels of a field, with the range from the
-    field of most levels to that of fewest. Right: exponents of losses below 0.1 nats in ε and in events per level, with
-    95 % intervals over data sets; dotted: those of the variances.
+    where Laplace noise on cells and OPS's tempering blur a level's count equally, m = 4D²/(Δε). Above the map's edge:
+    the real data, placed by the ratio of their events to their own m for a field with the mean number of levels; lines
+    reach from the field with most levels to that with fewest. Right: exponents of losses below 0.1 nats in ε and in
+    events per level, with 95 % intervals over data sets; dotted: those of the variances.
     """
     rows = select(who_leads_pairs, model="hmm", first="paper", method="ops", truncation=TRUNCATION)
     common = {

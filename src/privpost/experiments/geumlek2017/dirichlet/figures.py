@@ -11,7 +11,7 @@ def curves(dirichlet):
     """RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix).
 
     Exact suprema over neighbouring data sets, columns are numbers of categories, one colour per coefficient r or m
-    (others stand in the table), solid for the symmetric prior and dashed for the asymmetric one. The horizontal axis is
+    (others are in the table), solid for the symmetric prior and dashed for the asymmetric one. The horizontal axis is
     the order as a share of the way from 1 to the asymptote λ*, where the cost becomes infinite. Bottom: how much more a
     published bound charges for the diffused mechanism. Computed, not simulated: there are no bands.
     """

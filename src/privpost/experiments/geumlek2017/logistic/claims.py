@@ -25,7 +25,7 @@ def leads(rows):
 
 
 def critical(rows, comparisons: int) -> float:
-    """Return Student's t beyond which one of so many comparisons counts."""
+    """Return Student's t beyond which one of several comparisons counts."""
     return student_limit(int(rows.n_repeats.min()), LEVEL / comparisons)
 
 
@@ -113,7 +113,7 @@ def crossing(rdp_glm):
     "G10",
     "ours",
     "With the paper's radius, and charged at the smaller of what its pure cost implies and theorem 17's bound, which "
-    "holds on its ball too, OPS is nowhere behind diffused sampling: on that ball what it loses in figure 3 is the "
+    "holds on its ball too, OPS is nowhere behind diffused sampling: on that ball its loss in figure 3 comes from the "
     "charge.",
     "paired difference between OPS and diffused sampling not significantly against OPS in any cell (one-sided t, "
     "5 %, Bonferroni over data sets, orders, epsilons and both scalings of the features), test error and "
@@ -197,9 +197,9 @@ def smallest_ball_beside_samplers(logistic_pairs):
 @claim(
     "G29",
     "ours",
-    "Noise on the mode beats exact draws on Adult in some cells: where at the mode nearly every answer is the "
-    "majority's. Both have the same power of the likelihood, and the noise is as wide as the prior, more than the "
-    "posterior: pushed one way the answers stay what they are, pushed the other way the likeliest ones turn right.",
+    "Noise on the mode beats exact draws on Adult in some cells, where at the mode nearly every answer is the "
+    "majority's. Both have the same power of the likelihood, but the noise is as wide as the prior, wider than the "
+    "posterior: in half of the draws it changes no answer, in the rest it turns the likeliest others right.",
     "paired difference in test error between noise on the mode and diffused sampling, both with features scaled by "
     "public bounds, in favour of noise in some cell (one-sided t, 5 %, Bonferroni over orders and epsilons); in each "
     "such cell the power is the same, the draw's error at least {majority:.0%} of the majority's, and its "

@@ -24,8 +24,8 @@ def test_error(logistic):
     """Test error of private logistic regression (Geumlek et al. 2017, figure 3).
 
     Test error above that of the non-private mode, linear below 0.01; one row per order λ, one column per data set. OPS
-    is drawn as the paper charges it, by what its pure cost implies, by the smaller of that and theorem 17, where it
-    coincides with the diffused sampler, and, pure ε-DP, on the smallest ball that is sure to hold the mode (ours).
+    has four curves: charged as in the paper; by what its pure cost implies; by the smaller of that and theorem 17,
+    where it coincides with the diffused sampler; and, pure ε-DP, on the smallest ball sure to hold the mode (ours).
     Bands are 95 % intervals over the draws of one split. Features are scaled by the data's own range, as in the paper,
     which no ε covers.
     """

@@ -43,7 +43,7 @@ METRICS = ("test_error", "test_log_likelihood")
 
 
 def mechanism(model: BinaryRegression, n: int, epsilon: float, times: float | None) -> LogisticOps:
-    """Return OPS at a pure ε on a ball: so many times the smallest one at this ε, or c/β for None."""
+    """Return OPS at a pure ε on a ball: a multiple of the smallest one at this ε, or c/β for None."""
     beta, bound = model.prior_precision, model.feature_bound
     smallest = ops_radius(ops_power_at(epsilon, beta, bound, "smallest_ball"), beta, bound, "smallest_ball")
     ball = bound / beta if times is None else times * float(smallest)

@@ -60,7 +60,7 @@ def _name(axes, curve, coefficient: float, shade, largest: float, row: int) -> N
     at, value = curve.order.iloc[-1], curve.epsilon.iloc[-1]
     words = {"fontsize": 7, "color": shade, "annotation_clip": False, "textcoords": "offset points"}
     if at < 0.97 * largest:
-        # Neighbours stand in two rows.
+        # Neighbours are in two rows.
         axes.annotate(f"{coefficient:g}", (at, TOP), (0, 2 + 8 * row), ha="center", **words)
     else:
         axes.annotate(f"{coefficient:g}", (largest, value), (2, 0), va="center", **words)

@@ -50,7 +50,7 @@ TABLES = {
 SAMPLERS = "diffused", "concentrated"
 LIMIT_POINTS = 241
 LIKELIHOODS = ("neg_log_likelihood", "neg_log_likelihood_count")
-# Densities are cut off at so many standard deviations, beyond which the normal mass is below 1e-32.
+# Standard deviations at which densities are cut off, beyond which the normal mass is below 1e-32.
 WIDTHS = 12
 
 

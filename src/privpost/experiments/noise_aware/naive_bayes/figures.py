@@ -11,7 +11,7 @@ def losses(naive_bayes, naive_bayes_calibration):
     """Predictions and posteriors of naive Bayes from Laplace-released counts, noise-aware against noise-naive (ours).
 
     On ε of pure DP, for the fewest records and parameters drawn from the prior of the posteriors, Beta(1, 1); other
-    numbers and laws, which look alike, stand in the table. Accuracy and log-likelihood are losses against the
+    numbers and laws, which look alike, are in the table. Accuracy and log-likelihood are losses against the
     non-private posterior; MMD is the root of the mean square over three parameters and all repeats. Bars are 95 %
     intervals. Log-likelihoods of posteriors that coincide lie on each other.
     """
@@ -27,7 +27,7 @@ def distances(naive_bayes_calibration, naive_bayes_ecdf):
     U is the quantile of the class probability in its posterior, parameters drawn from the prior. Left: its KS distance
     from uniform over the limit below which 95 % of calibrated methods lie (grey), for the fewest records, on ε of pure
     DP; bars are 95 % intervals. Right: at the ε next to 1 the distribution function of U less u with the simultaneous
-    95 % band of a calibrated method. Other parameters and numbers of records stand in the table.
+    95 % band of a calibrated method. Other parameters and numbers of records are in the table.
     """
     table, functions = _matched(naive_bayes_calibration), _matched(naive_bayes_ecdf)
     table = calibration.over_limit(table[table.n == table.n.min()])

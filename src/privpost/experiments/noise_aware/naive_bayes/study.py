@@ -49,7 +49,7 @@ def simulate(config, streams, ledger) -> dict:
     `quantile` (lines, epsilons, 3, trials) of the true parameters in their posteriors, `others` (lines, epsilons,
     2 (attributes − 1), trials) of the other attributes' parameters, nan where families are taken one at a time; and
     `sd_of_prior` (epsilons, 3), the noise-aware posterior's standard deviation over the prior's, root mean square over
-    trials. Of shape (lines, epsilons, trials): `accuracy`, `log_likelihood` of class and attributes, and
+    trials. Shape (lines, epsilons, trials): `accuracy`, `log_likelihood` of class and attributes, and
     `label_log_likelihood` of the class given the attributes, means over a trial's test records; `mmd2` to the true
     posterior, mean over the parameters; `truncated`, the share of counts that naive methods truncate.
     """

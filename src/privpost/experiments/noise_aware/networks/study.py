@@ -42,7 +42,7 @@ def simulate(config, streams, ledger) -> dict:
     """Return the scores of every line of `scores.lines` at every ε, and the diagnostics of the chains.
 
     `quantile` (lines, epsilons, m, trials) of the true parameters in their posteriors; `sd_of_prior` (epsilons, m), the
-    noise-aware posterior's standard deviation over the prior's, root mean square over trials. Of shape (lines,
+    noise-aware posterior's standard deviation over the prior's, root mean square over trials. Shape (lines,
     epsilons, trials): `accuracy`, the chance to predict a node from all others, mean over nodes; `log_likelihood` of a
     new record (both are exact expectations over new records); `mmd2` to the true posterior, mean over parameters;
     `truncated`, the share of counts that naive methods truncate. `rhat`, `ess` (epsilons,): the worst over parameters

@@ -5,7 +5,7 @@ import numpy as np
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 
-# Records of the tasks, or where a task has not so many the most that it has.
+# Records of the tasks, or the most that a task has if these are fewer.
 N = 100
 NAIVE = ("naive", "widened")
 
@@ -14,8 +14,8 @@ NAIVE = ("naive", "widened")
 def cost_and_distance(rivals):
     """Distance from the exact posterior, and CPU time (ours).
 
-    About 100 records; a point per model, means over 20 releases with 95 % intervals; bars: medians over models. Of
-    each method ε = 0.1, 1 and 10 from top to bottom. Left: over the distance of exact draws, 1 (grey line). Right: one
+    About 100 records; a point per model, means over 20 releases with 95 % intervals; bars: medians over models. Each
+    method has ε = 0.1, 1 and 10 from top to bottom. Left: over the distance of exact draws, 1 (grey line). Right: one
     release of 20 that run together.
     """
     size = rivals.n.where(rivals.n <= N).groupby(rivals.task).transform("max")

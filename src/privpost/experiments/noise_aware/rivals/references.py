@@ -98,7 +98,7 @@ def _inner(model, n: int) -> _Inner:
     nodes = sorted({parent for family in model.families for parent in family[:-1]})
     cells = np.zeros((2 ** len(nodes), len(model.nodes)), np.int64)
     cells[:, nodes] = list(itertools.product((1, 0), repeat=len(nodes)))
-    # Tables by where bars stand among records in a row.
+    # Tables by the places of bars among records in a row.
     positions = n + len(cells) - 1
     bars = np.array(list(itertools.combinations(range(positions), len(cells) - 1)), np.int64)
     tables = np.diff(bars, axis=1, prepend=-1, append=positions) - 1

@@ -145,7 +145,7 @@ class Reference(NamedTuple):
 
     @classmethod
     def of(cls, draws) -> "Reference":
-        """Of draws (draws, p)."""
+        """Return the reference that draws (draws, p) give."""
         empty = cls(draws.mean(axis=0), draws.std(axis=0), np.empty(0))
         return empty._replace(slices=empty.quantiles(draws))
 

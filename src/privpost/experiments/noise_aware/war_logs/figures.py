@@ -14,8 +14,8 @@ def gains(war_logs_pairs):
     Noise-aware less noise-naive score per event on ε of pure DP, a panel per data set and model; above 0 the
     noise-aware model is ahead. Linear within 0.01 nats, logarithmic beyond. Bars are 95 % intervals of the difference,
     paired over splits; hollow markers: chains of one side have not converged. Joint: the likelihood of all held-out
-    cells at once; predictive: each field of each event by itself. Panels of one ε stand in the legend's line. Of real
-    data empty cells were left out, and regions chosen, by looking at the records.
+    cells at once; predictive: each field of each event by itself. What has one ε only is in the legend. In real data,
+    empty cells were left out and regions chosen by looking at the records.
     """
     table = war_logs_pairs.sort_values(["n_states"], kind="stable")
     models = table.n_states.map(lambda states: "naive Bayes" if states == 1 else f"HMM, {states} states")

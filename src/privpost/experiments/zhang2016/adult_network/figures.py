@@ -12,7 +12,7 @@ def divergence(adult_network):
 
     KL divergence per record of the released network from the non-private posterior's mean, on ε of pure DP, one column
     per graph and number of records, 14 nodes each. Bands are 95 % intervals over subsets and noise. Accuracies, which
-    differ little, stand in the table.
+    differ little, are in the table.
     """
     table = adult_network[adult_network.method != "non_private"]
     plot = panels.panels(

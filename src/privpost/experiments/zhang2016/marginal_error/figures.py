@@ -15,7 +15,7 @@ def errors(marginal_error):
 
     Total variation distance of a node's joint law with its parents from that of the data's network, averaged over the
     nodes, on ε of pure DP: one row per number of records, a column for each of the two graphs with most nodes; the
-    others, which look alike, stand in the table. Bands are 95 % intervals over data sets.
+    others, which look alike, are in the table. Bands are 95 % intervals over data sets.
     """
     nodes = marginal_error.groupby("graph", sort=False).nodes.first()
     largest = nodes.sort_values(ascending=False, kind="stable").index[:SHOWN]

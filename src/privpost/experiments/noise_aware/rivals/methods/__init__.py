@@ -28,7 +28,7 @@ def names() -> set[str]:
 
 
 def method(name: str):
-    """Return the `infer` of a method."""
+    """Return the function `infer` of a method."""
     return import_module(f"{__name__}.{name}").infer
 
 

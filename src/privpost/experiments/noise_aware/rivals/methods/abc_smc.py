@@ -9,7 +9,7 @@ from privpost.experiments.noise_aware.rivals.tasks import NetworkTask, OneCatego
 
 # Share of the particles that a step of the temperature leaves effective.
 LEFT = 0.5
-# Moves follow a step until each particle has changed so often on average, but not more than so many moves.
+# Moves follow a step until each particle has changed this often on average, up to a largest number of moves.
 CHANGES = 3
 MOVES = 8
 # Halvings of the interval in which a step is looked for.
