@@ -11,7 +11,6 @@ from privpost.mechanisms import (
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BetaBernoulli, DirichletCategorical, LinearRegression, NormalKnownVariance
 from privpost.privacy.accounting import Cost
-from privpost.privacy.renyi import gaussian_divergence
 
 COUNTS = DirichletCategorical((5, 5, 5))
 
@@ -80,8 +79,6 @@ def test_gaussian_charge(variant, factor):
     assert mechanism.cost().epsilon == pytest.approx(factor * 15 / 9, rel=1e-12)
     calibrated = GaussianMechanism.calibrate(BetaBernoulli(6, 12), 100, Cost("rdp", 0.2, order=2), variant=variant)
     assert calibrated.sigma == pytest.approx(np.sqrt(factor * 2 / 0.2), rel=1e-12)
-    exact = float(gaussian_divergence(0.0, 3.0, 1.0, 3.0, 15.0))
-    assert mechanism.cost().epsilon == pytest.approx(exact * factor / 0.5, rel=1e-12)
 
 
 @pytest.mark.parametrize("r, m", [(1.0, 1.0), (0.3, 1.0), (1.0, 0.2)])
@@ -93,7 +90,9 @@ def test_a_posterior_draw_of_normal_records_is_gaussian_noise_on_their_sum(r, m)
     mean, deviation = model.mean(pair), np.sqrt(model.variance(pair))
     sigma = float(model.record_variance / (r * deviation[0]))
     noise = GaussianMechanism(RedactedSum(model, -1.0, 1.0), n, sigma, order, coordinates="all")
-    assert noise.cost().epsilon == pytest.approx(float(gaussian_divergence(*np.c_[mean, deviation].ravel(), order)))
+    # Of two normal laws with one deviation.
+    exact = order * ((mean[1] - mean[0]) / deviation[0]) ** 2 / 2
+    assert noise.cost().epsilon == pytest.approx(exact)
     # The draw is the noisy sum, shifted and scaled by public numbers.
     scale = (mean[1] - mean[0]) / 2
     assert scale * noise.sigma == pytest.approx(deviation[0]) == pytest.approx(deviation[1])
