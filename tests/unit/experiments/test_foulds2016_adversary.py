@@ -109,11 +109,6 @@ def test_local_epsilon_never_exceeds_twice_the_sensitivity(n, share, a0, alpha, 
     assert found.epsilon == pytest.approx(float(found.likelihood + found.partition), abs=1e-12)
 
 
-def test_local_epsilon_needs_a_record():
-    with pytest.raises(ValueError, match="at least one record"):
-        adversary.local_epsilon(UNIFORM, [0, 0], 0.2, 11)
-
-
 def test_stopped_chains_against_chains_that_are_run():
     """The law after five steps against half a million Metropolis chains; five standard errors of a share."""
     rng, n = np.random.default_rng(3), 500_000
