@@ -303,11 +303,6 @@ def test_chains_are_worth_what_the_diagnostics_say_of_each_release():
     assert np.isnan(found[2]) and found[0] < 200
 
 
-class _Cell:
-    def __init__(self, config, arrays):
-        self.config, self.arrays = config, arrays
-
-
 def test_a_table_s_row_is_the_mean_over_releases():
     """Every column again, from scores made up by hand; a release without numbers does not count."""
     point = SimpleNamespace(task="binomial", n=4, epsilon=1.0, chains=2, draws=5, reference_draws=100)

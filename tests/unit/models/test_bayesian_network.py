@@ -26,10 +26,6 @@ SMALL = [CHAIN, COLLIDER, THREE_PARENTS, {"y": [], "x1": ["y"], "x2": ["y"]}, {"
 every_graph = pytest.mark.parametrize("graph", SMALL, ids=str)
 
 
-def all_data_sets(model, n):
-    return [np.stack(rows) for rows in itertools.product(model.records, repeat=n)]
-
-
 def neighbours(model, n):
     """All ordered pairs of data sets that differ in their first record (statistics do not see the order)."""
     for rest in itertools.combinations_with_replacement(range(len(model.records)), n - 1):
