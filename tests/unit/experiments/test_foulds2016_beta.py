@@ -17,13 +17,10 @@ from privpost import discovery
 from privpost.discovery import serving
 from privpost.drawing import style
 from privpost.evaluation.multiplicity import critical_value
-from privpost.experiments.foulds2016.efficiency import claims as efficiency_claims
 from privpost.experiments.foulds2016.efficiency import study as efficiency
 from privpost.experiments.foulds2016.mechanisms_table import documents as table1
 from privpost.experiments.foulds2016.mechanisms_table import study as mechanisms_table
-from privpost.experiments.foulds2016.sampling_error import claims as sampling_error_claims
 from privpost.lab import grid, tables
-from privpost.lab.claims import score
 from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.mechanisms import ExponentialMechanism, LaplaceMechanism
@@ -132,44 +129,6 @@ def test_mean_errors_against_exact_expectations(shipped):
         assert abs(row.l1_mean - exact) < 4 * row.l1_sem
 
 
-def verdict(claims, key):
-    return next(claim.verdict for claim in claims if claim.id == key)
-
-
-def test_sampling_error_claims_hold_and_can_fail(shipped):
-    table = shipped["sampling_error"]
-    assert [c.verdict for c in score(sampling_error_claims, {"sampling_error": table})] == ["holds"] * 3
-
-    def scored(change, key):
-        falsified = table.copy()
-        change(falsified)
-        return verdict(score(sampling_error_claims, {"sampling_error": falsified}), key)
-
-    def at(frame, method, n):
-        return (frame.method == method) & (frame.n == n)
-
-    def ahead_at_a_hundred(frame):
-        frame.loc[at(frame, "ops", 100), "over_laplace_mean"] = -0.1
-
-    def never_ahead(frame):
-        frame.loc[frame.method == "ops", "over_laplace_mean"] = frame.over_laplace_mean.abs() + 0.1
-
-    def laplace_stays_away(frame):
-        rows = (frame.method == "laplace") & (frame.n >= 1000)
-        truth = frame[frame.method == "non_private"].set_index("n").l1_mean
-        frame.loc[rows, "l1_mean"] = 1.5 * frame.n[rows].map(truth)
-
-    def ops_catches_up(frame):
-        truth = frame[frame.method == "non_private"].set_index("n").l1_mean
-        rows = (frame.method == "ops") & (frame.n >= 10000)
-        frame.loc[rows, "l1_mean"] = frame.n[rows].map(truth)
-
-    assert scored(ahead_at_a_hundred, "F1") == "holds in part"
-    assert scored(never_ahead, "F1") == "holds in part"
-    assert scored(laplace_stays_away, "F2") != "holds"
-    assert scored(ops_catches_up, "F3") == "does not hold"
-
-
 # Efficiency
 
 
@@ -197,26 +156,6 @@ def test_limits_and_precision_at_the_largest_n(shipped):
     theory = table[table.are_first_order.notna() & (table.n >= 100_000)]
     theory = theory[(theory.method != "ops") | (theory.p > 0.1) | (theory.n > 300_000)]
     assert (((theory["are"] - theory.are_first_order) / theory["sem"]).abs() < 4.5).all()
-
-
-def test_efficiency_claim_holds_and_can_fail(shipped):
-    table = shipped["efficiency"]
-    (claim,) = score(efficiency_claims, {"efficiency": table})
-    assert (claim.id, claim.verdict) == ("F4", "holds")
-    for method, statistic in (("laplace", "sample"), ("laplace", "mean"), ("ops", "sample"), ("non_private", "mean")):
-        falsified = table.copy()
-        rows = (table.method == method) & (table.statistic == statistic) & (table.n == table.n.max())
-        falsified.loc[rows, "are"] *= 1.1
-        (claim,) = score(efficiency_claims, {"efficiency": falsified})
-        assert claim.verdict == "holds in part"
-        assert f"{method}, {statistic}" in claim.reason
-
-
-def test_onset_is_where_the_efficiency_enters_its_band_for_good():
-    rows = pd.DataFrame({"n": [10, 100, 1000, 10000], "are_limit": 2.0, "sem": 0.0})
-    assert efficiency_claims.onset(rows.assign(are=[2.0, 5.0, 2.1, 2.0])) == 1000
-    assert efficiency_claims.onset(rows.assign(are=[2.0, 2.1, 2.1, 2.0])) == 10
-    assert math.isnan(efficiency_claims.onset(rows.assign(are=[2.0, 2.1, 2.1, 3.0])))
 
 
 # Mechanisms that serve

@@ -272,17 +272,6 @@ def test_overlapping_marginals_agree(graph, variant):
     assert bounds.largest_disagreement(model, laplace.perturb(statistics, np.random.default_rng(9))) > 1e-3
 
 
-@every_graph
-def test_family_tables_are_marginal_counts(graph):
-    model = BayesianNetwork(graph)
-    data = np.random.default_rng(10).integers(0, 2, (60, len(graph)))
-    for family, table in zip(
-        model.families, bounds.family_tables(model, model.sufficient_statistics(data)), strict=True
-    ):
-        for cell in itertools.product((0, 1), repeat=len(family)):
-            assert table[cell] == (data[:, list(family)] == cell).all(axis=1).sum()
-
-
 def test_increment_and_smallest_t():
     model = BayesianNetwork(COLLIDER)
     mechanism = FourierMechanism(model, 5, 2.0, t=0.25, variant="paper")
