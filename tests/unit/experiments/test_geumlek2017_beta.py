@@ -8,6 +8,7 @@ import pytest
 
 from privpost.experiments.geumlek2017.tradeoff import study as tradeoff
 from privpost.lab import grid, tables
+from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
@@ -68,6 +69,13 @@ def test_samplers_reach_the_true_posterior_exactly_at_the_cost_of_the_direct_one
         rows = table[(table.method == method) & (table.order == 2) & (table.metric == "kl")]
         assert (rows.coefficient[rows.log_epsilon >= math.log(0.1912902)] == 1).all()
         assert (rows["mean"][rows.log_epsilon < math.log(0.1912902)] > 0).all()
+
+
+def test_a_density_under_wide_noise_integrates_to_one():
+    node, weight = np.polynomial.legendre.leggauss(400)
+    mechanism = GaussianMechanism(BetaBernoulli(6, 12), 100, 15.0, 2.0)
+    density = np.exp(tradeoff.released_log_density((node + 1) / 2, mechanism, 38, 400))
+    assert np.sum(weight / 2 * density) == pytest.approx(1, abs=1e-10)
 
 
 def test_common_random_numbers_pair_the_methods():
