@@ -25,27 +25,6 @@ def tradeoffs():
     return tables.read_tables(grid.load_study("geumlek2017/tradeoff"))
 
 
-@pytest.mark.parametrize(
-    ("order", "expected"), [(1.5, 0.1391405), (2, 0.1912902), (5, 0.6171106), (6.9, 1.3926362), (7, np.inf)]
-)
-def test_direct_posterior_has_the_known_values(curves, order, expected):
-    table = curves["rdp_curves"]
-    row = table[(table.method == "direct") & (table.supremum == "exact") & (table.order == order)]
-    # Independent: the closed form by mpmath, over all counts.
-    assert row.epsilon.item() == pytest.approx(expected, abs=5e-8)
-
-
-def test_four_pairs_of_the_paper_charge_more_at_low_orders_only(curves):
-    table = curves["rdp_curves"]
-    wide = table[(table.method == "direct") & (table.order < 7)].pivot_table(
-        index="order", columns="supremum", values="epsilon"
-    )
-    # Independent: by mpmath.
-    assert wide.loc[1.5, "paper"] == pytest.approx(0.14742, abs=5e-6)
-    assert (wide.paper >= wide.exact - 1e-12).all()
-    assert wide.paper.loc[2:].to_numpy() == pytest.approx(wide.exact.loc[2:].to_numpy(), rel=1e-9)
-
-
 def test_coefficient_one_is_the_direct_posterior(curves):
     table = curves["rdp_curves"]
     whole = table[table.coefficient == 1].set_index(["supremum", "order"])
