@@ -12,6 +12,7 @@ from privpost.experiments.zhang2016.mechanisms import METHODS
 from privpost.lab import grid, store, tables
 from privpost.lab.streams import Streams
 from privpost.mechanisms.map_estimate import MapMechanism, utility_sensitivity
+from privpost.mechanisms.network_sampling import RecordSampler
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.ledger import Ledger
 
@@ -171,6 +172,17 @@ def test_quantiles_of_proposition_1_have_their_closed_form(bound_tables):
         exact = -10 * np.log1p(-((1 - delta) ** (1 / 18)))
         # 5 standard errors of a quantile of 10,000, density about δ/10 there.
         assert row.empirical == pytest.approx(exact, abs=5 * 10 * np.sqrt((1 - delta) / delta / 1e4))
+
+
+def test_loss_of_the_trimmed_sampler_is_that_of_its_density():
+    node, n = BayesianNetwork({"a": []}), 6
+    for epsilon in (0.5, 3.0):
+        mechanism = RecordSampler(node, n, epsilon)
+        counts = np.array([[a, n - a] for a in range(n + 1)], float)
+        ends = np.array([mechanism.omega, 1 - mechanism.omega])
+        log_density = mechanism.log_density(ends[:, None, None], counts)
+        # 1e-9: the density's incomplete beta functions against quadrature that is exact.
+        assert guarantees.sampler_loss(mechanism) == pytest.approx(np.abs(np.diff(log_density)).max(), rel=1e-9)
 
 
 def test_loss_of_algorithm_3_is_that_of_the_mechanism_with_its_sensitivity(bound_tables):
