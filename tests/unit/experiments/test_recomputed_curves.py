@@ -7,20 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from recomputed import row, run
+from recomputed import renyi, row, run
 from scipy.special import betainc
-
-
-def renyi(p, q, order: float) -> float:
-    """Rényi divergence of two Dirichlet laws, by the integral of p^λ q^(1−λ); inf where it has a pole."""
-
-    def log_integral(alpha):
-        return sum(math.lgamma(a) for a in alpha) - math.lgamma(sum(alpha))
-
-    mixed = [order * a + (1 - order) * b for a, b in zip(p, q, strict=True)]
-    if min(mixed) <= 0:
-        return math.inf
-    return (log_integral(mixed) - order * log_integral(p) - (1 - order) * log_integral(q)) / (order - 1)
 
 
 def largest(prior, n: int, order: float, r: float = 1.0, m: float = 1.0) -> float:
