@@ -9,18 +9,11 @@ import elliptical_slice
 import numpy as np
 import pytest
 import univariate_slice
+from logistic_toys import design
 from univariate_slice import Coordinates
 
 from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
 from privpost.samplers import logistic_exact
-
-
-def design(n, d, seed):
-    rng = np.random.default_rng(seed)
-    features = rng.standard_normal((n, d))
-    features /= np.linalg.norm(features, axis=1, keepdims=True)
-    labels = (rng.random(n) < 1 / (1 + np.exp(-3 * features[:, 0]))).astype(float)
-    return features, labels
 
 
 def elliptical_draws(posterior, n_chains, n_burn_in, n_draws, seed):
@@ -112,7 +105,7 @@ OUTSIDE = ("ball excludes the mode", "small ball")
     ("sampler", "case"), [(s, c) for s in SAMPLERS for c in PLANAR if s in CHAINS or c not in OUTSIDE]
 )
 def test_moments_equal_quadrature(sampler, case):
-    posterior = LogisticPosterior(*design(8, 2, seed=11), **PLANAR[case])
+    posterior = LogisticPosterior(*design(8, 2, seed=11, slope=3), **PLANAR[case])
     draws = SAMPLERS[sampler](posterior, n_chains=4000, n_burn_in=40, n_draws=8, seed=12)
     if posterior.radius is not None:
         assert (np.linalg.norm(draws, axis=2) <= posterior.radius).all()
@@ -151,7 +144,7 @@ def test_two_modes_stay_the_law_of_the_univariate_sampler():
 @pytest.mark.parametrize("sampler", CHAINS)
 def test_the_first_draw_lies_in_a_ball_that_holds_little_of_the_prior(sampler):
     # The prior's norms have a mean of 5.5 and a standard deviation of 0.7.
-    posterior = LogisticPosterior(*design(50, 30, seed=26), prior_precision=1.0, radius=0.5)
+    posterior = LogisticPosterior(*design(50, 30, seed=26, slope=3), prior_precision=1.0, radius=0.5)
     draws = SAMPLERS[sampler](posterior, n_chains=20, n_burn_in=0, n_draws=1, seed=27)
     assert (np.linalg.norm(draws, axis=2) <= 0.5).all()
 
@@ -170,7 +163,7 @@ def chain_scores(draws, others, centre):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("power", [1.0, 0.25])
 def test_moments_equal_polya_gamma_gibbs_on_a_random_design(sampler, power):
-    posterior = LogisticPosterior(*design(60, 5, seed=13), prior_precision=0.5, power=power)
+    posterior = LogisticPosterior(*design(60, 5, seed=13, slope=3), prior_precision=0.5, power=power)
     gibbs = gibbs_draws(posterior, n_chains=200, n_burn_in=20, n_draws=100, seed=14)
     draws = SAMPLERS[sampler](posterior, n_chains=200, n_burn_in=20, n_draws=60, seed=15)
     # 40 scores, nearly normal as there are 200 chains: a false alarm in 3700 runs.
@@ -179,7 +172,7 @@ def test_moments_equal_polya_gamma_gibbs_on_a_random_design(sampler, power):
 
 @pytest.mark.parametrize("offset", [0.0, 1.0])
 def test_a_poor_gaussian_costs_calls_but_not_correctness(offset):
-    posterior = LogisticPosterior(*design(8, 2, seed=11), **PLANAR["tempered"])
+    posterior = LogisticPosterior(*design(8, 2, seed=11, slope=3), **PLANAR["tempered"])
     laplace = posterior.at_mode()
     poor = GaussianApproximation(laplace.mean + offset, 0.6 * laplace.factor)
     draws, info = elliptical_slice.sample(
@@ -194,7 +187,7 @@ def test_a_poor_gaussian_costs_calls_but_not_correctness(offset):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_the_same_generator_gives_the_same_draws_and_chains_differ(sampler):
-    posterior = LogisticPosterior(*design(30, 4, seed=20), prior_precision=0.5, radius=4.0)
+    posterior = LogisticPosterior(*design(30, 4, seed=20, slope=3), prior_precision=0.5, radius=4.0)
     first, second, other = (SAMPLERS[sampler](posterior, 5, 2, 3, seed=seed) for seed in (22, 22, 23))
     np.testing.assert_array_equal(first, second)
     assert first.shape == (3, 5, 4)
@@ -202,14 +195,14 @@ def test_the_same_generator_gives_the_same_draws_and_chains_differ(sampler):
 
 
 def test_a_density_that_is_not_finite_ends_with_an_error():
-    posterior = LogisticPosterior(*design(30, 4, seed=20), prior_precision=0.5)
+    posterior = LogisticPosterior(*design(30, 4, seed=20, slope=3), prior_precision=0.5)
     broken = GaussianApproximation(np.full(4, np.nan), np.eye(4))
     with pytest.raises(RuntimeError, match=r"shrank the bracket of 3 of 3 chains"):
         elliptical_slice.sample(posterior, n_chains=3, n_draws=1, rng=np.random.default_rng(0), approximation=broken)
 
 
 def test_an_interval_that_never_ends_is_an_error():
-    posterior = LogisticPosterior(*design(30, 4, seed=20), prior_precision=0.5)
+    posterior = LogisticPosterior(*design(30, 4, seed=20, slope=3), prior_precision=0.5)
     settings = {"n_burn_in": 0, "n_draws": 1, "rng": np.random.default_rng(0)}
     with pytest.raises(RuntimeError, match="did not end after 1000 steps of width 1e-09; take a larger width"):
         univariate_slice.sample(partial(Coordinates, posterior), start=np.zeros((3, 4)), width=1e-9, **settings)
