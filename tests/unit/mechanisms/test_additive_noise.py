@@ -45,15 +45,6 @@ def test_the_noise_on_one_count_has_its_distribution_function_and_privacy_curve(
     assert exact.privacy_curve(0.1) == pytest.approx(0.01, rel=1e-6)
 
 
-def test_laplace_sensitivities_and_scales():
-    bits = BetaBernoulli(1, 1)
-    assert LaplaceMechanism(bits, 20, 0.5, coordinates="all").sensitivity == 2
-    assert LaplaceMechanism(bits, 20, 0.5, coordinates="all").scale == 4
-    assert LaplaceMechanism(bits, 20, 0.5, coordinates="free").sensitivity == 1
-    assert LaplaceMechanism(COUNTS, 20, 0.5).sensitivity == 2
-    assert LaplaceMechanism(COUNTS, 20, 0.5, coordinates="free").sensitivity == 2
-
-
 def test_laplace_calibrates_to_a_renyi_budget():
     budget = Cost("rdp", 0.3, order=4)
     mechanism = LaplaceMechanism.calibrate(BetaBernoulli(), 20, budget)
@@ -115,10 +106,3 @@ def test_gaussian_noise_of_an_approximate_budget_has_its_rdp_at_order_two(kind):
     noisy = kind.calibrate(BetaBernoulli(6, 12), 100, Cost("approximate", 1.0, delta=1e-5))
     assert noisy.cost() == Cost("rdp", noisy.cost().epsilon, order=2.0)
     assert noisy.cost().epsilon == pytest.approx(noisy.sigma**-2, rel=1e-12)
-
-
-def test_a_substituted_bit_changes_both_counts_by_one():
-    """2 in L1 and √2 in L2, by arithmetic; to rounding."""
-    bits = BetaBernoulli(6, 12)
-    assert LaplaceMechanism(bits, 10, 1.0, coordinates="all").sensitivity == 2
-    assert GaussianMechanism(bits, 10, 1.0, 2.0, coordinates="all").sensitivity == pytest.approx(2**0.5, rel=1e-12)
