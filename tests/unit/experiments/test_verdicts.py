@@ -36,6 +36,7 @@ CASES = [
     ),
     ("zhang2016/naive_bayes", "Z3", "holds", (BAYES, "", {"difference_mean": "0.2 - 0.4 * (epsilon <= 1)"})),
     ("zhang2016/naive_bayes", "Z3", "does not hold", (BAYES, "", {"difference_mean": "0.4 * (epsilon <= 1) - 0.2"})),
+    ("zhang2016/linear_regression", "Z9", "does not hold", ("linear_regression", "", {"epsilon": 1.0})),
     ("zhang2016/adult_network", "Z17", "nearer*", ("adult_network", "", {"divergence_less_laplace_mean": 0.0})),
     (
         *("zhang2016/adult_network", "Z17", "predicts no worse*"),
