@@ -135,9 +135,17 @@ def exact_hidden_markov(n_held: int):
     return *laws, same.sum() / (same + apart).sum()
 
 
+def assert_hidden_markov(state, n_held: int) -> None:
+    totals, counts, together = exact_hidden_markov(n_held)
+    first, same = state.counts[0][:, 0].astype(int), state.states[0] == state.states[1]
+    assert_multinomial(np.bincount(first[:, :2].sum(axis=1), minlength=EVENTS + 1), totals)
+    assert_multinomial(np.bincount(first[:, 0], minlength=EVENTS + 1), counts)
+    # 4.5 standard errors: 7e-6.
+    assert abs(same.mean() - together) < 4.5 * math.sqrt(together * (1 - together) / len(same))
+
+
 @pytest.mark.parametrize("n_held", [0, 1, 3])
 def test_cells_of_a_hidden_markov_model_follow_the_exact_law(n_held) -> None:
-    totals, counts, together = exact_hidden_markov(n_held)
     n_chains = 1_200
     prior = gibbs.Prior(2, (2, 2))
     # Cells of a region of its own that are held out: what their release says changes nothing.
@@ -148,12 +156,7 @@ def test_cells_of_a_hidden_markov_model_follow_the_exact_law(n_held) -> None:
     latent = events.LatentCounts(noisy, observed, prior, SCALE, EVENTS)
     chains = events.Chains([latent], gibbs.Layout.of([0, 0, 1, 1, 1][: noisy.shape[1]]), prior, 130)
     ((state, _),) = run(chains, [np.random.default_rng(32)], draws=1, burn_in=130)
-    same = int((state.states[0] == state.states[1]).sum())
-    first = state.counts[0][:, 0].astype(int)
-    assert_multinomial(np.bincount(first[:, :2].sum(axis=1), minlength=EVENTS + 1), totals)
-    assert_multinomial(np.bincount(first[:, 0], minlength=EVENTS + 1), counts)
-    # 4.5 standard errors: 7e-6.
-    assert abs(same / n_chains - together) < 4.5 * math.sqrt(together * (1 - together) / n_chains)
+    assert_hidden_markov(state, n_held)
 
 
 def test_transfers_of_wide_steps_follow_the_exact_law() -> None:
@@ -260,7 +263,6 @@ def test_states_are_split_anew_in_the_burn_in_alone() -> None:
 
 
 def test_cells_whose_states_pass_for_certain_follow_the_exact_law() -> None:
-    totals, counts, together = exact_hidden_markov(0)
     n_chains, prior = 1_200, gibbs.Prior(2, (2, 2))
     latent = events.LatentCounts(np.tile(CELLS, (n_chains, 1, 1)), np.ones((n_chains, 2), bool), prior, SCALE, EVENTS)
     chains = events.Chains([latent], gibbs.Layout.of([0, 0]), prior, 0)
@@ -270,12 +272,7 @@ def test_cells_whose_states_pass_for_certain_follow_the_exact_law() -> None:
     state.states[:] = 0
     chains._learnt[0][1][:] = 0.0
     ((state, _),) = run(chains, rng, draws=1, burn_in=200, state=state)
-    found = state.counts[0].astype(int)
-    assert_multinomial(np.bincount(found[:, 0, :2].sum(axis=1), minlength=EVENTS + 1), totals)
-    assert_multinomial(np.bincount(found[:, 0, 0], minlength=EVENTS + 1), counts)
-    same = int((state.states[0] == state.states[1]).sum())
-    # 4.5 standard errors: 7e-6.
-    assert abs(same / n_chains - together) < 4.5 * math.sqrt(together * (1 - together) / n_chains)
+    assert_hidden_markov(state, 0)
 
 
 def test_annealed_chains_find_the_states_of_clear_cells_and_never_read_held_out_releases() -> None:

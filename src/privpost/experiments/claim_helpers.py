@@ -66,19 +66,18 @@ def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
     }
 
 
-def errors_allowed(limit: float, comparisons: int, sides: int = 1) -> str:
+def errors_allowed(limit: float, comparisons: int) -> str:
     """Return a limit in words: how many standard errors, and how often a normal difference of 0 is beyond it.
 
     Args:
         limit: standard errors.
-        comparisons: how many differences are compared with it, together by Bonferroni's inequality.
-        sides: 1 where only one direction counts, else 2.
+        comparisons: how many differences are compared with it on one side, together by Bonferroni's inequality.
     """
     from scipy.special import ndtr
 
-    chance = sides * ndtr(-limit)
+    chance = ndtr(-limit)
     return (
-        f"{limit:g} standard errors ({'one' if sides == 1 else 'two'}-sided {chance:.2g} each, at most "
+        f"{limit:g} standard errors (one-sided {chance:.2g} each, at most "
         f"{min(1.0, comparisons * chance):.1%} together over {comparisons} comparisons)"
     )
 

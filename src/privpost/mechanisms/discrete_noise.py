@@ -9,13 +9,13 @@ import numpy as np
 from privpost.distributions import noise
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism, Coordinates
 from privpost.mechanisms.base import COUNTED
+from privpost.mechanisms.gaussian_noise import NoiseOfDeviation
 from privpost.mechanisms.pure import PureMechanism
-from privpost.models.base import check_positive
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import by_curve, pure_curve, pure_from_approximate
-from privpost.privacy.checks import approximate_budget, check_order, rdp_budget
+from privpost.privacy.checks import approximate_budget
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
 
 
 @dataclass(frozen=True)
-class DiscreteGaussianMechanism(AdditiveNoiseMechanism):
+class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
     """Counts plus independent discrete Gaussian noise, P(k) ∝ exp(−k²/(2σ²)) (Canonne, Kamath and Steinke 2020).
 
     Like continuous noise of that σ it is (λ, λΔ²/(2σ²))-RDP at every order (proposition 5), Δ the L2 sensitivity.
@@ -111,32 +111,15 @@ class DiscreteGaussianMechanism(AdditiveNoiseMechanism):
     3.162
     """
 
-    sigma: float
-    order: float
-
     method: ClassVar[str] = "discrete_gaussian"
-    norm: ClassVar[str] = "l2"
-    notion: ClassVar[str] = "rdp"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior")
-    calibrated: ClassVar[str] = "sigma"
     support: ClassVar[str] = "integers"
     models: ClassVar[tuple[type, ...]] = COUNTED
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_positive("sigma", self.sigma)
-        check_order(self.order)
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
         """The smallest σ within a Rényi budget or, for noise on one count, an (ε, δ) budget by its privacy curve."""
-        unit = cls(model, n, 1.0, getattr(budget, "order", None) or 2.0, coordinates=coordinates)
-        if getattr(budget, "notion", None) != "approximate":
-            epsilon, _ = rdp_budget(budget, cls.method)
-            return replace(unit, sigma=math.sqrt(unit.cost().epsilon / epsilon))
-        if (mechanism := unit.recalibrated(budget)) is None:
-            raise ValueError(f"budget is {budget}; no privacy curve of {cls.method} meets it: its notion must be 'rdp'")
-        return mechanism
+        return super().calibrate(model, n, budget, coordinates=coordinates)
 
     def noise(self, shape, rng) -> np.ndarray:
         """Discrete Gaussian variates."""
@@ -147,14 +130,6 @@ class DiscreteGaussianMechanism(AdditiveNoiseMechanism):
         k = np.asarray(release, float) - self.select(statistics)
         logs = -0.5 * (k / self.sigma) ** 2 - noise.log_theta(self.sigma)
         return np.where(k == np.rint(k), logs, -np.inf).sum(axis=-1)
-
-    def cost(self) -> Cost:
-        """(λ, ε)-RDP at the mechanism's order."""
-        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
-
-    def rdp(self, orders) -> np.ndarray:
-        """λΔ²/(2σ²) at each order."""
-        return 0.5 * np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2
 
     def recalibrated(self, budget) -> Self | None:
         """The smallest σ that the privacy curve allows; None for noise on several counts."""

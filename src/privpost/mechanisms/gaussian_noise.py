@@ -1,5 +1,6 @@
-"""The common base of mechanisms that add independent normal noise of one standard deviation."""
+"""The common bases of mechanisms that add independent noise of one deviation: any such, and normal noise."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -15,11 +16,11 @@ from privpost.privacy.losses import Normal
 
 
 @dataclass(frozen=True)
-class GaussianNoise(Mechanism):
-    """A mechanism whose release is the `select`ed statistics plus N(0, σ²) noise on each, Δ their L2 sensitivity.
+class NoiseOfDeviation(Mechanism):
+    """A mechanism whose noise has the Rényi divergences of normal noise, Δ the L2 sensitivity.
 
     Attributes:
-        sigma: standard deviation σ > 0 of the noise.
+        sigma: σ > 0, the standard deviation of normal noise.
         order: order λ ≥ 1 at which `cost` is stated.
 
     Raises:
@@ -29,12 +30,9 @@ class GaussianNoise(Mechanism):
     sigma: float
     order: float
 
-    method: ClassVar[str] = "gaussian"
     norm: ClassVar[str] = "l2"
     notion: ClassVar[str] = "rdp"
     calibrated: ClassVar[str] = "sigma"
-    # The released coordinates (..., q) of statistics (..., d), defined by the other base class.
-    select: ClassVar[Callable[..., np.ndarray]]
 
     def __post_init__(self):
         super().__post_init__()
@@ -43,16 +41,14 @@ class GaussianNoise(Mechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """The smallest σ within a Rényi budget, or whose privacy curve meets an (ε, δ) budget (Balle and Wang 2018)."""
+        """The smallest σ within a Rényi budget, or whose privacy curve meets an (ε, δ) budget."""
         unit = cls(model, n, 1.0, getattr(budget, "order", None) or 2.0, **options)
-        if getattr(budget, "notion", None) == "approximate":
-            return unit.recalibrated(budget)
-        epsilon, _ = rdp_budget(budget, cls.method)
-        return replace(unit, sigma=float(np.sqrt(unit.cost().epsilon / epsilon)))
-
-    def noise(self, shape, rng) -> np.ndarray:
-        """Normal variates of standard deviation σ."""
-        return rng.normal(0.0, self.sigma, shape)
+        if getattr(budget, "notion", None) != "approximate":
+            epsilon, _ = rdp_budget(budget, cls.method)
+            return replace(unit, sigma=math.sqrt(unit.cost().epsilon / epsilon))
+        if (mechanism := unit.recalibrated(budget)) is None:
+            raise ValueError(f"budget is {budget}; no privacy curve of {cls.method} meets it: its notion must be 'rdp'")
+        return mechanism
 
     def cost(self) -> Cost:
         """(λ, ε)-RDP at the mechanism's order."""
@@ -61,6 +57,19 @@ class GaussianNoise(Mechanism):
     def rdp(self, orders) -> np.ndarray:
         """λΔ²/(2σ²) at each order (Mironov 2017, corollary 3)."""
         return np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2 / 2
+
+
+@dataclass(frozen=True)
+class GaussianNoise(NoiseOfDeviation):
+    """A mechanism whose release is the `select`ed statistics plus N(0, σ²) noise on each."""
+
+    method: ClassVar[str] = "gaussian"
+    # The released coordinates (..., q) of statistics (..., d), defined by the other base class.
+    select: ClassVar[Callable[..., np.ndarray]]
+
+    def noise(self, shape, rng) -> np.ndarray:
+        """Normal variates of standard deviation σ."""
+        return rng.normal(0.0, self.sigma, shape)
 
     @property
     def loss(self) -> Normal:
@@ -72,7 +81,7 @@ class GaussianNoise(Mechanism):
         return gaussian_curve(self.sensitivity / self.sigma, epsilon)
 
     def recalibrated(self, budget) -> Self:
-        """Recalibrated by `gaussian_from_approximate`."""
+        """Recalibrated by `gaussian_from_approximate` (Balle and Wang 2018)."""
         return replace(self, sigma=self.sensitivity * gaussian_from_approximate(*approximate_budget(budget)))
 
     def log_density(self, release, statistics) -> np.ndarray | None:

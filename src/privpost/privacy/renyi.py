@@ -21,49 +21,6 @@ SUPREMA = get_args(Supremum)
 _STEPS = 4
 
 
-def exponential_family_divergence(
-    natural_p,
-    natural_q,
-    order,
-    log_partition: Callable[[np.ndarray], np.ndarray],
-    gradient: Callable[[np.ndarray], np.ndarray] | None = None,
-) -> np.ndarray:
-    """Rényi divergence D_λ(P‖Q) of two members of one exponential family (equation 5).
-
-        D_λ = [C(λη_P + (1−λ)η_Q) − λ C(η_P)] / (λ−1) + C(η_Q),    λ → 1: C(η_Q) − C(η_P) − (η_Q − η_P)·∇C(η_P).
-
-    The differences of C lose about |C| / (λ−1) units of rounding; the functions for single families avoid this loss.
-
-    Args:
-        natural_p, natural_q: natural parameters, (..., k).
-        order: λ ≥ 1, broadcast against the leading axes.
-        log_partition: C, from (..., k) to (...), +inf where not normalisable.
-        gradient: ∇C, from (..., k) to (..., k); needed at order 1 only.
-
-    Returns:
-        Divergences (...); inf where Q or the mixture of the parameters is not normalisable.
-
-    Raises:
-        ValueError: an order below 1, order 1 without a gradient, or a P that is not normalisable.
-    """
-    order = _orders(order)
-    p, q = np.broadcast_arrays(np.asarray(natural_p, float), np.asarray(natural_q, float))
-    c_p, c_q = log_partition(p), log_partition(q)
-    if not np.all(np.isfinite(c_p)):
-        raise ValueError("natural_p is not normalisable")
-    limit = order == 1
-    if np.any(limit) and gradient is None:
-        raise ValueError("order is 1; the Kullback-Leibler limit needs the gradient of the log-partition function")
-    weight = order[..., None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        divergence = (log_partition(weight * p + (1 - weight) * q) - order * c_p) / (order - 1) + c_q
-    if gradient is not None and np.any(limit):
-        bregman = c_q - c_p - ((q - p) * gradient(p)).sum(axis=-1)
-        divergence = np.where(limit, bregman, divergence)
-    divergence = np.where(np.isinf(c_q), np.inf, divergence)
-    return np.maximum(divergence, 0.0)
-
-
 def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
     """Rényi divergence D_λ(P‖Q) of two Dirichlet (or beta) distributions, to nearly full relative precision.
 
@@ -84,35 +41,6 @@ def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
     total = _log_gamma_divergence(p.sum(axis=-1), q.sum(axis=-1), order)
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(coordinates), np.inf, np.maximum(coordinates - total, 0.0))
-
-
-def gaussian_divergence(mean_p, sd_p, mean_q, sd_q, order) -> np.ndarray:
-    """Rényi divergence D_λ(P‖Q) of two univariate normal distributions.
-
-        D_λ = ln(σ_Q/σ_P) + ln(σ_Q²/σ²) / (2(λ−1)) + λ(μ_P−μ_Q)² / (2σ²),    σ² = λσ_Q² + (1−λ)σ_P²
-        (van Erven and Harremoës 2014, equation 10).
-
-    Args:
-        mean_p, sd_p, mean_q, sd_q: means and standard deviations > 0; all arguments broadcast.
-        order: λ ≥ 1.
-
-    Returns:
-        Divergences; inf where σ² is not positive.
-
-    Raises:
-        ValueError: an order below 1 or a standard deviation that is not positive.
-    """
-    order = _orders(order)
-    check_range("(0, inf)", sd_p=sd_p, sd_q=sd_q)
-    sd_p, sd_q = np.asarray(sd_p, float), np.asarray(sd_q, float)
-    ratio = (sd_p / sd_q) ** 2
-    mixed = 1 + (order - 1) * (1 - ratio)
-    valid = mixed > 0
-    excess = np.where(order == 1, 1.0, order - 1)
-    log_term = np.where(order == 1, (ratio - 1) / 2, -np.log(np.where(valid, mixed, 1.0)) / (2 * excess))
-    distance = ((np.asarray(mean_p, float) - np.asarray(mean_q, float)) / sd_q) ** 2
-    divergence = -0.5 * np.log(ratio) + log_term + order * distance / (2 * np.where(valid, mixed, 1.0))
-    return np.where(valid, np.maximum(divergence, 0.0), np.inf)
 
 
 def gamma_divergence(shape, rate, step, order) -> np.ndarray:

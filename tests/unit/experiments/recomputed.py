@@ -16,6 +16,7 @@ import pytest
 from privpost.lab import grid, tables
 from privpost.lab.streams import Streams
 from privpost.privacy.ledger import Ledger
+from privpost.samplers import hidden_markov_gibbs as gibbs
 
 
 class Remembering(Ledger):
@@ -70,6 +71,24 @@ def spied(monkeypatch, owner, name: str) -> list[SimpleNamespace]:
 
     monkeypatch.setattr(owner, name, watched)
     return calls
+
+
+def recorded(monkeypatch, kept) -> list[list]:
+    """What is kept of every run of hidden Markov chains after each iteration, in the order of the runs."""
+    runs, follow = [], gibbs.follow
+
+    def watched(sampler, rng, iterations, watches):
+        runs.append([])
+
+        def watch(iteration, state):
+            runs[-1].append(kept(state))
+            if watches[0] is not None:
+                watches[0](iteration, state)
+
+        return follow(sampler, rng, iterations, [watch])
+
+    monkeypatch.setattr(gibbs, "follow", watched)
+    return runs
 
 
 def successes(cell, n: int, p: float, size: int, blocks: int) -> list[float]:
@@ -135,6 +154,32 @@ def normal_delta(mu: float, epsilon: float) -> float:
 
 def log_beta(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def log_dirichlet(counts, prior: float = 1.0) -> float:
+    """Log-probability of a sequence with these counts, its law from a symmetric Dirichlet prior."""
+    total = math.lgamma(prior * len(counts)) - math.lgamma(prior * len(counts) + sum(counts))
+    return total + sum(math.lgamma(prior + count) - math.lgamma(prior) for count in counts)
+
+
+def renyi(p, q, order: float) -> float:
+    """Rényi divergence of two Dirichlet laws, by the integral of p^λ q^(1−λ); inf where it has a pole."""
+
+    def log_integral(alpha):
+        return sum(math.lgamma(a) for a in alpha) - math.lgamma(sum(alpha))
+
+    mixed = [order * a + (1 - order) * b for a, b in zip(p, q, strict=True)]
+    if min(mixed) <= 0:
+        return math.inf
+    return (log_integral(mixed) - order * log_integral(p) - (1 - order) * log_integral(q)) / (order - 1)
+
+
+def quantile(values, share: float) -> float:
+    """By linear interpolation between ordered values."""
+    ordered, place = sorted(values), share * (len(values) - 1)
+    low = int(place)
+    high = min(low + 1, len(values) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
 def beta_density(theta, a: float, b: float):

@@ -14,7 +14,6 @@ from privpost.lab.schema import SettingError
 from privpost.models.event_counts import EventCounts
 from privpost.samplers import hidden_markov_collapsed as collapsed
 from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers import hidden_markov_sets
 
 MODEL = EventCounts((3, 3), (3, 2), 2)
 
@@ -98,19 +97,6 @@ def test_a_burn_in_as_long_as_its_chain_is_refused(name) -> None:
             said = f"{burn_in} is {value}, but must be below {length}, which is 20"
             with pytest.raises(SettingError, match=said):
                 grid.make_cell(study, {length: 20, burn_in: value})
-
-
-def test_rounds_and_searches_are_those_of_the_rows_method() -> None:
-    """Exact counts may have more rounds; of remembered chains every eighth round is a draw."""
-    annealing, islands = collapsed.Annealing(5.0, replicas=3), hidden_markov_sets.Islands(most=5)
-    budget = {"rounds": 200, "rounds_burn_in": 120, "ops_rounds": 16, "exact_rounds": 500}
-    given = {"annealing": annealing, "islands": islands, "remembered": ("laplace",), **budget}
-    setup, found = event_methods.Setup(MODEL, 90, epsilon=1.0, **given), {}
-    for method in ("non_private", "laplace", "ops"):
-        row = event_methods.Row("hmm", method, None, 10.0 if method == "ops" else None, None, "collapsed")
-        found[method] = setup.length(row), setup.search(row).replicas
-    assert setup.search(row._replace(method="laplace")) == islands
-    assert found == {"non_private": ((500, 250), 3), "laplace": ((25, 15), 8), "ops": ((16, 12), 3)}
 
 
 @pytest.mark.parametrize("together", [True, False])

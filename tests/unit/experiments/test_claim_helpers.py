@@ -112,11 +112,10 @@ def test_joint_levels_and_limits():
         assert text == f"{limit:.2f} standard errors ({words}, 5 % over 4 comparisons)"
         single = NormalDist().inv_cdf(1 - 0.05 / sides)
         assert [claim_helpers.joint_limit(n, sides)[0] for n in (0, 1)] == pytest.approx([single] * 2)
-        each = sides * NormalDist().cdf(-3)
-        assert claim_helpers.errors_allowed(3.0, 20, sides) == (
-            f"3 standard errors ({words.removesuffix('-sided')}-sided {each:.2g} each, at most {20 * each:.1%} "
-            "together over 20 comparisons)"
-        )
+    each = NormalDist().cdf(-3)
+    assert claim_helpers.errors_allowed(3.0, 20) == (
+        f"3 standard errors (one-sided {each:.2g} each, at most {20 * each:.1%} together over 20 comparisons)"
+    )
     assert "at most 100.0% together" in claim_helpers.errors_allowed(0.0, 9)
     assert claim_helpers.student_limit(10, 0.01) == pytest.approx(t(9).ppf(0.99))
 

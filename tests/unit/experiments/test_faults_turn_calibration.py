@@ -88,7 +88,7 @@ def of_trials(cell, rng, width):
 def of_network(cell, rng, width):
     config, lines = cell.config, scores.lines(cell.config.method)
     if hasattr(config, "graph"):
-        parameters, others = len(networks.parameters(config)), 0
+        parameters, others = len(scores.names(networks.network(config))), 0
     else:
         parameters, others = len(naive_bayes.PARAMETERS), 2 * (config.attributes - 1)
     z = rng.normal(size=(len(lines), len(config.epsilon), parameters + others, config.trials))

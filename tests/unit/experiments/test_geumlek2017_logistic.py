@@ -6,15 +6,11 @@ Simulations run on a synthetic design, so that no data set is needed; tables are
 import functools
 import inspect
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
-import elliptical_slice
 import mpmath
 import numpy as np
-import pandas as pd
 import pytest
-import univariate_slice
 
 from privpost.datasets import Design
 from privpost.experiments.geumlek2017.dirichlet import study as dirichlet
@@ -24,16 +20,10 @@ from privpost.lab import claims, grid, tables
 from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.mechanisms import logistic_sampling
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticDraw
 from privpost.models.binary_regression import BinaryRegression
-from privpost.models.logistic_regression import LogisticPosterior
-from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger
 
 NAME = "geumlek2017/logistic"
-# Regression: from our own code.
-GOLDEN = Path(__file__).parent / "golden" / "geumlek2017_logistic.csv"
 TRAIN, TEST, DIMENSION = 300, 400, 4
 SIZES = {"abalone": 2784, "adult": 32561, "mnist": 7988}
 WEIGHTS = {"abalone": 9, "adult": 100, "mnist": 784}
@@ -151,18 +141,6 @@ def test_every_grid_point_meets_its_budget_and_no_less(paper_study):
     assert points > 9 * 3 * 3 * 3
 
 
-def test_posterior_has_the_calibrated_prior_power_and_ball(loads):
-    data = logistic.load_design("abalone", bounds="data", dropped_level="first", rng=np.random.default_rng(1))
-    model = BinaryRegression(DIMENSION, 0.02)
-    statistics = model.statistics_of(data.train_features, data.train_labels)
-    posterior = LogisticOps(model, TRAIN, 25.0).release_law(statistics)
-    assert (posterior.prior_precision, posterior.power, posterior.radius) == (TRAIN * 0.02, 0.25, 50.0)
-    # The same law as that of the examples and their labels.
-    labelled = LogisticPosterior(data.train_features, data.train_labels, prior_precision=TRAIN * 0.02, power=0.25)
-    weights = np.random.default_rng(2).standard_normal((5, DIMENSION))
-    np.testing.assert_allclose(posterior.log_density(weights), labelled.log_density(weights), rtol=1e-13)
-
-
 # Simulation
 
 
@@ -226,13 +204,6 @@ def test_settings_out_of_range_are_named(paper_study):
             grid.make_cell(paper_study, {key: value})
 
 
-def test_a_repeat_is_the_mean_over_its_draws(smoke_study, loads):
-    many, _ = run(smoke_study, method="diffused", draws=4, n_splits=[1], trials=6, block=6, log_epsilon=[0])
-    single, _ = run(smoke_study, method="diffused", draws=1, n_splits=[1], trials=24, block=24, log_epsilon=[0])
-    expected = single.arrays["metrics"].reshape(1, 1, 2, 6, 4).mean(axis=-1)
-    np.testing.assert_allclose(many.arrays["metrics"], expected, rtol=1e-12)
-
-
 def test_methods_at_full_coefficient_give_the_same_draws(smoke_study, loads):
     # At n = 300 and order 1 the budget e^3 leaves both samplers the true posterior: common random numbers then agree.
     cells = [run(smoke_study, method=m, order=1, log_epsilon=[3], beta0=0.1)[0] for m in ("diffused", "concentrated")]
@@ -248,25 +219,6 @@ def test_ops_by_its_own_bound_draws_what_diffused_sampling_draws(smoke_study, lo
     assert (own.arrays["metrics"] == diffused.arrays["metrics"]).all()
 
 
-def test_chains_have_the_means_of_exact_draws(loads):
-    data = logistic.load_design("abalone", bounds="data", dropped_level="first", rng=np.random.default_rng(1))
-    model, budget, chains, rng = BinaryRegression(DIMENSION), Cost("rdp", 1.0, order=10), 600, np.random.default_rng(9)
-    statistics = model.statistics_of(data.train_features, data.train_labels)
-    mechanism = LogisticDraw.calibrate(model, TRAIN, budget, weighting="diffused")
-    posterior = mechanism.release_law(statistics)
-    samples = [mechanism.draw(statistics, rng, chains).values]
-    samples.append(elliptical_slice.sample(posterior, n_chains=chains, n_draws=1, n_burn_in=10, rng=rng)[0][0])
-    start = rng.standard_normal((chains, DIMENSION))
-    target = functools.partial(univariate_slice.Coordinates, posterior)
-    samples.append(univariate_slice.sample(target, start=start, width=3, n_draws=1, n_burn_in=25, rng=rng)[0][0])
-    moments = [np.concatenate([draws, draws**2], axis=1) for draws in samples]
-    means = [values.mean(axis=0) for values in moments]
-    errors = [values.std(axis=0, ddof=1) / math.sqrt(chains) for values in moments]
-    for other in (1, 2):
-        # Sixteen scores: beyond 4.5 once in 9,000 runs.
-        assert (abs(means[0] - means[other]) < 4.5 * np.hypot(errors[0], errors[other])).all()
-
-
 # Tables
 
 
@@ -280,22 +232,6 @@ def tabulated(cells):
     return tables.tables_of(grid.load_study(NAME, "smoke"), cells)
 
 
-def test_pairs_are_differences_within_repeats(smoke_cells):
-    made = tabulated(smoke_cells)["logistic_pairs"]
-    by_key = {(c.config.variant, c.config.method, c.config.draws): c for c in smoke_cells}
-    ops, other = by_key["corrected_charge", "ops", 1], by_key["paper", "diffused", 1]
-    row = made[(made.variant == "corrected_charge") & (made.second == "diffused")]
-    row = row[(row.metric == "test_error") & (row.log_epsilon == -5)].squeeze()
-    difference = ops.arrays["metrics"][0, 0, 0] - other.arrays["metrics"][0, 0, 0]
-    assert row.difference_mean == pytest.approx(difference.mean(), rel=1e-12)
-    assert row.difference_sem == pytest.approx(difference.std(ddof=1) / math.sqrt(10), rel=1e-12)
-    many = made[made.draws == 4]
-    pairs = {("ops", "concentrated"), ("ops", "diffused"), ("concentrated", "diffused")}
-    assert set(zip(many["first"], many["second"], strict=True)) == pairs
-    assert set(many.variant[many["first"] == "ops"]) == {"smallest_ball"}
-    assert (many.n_splits == 10).all()
-
-
 def test_tables_at_smoke_scale_have_every_row_and_can_be_scored(smoke_cells):
     made = tabulated(smoke_cells)
     table = made["logistic"]
@@ -307,18 +243,6 @@ def test_tables_at_smoke_scale_have_every_row_and_can_be_scored(smoke_cells):
     assert not splits.duplicated(["dataset", "method", "order", "log_epsilon", "metric", "n_splits"]).any()
     scored = claims.score(logistic_claims, made)
     assert sorted(claim.id for claim in scored) == ["G10", "G14", "G25", "G26", "G7", "G8", "G9"]
-
-
-def test_golden_table_at_smoke_scale(smoke_cells):
-    """Closed forms to 1e-9, simulated means within five combined standard errors: numbers move only with a new rev."""
-    made = tabulated(smoke_cells)["logistic"]
-    columns = ["variant", "method", "order", "log_epsilon", "metric", "mean", "sem", "coefficient"]
-    golden = pd.read_csv(GOLDEN)
-    assert made[columns[:5]].to_csv(index=False) == golden[columns[:5]].to_csv(index=False)
-    np.testing.assert_allclose(made.coefficient.astype(float), golden.coefficient, rtol=1e-9)
-    # Five combined standard errors of 10 repeats; 1e-12 for draws that all agree.
-    limit = 5 * np.hypot(made["sem"], golden["sem"]) + 1e-12
-    assert (abs(made["mean"] - golden["mean"]) < limit).all()
 
 
 def test_shipped_table_is_complete(shipped, paper_study):
@@ -403,17 +327,6 @@ def test_dirichlet_paper_pairs_never_charge_less(curves):
     finite = np.isfinite(wide.paper) & np.isfinite(wide.exact)
     assert (wide.paper[finite] >= wide.exact[finite] * (1 - 1e-12)).all()
     assert (wide.paper[finite] > wide.exact[finite] * 1.01).any()
-
-
-def test_dirichlet_bound_is_the_taylor_bound_and_holds():
-    from scipy.special import polygamma
-
-    taylor = 0.5 * 2 * 2 * 0.25 * polygamma(1, 5.5)
-    assert dirichlet.truncated_bound(2.0, 6.0, 0.5, None) == pytest.approx(taylor, rel=1e-12)
-    assert dirichlet.truncated_bound(13.0, 6.0, 0.5, None) == np.inf
-    # One constant: ρ = r² ψ₁(3) up to ω = 1 + 3/r, and nothing beyond.
-    assert dirichlet.truncated_bound(7.0, 6.0, 0.5, 0.5) == pytest.approx(7 * 0.25 * polygamma(1, 3.0), rel=1e-12)
-    assert dirichlet.truncated_bound(7.2, 6.0, 0.5, 0.5) == np.inf
 
 
 def test_dirichlet_priors_add_up():

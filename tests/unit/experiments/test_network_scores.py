@@ -44,7 +44,7 @@ def test_parameters_of_one_role_are_alike(graph, prior, roles):
 
 
 @pytest.fixture
-def made():
+def made(monkeypatch):
     """The tables of arrays at random, and these; some scores and the first trial of a parameter are not known."""
     rng = np.random.default_rng(8)
     arrays = {name: rng.normal(size=(5, 3, 3)) for name in ("accuracy", "mmd2")} | {"truncated": rng.random((5, 3, 3))}
@@ -56,7 +56,9 @@ def made():
     arrays["mmd2"][2, 0, 0] = arrays["mmd2"][4] = arrays["others"][3, :, :, 0] = np.nan
     config = SimpleNamespace(method=["non_private", "naive", "exact"], epsilon=EPSILON, trials=3)
     cell = SimpleNamespace(config=config, arrays=arrays)
-    tables = scores.tabulate([cell], lambda config: {"n": 7}, lambda config: NAMES, lambda config: LABELS)
+    monkeypatch.setattr(scores, "names", lambda model: NAMES)
+    monkeypatch.setattr(scores, "alike", lambda model: LABELS)
+    tables = scores.tabulate([cell], lambda config: {"n": 7}, lambda config: None)
     return SimpleNamespace(**arrays, tables={name: list(rows) for name, rows in tables.items()})
 
 

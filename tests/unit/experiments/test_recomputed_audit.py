@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recomputed import Remembering, log_beta, midpoints, row, run, solved, spied
+from recomputed import Remembering, midpoints, renyi, row, run, solved, spied
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
@@ -69,11 +69,6 @@ def proved(line, level: float) -> float:
         return math.log(low / high)
     both = low**line.order * high ** (1 - line.order) + (1 - low) ** line.order * (1 - high) ** (1 - line.order)
     return math.log(both) / (line.order - 1)
-
-
-def renyi(p, q, order: float) -> float:
-    mixed = [order * a + (1 - order) * b for a, b in zip(p, q, strict=True)]
-    return (log_beta(*mixed) - order * log_beta(*p) - (1 - order) * log_beta(*q)) / (order - 1)
 
 
 def of_one_cell(n: int, epsilon: float) -> float:

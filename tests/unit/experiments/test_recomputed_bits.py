@@ -15,6 +15,7 @@ from recomputed import (
     log_beta,
     mean_and_error,
     midpoints,
+    renyi,
     row,
     run,
     spied,
@@ -83,14 +84,6 @@ def test_sampling_errors_are_those_of_the_released_draws():
 
 
 # Geumlek et al. 2017, figure 2
-
-
-def renyi(p, q, order: float) -> float:
-    """Rényi divergence of two beta laws, by the integral of p^λ q^(1−λ)."""
-    mixed = [order * a + (1 - order) * b for a, b in zip(p, q, strict=True)]
-    if min(mixed) <= 0:
-        return math.inf
-    return (log_beta(*mixed) - order * log_beta(*p) - (1 - order) * log_beta(*q)) / (order - 1)
 
 
 def largest(law, n: int, order: float) -> float:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from recomputed import beta_density, kl, mean_and_error, midpoints, row, run
+from recomputed import beta_density, kl, mean_and_error, midpoints, quantile, row, run
 from recomputed_graphs import (
     GRID,
     counted,
@@ -46,13 +46,6 @@ def divergence(p, q) -> float:
     return float(
         log_b[1] - log_b[0] + (a - c) * digamma(a) + (b - d) * digamma(b) + (c - a + d - b) * digamma(a + b)
     )  # fmt: skip
-
-
-def quantile(values, share: float) -> float:
-    ordered, place = sorted(values), share * (len(values) - 1)
-    low = int(place)
-    high = min(low + 1, len(values) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
 @pytest.fixture(scope="module")

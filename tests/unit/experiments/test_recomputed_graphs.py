@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from recomputed import mean_and_error, row, run, spied
+from recomputed import mean_and_error, quantile, row, run, spied
 from recomputed_graphs import (
     adult_toy,
     agreeing,
@@ -198,14 +198,6 @@ def check_rows(table, found, epsilon: float) -> None:
 
 
 # Stealth of naive Bayes
-
-
-def quantile(values, share: float) -> float:
-    """By linear interpolation between ordered values."""
-    ordered, place = sorted(values), share * (len(values) - 1)
-    low = int(place)
-    high = min(low + 1, len(values) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
 def needed(sums, parents, epsilon: float) -> float:

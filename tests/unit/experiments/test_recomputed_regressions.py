@@ -165,6 +165,8 @@ def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_
                 kept = row(made["logistic_splits"], n_splits=n_splits, **place)
                 check_mean(kept, own)
     assert list(made["logistic_splits"]) == list(made["logistic"])
+    # Rows are in the order of the variants, not of their names.
+    assert made["logistic"].variant.drop_duplicates().tolist() == [variant for _, variant in wanted]
     check_pairs(made["logistic_pairs"], found)
     check_charges(made["rdp_glm"])
     # A data set of one split has no rows of several.

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from recomputed import mean_and_error, row, run, spied
+from recomputed import log_dirichlet, mean_and_error, recorded, row, run, spied
 from scipy.special import betainc
 
 from privpost.datasets import war_logs as data
@@ -29,12 +29,6 @@ def toy(monkeypatch):
     levels = {"category": ["a", "b"], "type": ["c", "d"]}
     given = np.array(COUNTS), np.array(REGION), np.array(MONTH), ["north", "south"], ["2004-01", "2004-02", "2004-03"]
     monkeypatch.setattr(data, "load", lambda name: data.WarLogs(name, False, *given, levels, np.array([0, 0, 1, 1, 0])))
-
-
-def log_dirichlet(counts, prior: float = 1.0) -> float:
-    """Log-probability of a sequence with these counts, its law from a symmetric Dirichlet prior."""
-    total = math.lgamma(prior * len(counts)) - math.lgamma(prior * len(counts) + sum(counts))
-    return total + sum(math.lgamma(prior + count) - math.lgamma(prior) for count in counts)
 
 
 def log_joint(states, cells) -> float:
@@ -88,23 +82,9 @@ PUBLISHED = HMM | {"held_out": 0.2, "diagnostic_chains": 1, "epsilon": [2.0], "t
 PUBLISHED |= {"model": ["hmm"], "method": ["non_private", "laplace", "ops"], "variant": ["paper"]}
 
 
-def recorded(monkeypatch) -> list[list]:
-    """States and emissions of every chain after every iteration, in the order in which chains are run."""
-    runs, follow = [], gibbs.follow
-
-    def watched(sampler, rng, iterations, watches):
-        runs.append([])
-
-        def watch(iteration, state):
-            # In the burn-in of collapsed chains there are no emissions.
-            law = [] if state.probabilities is None else state.probabilities[0].copy()
-            runs[-1].append((state.states[:, 0].tolist(), law))
-            watches[0](iteration, state)
-
-        return follow(sampler, rng, iterations, [watch])
-
-    monkeypatch.setattr(gibbs, "follow", watched)
-    return runs
+def of_one_chain(state) -> tuple:
+    # In the burn-in of collapsed chains there are no emissions.
+    return state.states[:, 0].tolist(), [] if state.probabilities is None else state.probabilities[0].copy()
 
 
 def held_out_likelihood(cell: int, states, law) -> float:
@@ -120,7 +100,7 @@ def held_out_likelihood(cell: int, states, law) -> float:
 
 
 def test_the_papers_chains_are_scored_after_burn_in_and_one_sample_by_itself(monkeypatch):
-    runs = recorded(monkeypatch)
+    runs = recorded(monkeypatch, of_one_chain)
     cell = run("foulds2016/war_logs_likelihood", 1, 1, **PUBLISHED | {"held_out": 0.4}, iterations=12, burn_in=7)
     held = cell.streams("data", 0).permutation(5)[:2].tolist()
     assert [len(states) for states in runs] == [12, 12, 12]
@@ -137,7 +117,7 @@ def test_the_papers_chains_are_scored_after_burn_in_and_one_sample_by_itself(mon
 @pytest.mark.parametrize("sampler", ["paper", "collapsed"])
 def test_no_chain_sees_the_events_of_a_held_out_cell(sampler, monkeypatch):
     """Other events in it change no state and no emission; each run of chains starts anew from its stream."""
-    runs = recorded(monkeypatch)
+    runs = recorded(monkeypatch, of_one_chain)
     settings = PUBLISHED | {"sampler": [sampler], "iterations": 12, "burn_in": 7}
     cell = run("foulds2016/war_logs_likelihood", 1, 1, **settings)
     (held,) = held_out_cells(cell, 1)
@@ -235,7 +215,7 @@ def test_one_sample_has_the_prior_that_the_study_states(prior):
 
 def test_a_noise_aware_chain_is_told_the_noise_that_was_added(monkeypatch):
     judged = spied(monkeypatch, held_out, "diagnosed")
-    told, runs = spied(monkeypatch, noise_aware_events, "LatentCounts"), recorded(monkeypatch)
+    told, runs = spied(monkeypatch, noise_aware_events, "LatentCounts"), recorded(monkeypatch, of_one_chain)
     settings = HMM | {"held_out": 0.2, "iterations": 8, "burn_in": 4, "diagnostic_chains": 3, "epsilon": [0.5]}
     cell = run(
         "noise_aware/war_logs", 2, 2, **settings, model=["naive_bayes", "hmm"], sampler=["paper"],

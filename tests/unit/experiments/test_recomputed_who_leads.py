@@ -8,11 +8,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recomputed import mean_and_error, row, run, spied
+from recomputed import log_dirichlet, mean_and_error, recorded, row, run, spied
 
 from privpost.experiments.foulds2016.who_leads import study
 from privpost.lab import grid
-from privpost.samplers import hidden_markov_gibbs as gibbs
 
 # Two regions of four months, of which two cells are held out; two fields of two levels.
 TINY = {
@@ -26,12 +25,6 @@ TINY = {
 FIELDS = [(0, 1), (2, 3)]
 # Events that are expected in the two held-out cells: 6 of a level in a cell, of two levels.
 EXPECTED = 2 * 12
-
-
-def log_dirichlet(counts) -> float:
-    """Log-probability of a sequence with these counts, its law uniform on the simplex."""
-    total = math.lgamma(len(counts)) - math.lgamma(len(counts) + sum(counts))
-    return total + sum(math.lgamma(1 + count) for count in counts)
 
 
 def moves(states) -> np.ndarray:
@@ -71,23 +64,8 @@ def emission_error(fitted, data, trial: int) -> float:
     return total / (8 - len(data.sites[trial]))
 
 
-def recorded(monkeypatch) -> list[list]:
-    """States and emissions of all chains after every iteration, in the order in which chains are run."""
-    runs, follow = [], gibbs.follow
-
-    def watched(sampler, rng, iterations, watches):
-        runs.append([])
-
-        def watch(iteration, state):
-            laws = None if state.probabilities is None else state.probabilities.copy()
-            runs[-1].append((state.states.T.tolist(), laws))
-            if watches[0] is not None:
-                watches[0](iteration, state)
-
-        return follow(sampler, rng, iterations, [watch])
-
-    monkeypatch.setattr(gibbs, "follow", watched)
-    return runs
+def of_all_chains(state) -> tuple:
+    return state.states.T.tolist(), None if state.probabilities is None else state.probabilities.copy()
 
 
 def log_joint(states, counts, data, trial: int) -> float:
@@ -101,7 +79,7 @@ def log_joint(states, counts, data, trial: int) -> float:
 
 def test_chains_are_scored_after_burn_in_on_fresh_events_of_held_out_cells(monkeypatch):
     """Loops over the recorded chains' samples decide; only rounding is left."""
-    runs, drawn = recorded(monkeypatch), spied(monkeypatch, study, "draw_data")
+    runs, drawn = recorded(monkeypatch, of_all_chains), spied(monkeypatch, study, "draw_data")
     joints = spied(monkeypatch, study._Watch, "joints")
     methods = ["non_private", "laplace", "ops", "private_gibbs"]
     cell = run("foulds2016/who_leads", 2, 2, **TINY, model=["hmm"], method=methods)

@@ -11,7 +11,6 @@ from privpost.mechanisms import (
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import BetaBernoulli, DirichletCategorical, LinearRegression, NormalKnownVariance
 from privpost.privacy.accounting import Cost
-from privpost.privacy.renyi import gaussian_divergence
 
 COUNTS = DirichletCategorical((5, 5, 5))
 
@@ -46,15 +45,6 @@ def test_the_noise_on_one_count_has_its_distribution_function_and_privacy_curve(
     assert exact.privacy_curve(0.1) == pytest.approx(0.01, rel=1e-6)
 
 
-def test_laplace_sensitivities_and_scales():
-    bits = BetaBernoulli(1, 1)
-    assert LaplaceMechanism(bits, 20, 0.5, coordinates="all").sensitivity == 2
-    assert LaplaceMechanism(bits, 20, 0.5, coordinates="all").scale == 4
-    assert LaplaceMechanism(bits, 20, 0.5, coordinates="free").sensitivity == 1
-    assert LaplaceMechanism(COUNTS, 20, 0.5).sensitivity == 2
-    assert LaplaceMechanism(COUNTS, 20, 0.5, coordinates="free").sensitivity == 2
-
-
 def test_laplace_calibrates_to_a_renyi_budget():
     budget = Cost("rdp", 0.3, order=4)
     mechanism = LaplaceMechanism.calibrate(BetaBernoulli(), 20, budget)
@@ -80,8 +70,6 @@ def test_gaussian_charge(variant, factor):
     assert mechanism.cost().epsilon == pytest.approx(factor * 15 / 9, rel=1e-12)
     calibrated = GaussianMechanism.calibrate(BetaBernoulli(6, 12), 100, Cost("rdp", 0.2, order=2), variant=variant)
     assert calibrated.sigma == pytest.approx(np.sqrt(factor * 2 / 0.2), rel=1e-12)
-    exact = float(gaussian_divergence(0.0, 3.0, 1.0, 3.0, 15.0))
-    assert mechanism.cost().epsilon == pytest.approx(exact * factor / 0.5, rel=1e-12)
 
 
 @pytest.mark.parametrize("r, m", [(1.0, 1.0), (0.3, 1.0), (1.0, 0.2)])
@@ -93,7 +81,9 @@ def test_a_posterior_draw_of_normal_records_is_gaussian_noise_on_their_sum(r, m)
     mean, deviation = model.mean(pair), np.sqrt(model.variance(pair))
     sigma = float(model.record_variance / (r * deviation[0]))
     noise = GaussianMechanism(RedactedSum(model, -1.0, 1.0), n, sigma, order, coordinates="all")
-    assert noise.cost().epsilon == pytest.approx(float(gaussian_divergence(*np.c_[mean, deviation].ravel(), order)))
+    # Of two normal laws with one deviation.
+    exact = order * ((mean[1] - mean[0]) / deviation[0]) ** 2 / 2
+    assert noise.cost().epsilon == pytest.approx(exact)
     # The draw is the noisy sum, shifted and scaled by public numbers.
     scale = (mean[1] - mean[0]) / 2
     assert scale * noise.sigma == pytest.approx(deviation[0]) == pytest.approx(deviation[1])
@@ -116,10 +106,3 @@ def test_gaussian_noise_of_an_approximate_budget_has_its_rdp_at_order_two(kind):
     noisy = kind.calibrate(BetaBernoulli(6, 12), 100, Cost("approximate", 1.0, delta=1e-5))
     assert noisy.cost() == Cost("rdp", noisy.cost().epsilon, order=2.0)
     assert noisy.cost().epsilon == pytest.approx(noisy.sigma**-2, rel=1e-12)
-
-
-def test_a_substituted_bit_changes_both_counts_by_one():
-    """2 in L1 and √2 in L2, by arithmetic; to rounding."""
-    bits = BetaBernoulli(6, 12)
-    assert LaplaceMechanism(bits, 10, 1.0, coordinates="all").sensitivity == 2
-    assert GaussianMechanism(bits, 10, 1.0, 2.0, coordinates="all").sensitivity == pytest.approx(2**0.5, rel=1e-12)

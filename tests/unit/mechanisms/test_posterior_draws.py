@@ -87,8 +87,3 @@ def test_temperature_and_tempered_posterior(epsilon, a0, temperature):
 def test_truncation_outside_its_range_is_an_error(a0):
     with pytest.raises(ValueError, match="a0 is "):
         ExponentialMechanism(BetaBernoulli(), 10, 1.0, a0=a0)
-
-
-def test_exponential_mechanism_needs_bits():
-    with pytest.raises(ValueError, match="model is "):
-        ExponentialMechanism(DirichletCategorical((5, 5, 5)), 10, 1.0, a0=0.1)

@@ -5,16 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from logistic_toys import design
 
 from privpost.models.logistic_regression import LogisticPosterior, predictive_metrics
-
-
-def design(n=40, d=5, seed=1):
-    rng = np.random.default_rng(seed)
-    features = rng.standard_normal((n, d))
-    features /= np.linalg.norm(features, axis=1, keepdims=True)
-    labels = (rng.random(n) < 1 / (1 + np.exp(-4 * features[:, 0]))).astype(float)
-    return features, labels
 
 
 @pytest.fixture(params=[1.0, 0.3], ids=["plain", "tempered"])

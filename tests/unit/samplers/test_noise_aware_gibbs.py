@@ -409,47 +409,6 @@ def test_conditional_cdf_by_recursion_is_the_incomplete_beta_function(prior):
 # Slips that are known from other implementations
 
 
-def check_noise_is_independent():
-    trial = experiment("multinomial", [5, 5, 5], "paper")
-    rng = np.random.default_rng(31)
-    data = trial.data(100, 2000, rng)
-    noise = trial.mechanism(100, 0.1, data).perturb(data.exact.T, rng).T - data.exact
-    # 2000 pairs: correlations of independent noise are below 5/√2000 = 0.11.
-    assert np.all(np.abs(np.corrcoef(noise)[np.triu_indices(3, 1)]) < 0.11)
-
-
-def test_noise_is_drawn_per_coordinate(monkeypatch):
-    check_noise_is_independent()
-
-    def shared(self, shape, rng):
-        return np.broadcast_to(rng.laplace(0.0, self.scale, (*shape[:-1], 1)), shape)
-
-    monkeypatch.setattr(LaplaceMechanism, "noise", shared)
-    with pytest.raises(AssertionError):
-        check_noise_is_independent()
-
-
-def check_sensitivity_of_counts():
-    for model, n in ((BetaBernoulli(10, 10), 4), (DirichletCategorical((5, 5, 5)), 3)):
-        coordinates = "free" if isinstance(model, BetaBernoulli) else "all"
-        mechanism = LaplaceMechanism(model, n, 1.0, coordinates=coordinates)
-        largest = 0.0
-        for data in itertools.product(model.records, repeat=n):
-            for position, record in itertools.product(range(n), model.records):
-                neighbour = (*data[:position], record, *data[position + 1 :])
-                change = mechanism.query(np.array(data)) - mechanism.query(np.array(neighbour))
-                largest = max(largest, float(np.abs(change).sum()))
-        assert mechanism.sensitivity == largest
-        assert mechanism.scale * mechanism.epsilon == largest
-
-
-def test_sensitivity_of_counts(monkeypatch):
-    check_sensitivity_of_counts()
-    monkeypatch.setattr(LaplaceMechanism, "sensitivity", property(lambda self: 1.0))
-    with pytest.raises(AssertionError):
-        check_sensitivity_of_counts()
-
-
 def check_sensitivity_of_redacted_sums():
     for low, high in ((0.4, 1.0), (-2.0, 3.0), (-3.0, -1.0)):
         records = np.array([low - 1, low, (low + high) / 2, high, high + 1])

@@ -1,6 +1,6 @@
-"""What figures of calibration share: words for models, and panels of KS distances."""
+"""What figures of calibration share: words for models, the rows that are drawn, and the legend."""
 
-from privpost.drawing import calibration, panels
+from privpost.drawing import panels
 
 # The paper's models first.
 MODELS = {
@@ -30,24 +30,9 @@ def shown(table):
     return table.assign(solid=covered | (table.method == "non_private"))
 
 
-# The two noise-aware posteriors coincide: the one without a chain is drawn around Gibbs's.
-RING = {"exact": {"linestyle": "", "marker": "o", "markersize": 6, "markerfacecolor": "none"}}
-
-
 def legend(figure) -> None:
     """Draw the legend of all curves, of hollow markers and of the grey band."""
     from matplotlib.patches import Patch
 
     hollow = panels.entry(marker="s", markerfacecolor="white", linestyle="", label="Hollow: no ε covers it")
     panels.legend(figure, [hollow, Patch(color="#dddddd", label="Calibrated (95 %)")])
-
-
-def ks_panels(table, x: str = "n", **keywords):
-    """Return panels of KS distances over their limit: one column per panel of `titled`, one row per ε."""
-    plot = panels.panels(
-        calibration.over_limit(table), x, "over", calibration.ends, "epsilon", "panel", look=RING, bars=True,
-        solid="solid", share=(True, True), ylabel=calibration.LABEL, xscale="log", **keywords,
-    )  # fmt: skip
-    for axes, _, _ in plot:
-        calibration.calibrated(axes)
-    return plot

@@ -272,6 +272,6 @@ def _check_prior(name: str, kind, prior) -> None:
     if not 2 <= len(prior) <= most:
         needed = "at least 2 concentrations" if several else f"numbers for {', '.join(fields)}, at least the first 2"
         raise SettingError(f"prior is {prior}, but {name} needs {needed}.")
-    for field, value in zip(fields * len(prior) if several else fields, prior, strict=False):
+    for field, value in zip(fields * len(prior), prior, strict=False):
         if field != "prior_mean" and not CONCENTRATION.at_least <= value <= CONCENTRATION.at_most:
             raise SettingError(f"prior is {prior}, but {field} must be {CONCENTRATION.allowed()}.")

@@ -75,19 +75,15 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
     return exact, distance, delta, cost, float(bound)
 
 
+def axes(config) -> dict:
+    """Return what the rows of an ε stand for, by the columns' names."""
+    return {"chain": CHAINS, "start": STARTS, "steps": config.steps}
+
+
 def simulate(config) -> np.ndarray:
     """Return the losses at every ε, chain, start and number of steps, shape (epsilons, rows, columns)."""
     model, by_epsilon = BetaBernoulli(config.alpha, config.beta), []
     for epsilon in config.epsilons:
         laws = posteriors(ExponentialMechanism(model, config.records, epsilon, a0=config.a0[0]), config.states)
-        by_epsilon.append([losses(laws, *case) for case in itertools.product(CHAINS, STARTS, config.steps)])
+        by_epsilon.append([losses(laws, *case) for case in itertools.product(*axes(config).values())])
     return np.array(by_epsilon)
-
-
-def tabulate(config, stopped: np.ndarray):
-    """Return one row per ε, chain, start and number of steps."""
-    import pandas as pd
-
-    names = ["epsilon", "chain", "start", "steps"]
-    index = pd.MultiIndex.from_product([config.epsilons, CHAINS, STARTS, config.steps], names=names)
-    return pd.DataFrame(stopped.reshape(-1, len(COLUMNS)), index, COLUMNS).reset_index()

@@ -119,6 +119,11 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
     return np.array(rows).reshape(len(STARTS), len(sweeps), -1)
 
 
+def axes(config) -> dict:
+    """Return what the rows of an ε stand for, by the columns' names."""
+    return {"start": STARTS, "sweeps": config.sweeps}
+
+
 def simulate(config) -> np.ndarray:
     """Return the losses at every ε, start and number of sweeps, shape (epsilons, rows, columns)."""
     model, by_epsilon = EventCounts((config.cells,), (LEVELS,), N_STATES), []
@@ -126,12 +131,3 @@ def simulate(config) -> np.ndarray:
         mechanism = HiddenMarkovSampler(model, config.events, epsilon, truncation=config.truncation)
         by_epsilon.append(losses(mechanism, config.probabilities, config.sweeps).reshape(-1, len(COLUMNS)))
     return np.array(by_epsilon)
-
-
-def tabulate(config, stopped: np.ndarray):
-    """Return one row per ε, start and number of sweeps."""
-    import pandas as pd
-
-    names = ["epsilon", "start", "sweeps"]
-    index = pd.MultiIndex.from_product([config.epsilons, STARTS, config.sweeps], names=names)
-    return pd.DataFrame(stopped.reshape(-1, len(COLUMNS)), index, COLUMNS).reset_index()

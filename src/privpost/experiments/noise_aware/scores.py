@@ -107,7 +107,17 @@ def alike(model: BayesianNetwork) -> list[tuple]:
     return labels
 
 
-def tabulate(cells, places, parameters, labels) -> dict:
+def names(model: BayesianNetwork) -> list[str]:
+    """Return the names of a network's parameters: a node, and the values of its parents."""
+    named = []
+    for node, parents in model.parents:
+        for values in itertools.product((0, 1), repeat=len(parents)):
+            given = ", ".join(f"{parent} = {value}" for parent, value in zip(parents, values, strict=True))
+            named.append(f"{node} | {given}" if given else node)
+    return named
+
+
+def tabulate(cells, places, network) -> dict:
     """Return the tables that every study has, by the last part of their names.
 
     `""`: mean scores; `"pairs"`: paired differences between methods; `"calibration"`: KS statistics of the quantiles
@@ -116,18 +126,19 @@ def tabulate(cells, places, parameters, labels) -> dict:
     Args:
         cells: with arrays `quantile` (lines, epsilons, parameters, trials), the scores, `truncated`, the share of
             truncated counts (lines, epsilons, trials), and `sd_of_prior` (epsilons, parameters) of the noise-aware
-            posterior; also `others`, as `quantile`, of parameters that have no row of their own, nan where unknown.
+            posterior; also `others`, as `quantile`, of the last parameters, which have no row of their own, nan where
+            unknown.
         places: function of a cell's config that returns its first columns.
-        parameters: function of a cell's config that names all parameters, those without a row last.
-        labels: function of a cell's config that returns a label for each; those with one label count together in z².
+        network: function of a cell's config that returns its network; parameters that are `alike` in it count together
+            in z².
     """
     tables: dict[str, list] = {"": [], "pairs": [], "calibration": [], "ecdf": []}
     for cell in cells:
-        place, names, groups = places(cell.config), parameters(cell.config), labels(cell.config)
+        place, model = places(cell.config), network(cell.config)
         tables[""] += _scores(cell, place)
         tables["pairs"] += _pairs(cell, place)
-        tables["calibration"] += _calibration(cell, place, names, groups)
-        tables["ecdf"] += _ecdf(cell, place, names)
+        tables["calibration"] += _calibration(cell, place, names(model), alike(model))
+        tables["ecdf"] += _ecdf(cell, place, names(model))
     return tables
 
 

@@ -52,10 +52,13 @@ def largest_divergence(alpha: float, beta: float, n: int) -> float:
     return float(dirichlet_divergence(prior + counts[:, None], prior + corners, 1.0).max())
 
 
-def map_loss(n: int, epsilon: float, delta_utility: float, alpha: float = 1.0, beta: float = 1.0) -> float:
-    """Return the largest privacy loss of algorithm 3 on one node: a grid point ∝ exp(ε u / (2Δ)), u its density."""
+def map_loss(n: int, epsilon: float, delta_utility: float) -> float:
+    """Return the largest privacy loss of algorithm 3 on one node: a grid point ∝ exp(ε u / (2Δ)), u its density.
+
+    The prior is uniform.
+    """
     ones = np.arange(n + 1.0)
-    scores = utility(np.stack([alpha + ones, beta + n - ones], axis=-1), "density") * epsilon / (2 * delta_utility)
+    scores = utility(np.stack([1 + ones, 1 + n - ones], axis=-1), "density") * epsilon / (2 * delta_utility)
     log_chance = scores - scores.max(axis=-1, keepdims=True)
     log_chance -= np.log(np.exp(log_chance).sum(axis=-1, keepdims=True))
     return float(np.abs(np.diff(log_chance, axis=0)).max())

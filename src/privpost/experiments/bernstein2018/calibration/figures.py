@@ -5,6 +5,9 @@ from privpost.drawing import panels
 from privpost.drawing.figures import figure
 from privpost.experiments.bernstein2018 import models
 
+# The two noise-aware posteriors coincide: the one without a chain is drawn around Gibbs's.
+RING = {"exact": {"linestyle": "", "marker": "o", "markersize": 6, "markerfacecolor": "none"}}
+
 
 @figure("fig1a_ks")
 def distances(calibration):
@@ -17,7 +20,12 @@ def distances(calibration):
     naive method reads the noisy sum of all records, redacted or not, or as bounds are quantiles at the true θ.
     """
     table = models.shown(models.titled(calibration))
-    plot = models.ks_panels(table, size=(5.5, 1.5))
+    plot = panels.panels(
+        uniform.over_limit(table), "n", "over", uniform.ends, "epsilon", "panel", look=RING, bars=True,
+        solid="solid", share=(True, True), ylabel=uniform.LABEL, xscale="log", size=(5.5, 1.5),
+    )  # fmt: skip
+    for axes, _, _ in plot:
+        uniform.calibrated(axes)
     # The posterior without a chain repeats what Gibbs's says.
     private = table[table.solid | (table.method == "naive")]
     words = "At small ε naive posteriors fail; with public bounds Gibbs passes"

@@ -208,8 +208,8 @@ def tabulate(cells):
         arrays, n = cell.arrays, cell.config.n
         keys = list(zip(arrays["accounting"], arrays["epsilon"], arrays["delta"], strict=True))
         for i, method in enumerate(arrays["method"]):
-            budget = [None if math.isnan(value) else value for value in keys[i][1:]]
-            point = dict(zip(("accounting", "n", "epsilon", "delta"), (keys[i][0], n, *budget), strict=True))
+            accounting, epsilon, delta = keys[i]
+            point = {"accounting": accounting, "n": n, "epsilon": epsilon, "delta": delta}
             scores = Scores(*arrays["scores"][i])
             posterior = "posterior" if arrays["releases"][i] == "statistics" else "sample"
             metrics = [

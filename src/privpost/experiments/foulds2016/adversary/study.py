@@ -87,13 +87,8 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
         statistics: (successes, failures), shape (..., 2), at least one record each.
         a0: broadcast against the leading axes.
         grid: number of values of θ, ends included.
-
-    Raises:
-        ValueError: a data set without records.
     """
     statistics, a0 = np.asarray(statistics, float), np.asarray(a0, float)
-    if not np.all(statistics.sum(axis=-1) >= 1):
-        raise ValueError("statistics must describe at least one record")
     step = np.array([[-1.0, 1.0], [1.0, -1.0]])
     neighbours = statistics[..., None, :] + step
     exists = (neighbours >= 0).all(axis=-1)
@@ -141,15 +136,23 @@ def simulate(config, streams, ledger) -> dict:
 
 def tabulate(cells):
     """Return the local ε after the n-th record and its two terms, by a0 and n, and the losses of stopped chains."""
-    import pandas as pd
-
-    chains = [stopped_chains.tabulate(cell.config, cell.arrays["stopped"]) for cell in cells]
-    hidden = [stopped_hmm.tabulate(cell.config, cell.arrays["hidden"]) for cell in cells]
     return {
         "adversary": _paths(cells),
-        "stopped_chains": pd.concat(chains, ignore_index=True),
-        "stopped_hmm": pd.concat(hidden, ignore_index=True),
+        "stopped_chains": _losses(cells, "stopped", stopped_chains.axes, stopped_chains.COLUMNS),
+        "stopped_hmm": _losses(cells, "hidden", stopped_hmm.axes, stopped_hmm.COLUMNS),
     }
+
+
+def _losses(cells, name: str, axes, columns):
+    """Return losses (epsilons, rows, columns), a row per value of the `axes` of a cell's settings, by their names."""
+    import pandas as pd
+
+    tables = []
+    for cell in cells:
+        named = {"epsilon": cell.config.epsilons, **axes(cell.config)}
+        index = pd.MultiIndex.from_product(named.values(), names=named)
+        tables.append(pd.DataFrame(cell.arrays[name].reshape(-1, len(columns)), index, columns).reset_index())
+    return pd.concat(tables, ignore_index=True)
 
 
 def _paths(cells):

@@ -80,7 +80,6 @@ def largest_change(mechanism: Mechanism) -> float:
     values = np.stack([mechanism.query(data) for data in data_sets(mechanism)])
     size = {
         "l1": lambda change: np.abs(change).sum(axis=-1),
-        "l2": lambda change: np.sqrt((change**2).sum(axis=-1)),
         "log-likelihood ratio": lambda change: np.abs(change).max(axis=-1),
     }[mechanism.norm]
     return max(float(size(values[a] - values[b]).max()) for a, b in _neighbours(mechanism.n))

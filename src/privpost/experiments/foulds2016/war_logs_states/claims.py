@@ -56,9 +56,8 @@ def of_many_states(table, dataset, sampler):
     return many, {"Laplace (paper)": private, "non-private": select(rows, method="non_private")}
 
 
-def states_used(table, dataset, sampler):
-    """Yield how many of many states each method uses."""
-    many, methods = of_many_states(table, dataset, sampler)
+def states_used(many, methods, dataset):
+    """Yield how many of many states each method uses, by `of_many_states`."""
     yield from described(dataset)
     yield untestable(UNSETTLED)
     yield from number("states of the model", many)
@@ -71,58 +70,26 @@ def states_used(table, dataset, sampler):
             yield from number(f"range of their mean log joints [nats], {method}", row.range_log_joint)
 
 
-def uses_all(table, dataset, sampler):
-    """Yield whether the non-private model uses all of its states."""
-    many, methods = of_many_states(table, dataset, sampler)
-    yield from states_used(table, dataset, sampler)
-    for used in methods["non-private"].states_used_at_all:
-        yield check("the non-private HMM uses all of its states", used > many - 0.5)
-
-
-def uses_few(table, dataset, sampler):
-    """Yield whether the private model uses two or three states."""
-    _, methods = of_many_states(table, dataset, sampler)
-    yield from states_used(table, dataset, sampler)
-    for _, row in methods["Laplace (paper)"].iterrows():
-        for share in ("1 %", "5 %"):
-            column, error = SHARES[share]
-            # A single release has no standard error.
-            margin = 2 * row[error] if row[error] > 0 else 0
-            within = FEW - margin <= row[column] <= MOST + margin
-            yield check(f"the Laplace HMM uses {FEW} to {MOST} states ({share} of the cells)", within)
-
-
-@claim(
-    "F10-{dataset}",
-    "{ours}section 5",
-    "{data}: given many states, the non-private HMM uses all of them.",
-    ALL_STATES + PROCEDURE,
-    cases=among("war_logs_states_used", "dataset"),
-)
-def all_states(war_logs_states_used, dataset):
-    yield from uses_all(war_logs_states_used, dataset, "paper")
-
-
+# Of two claims over one function the lower one is scored first.
 @claim(
     "F10-converged-{dataset}",
     "ours",
     "{data}: given many states, chains without privacy that have converged use all of them.",
     ALL_STATES,
-    cases=among("war_logs_states_used", "dataset"),
+    cases=among("war_logs_states_used", "dataset", "sampler", sampler="collapsed"),
 )
-def all_states_converged(war_logs_states_used, dataset):
-    yield from uses_all(war_logs_states_used, dataset, "collapsed")
-
-
 @claim(
-    "F10-private-{dataset}",
+    "F10-{dataset}",
     "{ours}section 5",
-    "{data}: given many states, the private HMM gives substantial numbers of cells to two or three only.",
-    FEW_STATES + PROCEDURE,
-    cases=among("war_logs_states_used", "dataset"),
+    "{data}: given many states, the non-private HMM uses all of them.",
+    ALL_STATES + PROCEDURE,
+    cases=among("war_logs_states_used", "dataset", "sampler", sampler="paper"),
 )
-def few_states(war_logs_states_used, dataset):
-    yield from uses_few(war_logs_states_used, dataset, "paper")
+def uses_all(war_logs_states_used, dataset, sampler):
+    many, methods = of_many_states(war_logs_states_used, dataset, sampler)
+    yield from states_used(many, methods, dataset)
+    for used in methods["non-private"].states_used_at_all:
+        yield check("the non-private HMM uses all of its states", used > many - 0.5)
 
 
 @claim(
@@ -131,10 +98,25 @@ def few_states(war_logs_states_used, dataset):
     "{data}: given many states, chains on the noisy counts that have converged give substantial numbers of cells to "
     "two or three only.",
     FEW_STATES,
-    cases=among("war_logs_states_used", "dataset"),
+    cases=among("war_logs_states_used", "dataset", "sampler", sampler="collapsed"),
 )
-def few_states_converged(war_logs_states_used, dataset):
-    yield from uses_few(war_logs_states_used, dataset, "collapsed")
+@claim(
+    "F10-private-{dataset}",
+    "{ours}section 5",
+    "{data}: given many states, the private HMM gives substantial numbers of cells to two or three only.",
+    FEW_STATES + PROCEDURE,
+    cases=among("war_logs_states_used", "dataset", "sampler", sampler="paper"),
+)
+def uses_few(war_logs_states_used, dataset, sampler):
+    many, methods = of_many_states(war_logs_states_used, dataset, sampler)
+    yield from states_used(many, methods, dataset)
+    for _, row in methods["Laplace (paper)"].iterrows():
+        for share in ("1 %", "5 %"):
+            column, error = SHARES[share]
+            # A single release has no standard error.
+            margin = 2 * row[error] if row[error] > 0 else 0
+            within = FEW - margin <= row[column] <= MOST + margin
+            yield check(f"the Laplace HMM uses {FEW} to {MOST} states ({share} of the cells)", within)
 
 
 @claim(

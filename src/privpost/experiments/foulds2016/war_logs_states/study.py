@@ -351,12 +351,13 @@ def _assignments(logs, kind: str, fit) -> dict:
 def _used(n_states: int, name: str, fit):
     for kind in ("mode", "final"):
         counts = fit[f"used_{name}_{kind}"]
-        for place, suffix in ((-1, "over_5_percent"), (0, "used_at_all"), (1, "over_1_percent")):
-            mean, error = mean_and_sem(counts[place])
-            if place == -1:
-                line = {"n_states": n_states, "summary": kind, "states_over_5_percent": mean, "sem": error}
-            else:
-                line |= {f"states_{suffix}": mean, f"{suffix}_sem": error}
+        line = {"n_states": n_states, "summary": kind}
+        for place, column, error in (
+            (-1, "states_over_5_percent", "sem"),
+            (0, "states_used_at_all", "used_at_all_sem"),
+            (1, "states_over_1_percent", "over_1_percent_sem"),
+        ):
+            line[column], line[error] = mean_and_sem(counts[place])
         yield {**line, "n_repeats": counts.shape[1]}
 
 

@@ -167,18 +167,18 @@ def _naive_bayes(config, data, setup, row, noise, rng, ledger, block):
     """
     totals = (data.counts * data.observed[..., None]).sum(axis=1, keepdims=True)
     observed, n_draws = np.ones((block.size, 1), bool), config.iterations - config.burn_in
-    watch = _Watch(config, setup, None)
+    watch = _Watch(config, setup, None, data)
     if row.method == "ops":
-        values = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=block.trials).values
-        draws = values[:, None] if values.ndim == 3 else values
+        sample = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=block.trials).values
+        draws = sample[:, None]
     else:
         chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, slice(None))
         given = np.broadcast_to(chains.counts, (block.size, n_draws, chains.counts.shape[-1]))
         draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0][:, :, None]
     for laws in np.moveaxis(draws, 1, 0):
-        watch.score(data, laws, np.ones((data.sites.shape[1], 1, block.size)))
-        watch.fit(data, np.broadcast_to(laws, data.laws.shape))
-    return (watch.value(), np.full(block.size, np.nan), watch.errors(data), np.ones(block.size)), None
+        watch.score(laws, np.ones((data.sites.shape[1], 1, block.size)))
+        watch.fit(np.broadcast_to(laws, data.laws.shape))
+    return (watch.value(), np.full(block.size, np.nan), watch.errors(), np.ones(block.size)), None
 
 
 def _hidden_markov(config, data, setup, row, noise, rng, ledger, block):
@@ -186,21 +186,19 @@ def _hidden_markov(config, data, setup, row, noise, rng, ledger, block):
     if row.method == "gibbs":
         setup = replace(setup, iterations=config.iterations, burn_in=config.burn_in)
     chains = setup.chains(ledger, row, data.counts, noise, block.trials, rng, data.observed, slice(None))
-    watch = _Watch(config, setup, row)
-    watch.data = data
+    watch = _Watch(config, setup, row, data)
     (release,) = setup.run(ledger, [chains], [watch], block.trials)
     final_state = release.info.state
     wrong = [_wrong(*pair) for pair in zip(final_state.states.T, data.states, strict=True)]
     used = sum((final_state.states == k).mean(axis=0) >= USED for k in range(config.n_states))
-    values = watch.value(), np.array(wrong), watch.errors(data), used
+    values = watch.value(), np.array(wrong), watch.errors(), used
     if row.method == "private_gibbs" or not config.checked or block.index:
         return values, None
     first = slice(config.checked)
     again = chains._replace(observed=chains.observed[first], counts=chains.counts[first])
     if chains.latent is not None:
         return values, None
-    second = _Watch(config, setup, row)
-    second.data = Data(*(part[first] for part in data))
+    second = _Watch(config, setup, row, Data(*(part[first] for part in data)))
     setup.follow(again, second)
     joints = watch.joints(setup, chains, first), second.joints(setup, again, first)
     means, spread = np.array([part.mean(axis=0) for part in joints]), np.mean([p.std(axis=0) for p in joints], axis=0)
@@ -216,10 +214,10 @@ def _wrong(states, truth) -> float:
 class _Watch:
     """Scores chains after burn-in on held-out cells, and stores their mean fitted laws and their states."""
 
-    def __init__(self, config, setup, row):
-        self._config, self._setup, self._row = config, setup, row
+    def __init__(self, config, setup, row, data: Data):
+        self._config, self._setup, self._row, self._data = config, setup, row, data
         self._burn_in = setup.length(row)[1] if row else 0
-        self.data, self._fitted, self._scores, self._states = None, 0.0, [], []
+        self._fitted, self._scores, self._states = 0.0, [], []
 
     def __call__(self, iteration: int, state) -> None:
         if iteration < self._burn_in:
@@ -228,41 +226,39 @@ class _Watch:
         if self._row.method in SAMPLED and iteration + 1 < self._setup.length(self._row)[0]:
             # Only the last sample is released.
             return
-        data, setup = self.data, self._setup
+        data, setup = self._data, self._setup
         given = state.states, state.transitions, data.sites.T, setup.layout, setup.prior.transition
-        self.score(data, state.probabilities, gibbs.site_prior(*given))
+        self.score(state.probabilities, gibbs.site_prior(*given))
         chain = np.arange(len(data.sites))[:, None]
-        self.fit(data, state.probabilities[chain, state.states.T])
+        self.fit(state.probabilities[chain, state.states.T])
 
-    def score(self, data, laws, weights) -> None:
+    def score(self, laws, weights) -> None:
         """Store the log-likelihoods of the held-out events under one sample, for `value` to average.
 
         Args:
-            data: the trials.
             laws: probabilities of the levels in each state, shape (trials, K, levels).
             weights: probabilities of the states of each held-out cell, shape (held, K, trials).
         """
-        trials, copies, held, levels = data.test.shape
-        scores = np.log(laws) @ data.test.reshape(trials, -1, levels).transpose(0, 2, 1)
+        trials, copies, held, levels = self._data.test.shape
+        scores = np.log(laws) @ self._data.test.reshape(trials, -1, levels).transpose(0, 2, 1)
         scores = scores.reshape(trials, -1, copies, held) + np.log(weights).transpose(2, 1, 0)[:, :, None]
         self._scores.append(logsumexp(scores, axis=1).sum(axis=-1))
 
-    def fit(self, data, laws) -> None:
+    def fit(self, laws) -> None:
         """Add one sample's laws of all cells (trials, cells, levels) to the sum that `errors` makes a mean of."""
         self._fitted = self._fitted + laws
 
     def value(self) -> np.ndarray:
         """The score (trials,): see `simulate`."""
-        config, held = self._config, self.data.sites.shape[1] if self.data else None
-        held = held or max(1, round(config.held_out * config.regions * config.months))
-        expected = events(config) * held / (config.regions * config.months)
+        expected = events(self._config) * self._data.sites.shape[1] / self._data.states.shape[1]
         averaged = logsumexp(self._scores, axis=0) - math.log(len(self._scores))
         return averaged.mean(axis=-1) / expected
 
-    def errors(self, data) -> np.ndarray:
+    def errors(self) -> np.ndarray:
         """KL divergence of the true laws from the mean fitted ones, mean over observed cells (trials,)."""
-        divergences = rel_entr(data.laws, self._fitted / len(self._scores)).sum(axis=-1)
-        return (divergences * data.observed).sum(axis=1) / data.observed.sum(axis=1)
+        observed = self._data.observed
+        divergences = rel_entr(self._data.laws, self._fitted / len(self._scores)).sum(axis=-1)
+        return (divergences * observed).sum(axis=1) / observed.sum(axis=1)
 
     def joints(self, setup, chains, first) -> np.ndarray:
         """Collapsed log joints (samples, chains) of the first chains, under the law that they sample from."""

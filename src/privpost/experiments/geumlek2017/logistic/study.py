@@ -168,7 +168,7 @@ def tabulate(cells):
     """Return the curves, the same over several splits, paired differences, and the guarantees `rdp_glm`."""
     import pandas as pd
 
-    rows = [row for cell in cells for row in _at_orders(cell, _rows(cell), cells)]
+    rows = [{**row, "order": order} for cell in cells for row in _rows(cell) for order in _orders(cell, cells)]
     # Another charge changes OPS only: the other methods' rows are copied from the variant beside it.
     rows += [
         {**row, "variant": variant}
@@ -201,12 +201,6 @@ def _orders(cell, cells) -> list:
     if config.variant != "smallest_ball" or config.order is not None:
         return [config.order]
     return sorted({other.config.order for other in cells if other.config.dataset == config.dataset} - {None}) or [None]
-
-
-def _at_orders(cell, rows, cells):
-    """Yield a cell's rows at each of its orders."""
-    for row, order in itertools.product(rows, _orders(cell, cells)):
-        yield {**row, "order": order}
 
 
 def _rows(cell):

@@ -53,7 +53,7 @@ def simulate(config, streams, ledger) -> dict:
     `label_log_likelihood` of the class given the attributes, means over a trial's test records; `mmd2` to the true
     posterior, mean over the parameters; `truncated`, the share of counts that naive methods truncate.
     """
-    model, n = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta), config.n
+    model, n = network(config), config.n
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
     shape = (len(scores.lines(config.method)), len(mechanisms))
     quantile = np.empty((*shape, len(PARAMETERS), config.trials))
@@ -203,16 +203,12 @@ def _aware_rest(posterior, config, theta) -> Rest:
     return Rest(placed, np.stack(variances, axis=-1))
 
 
-def names(config) -> list[str]:
-    """Return the names of all parameters: class, then each attribute given class 0 and 1."""
-    return ["y", *(f"x{i} | y = {value}" for i in range(1, config.attributes + 1) for value in (0, 1))]
-
-
-def _labels(config) -> list[tuple]:
-    return scores.alike(BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta))
+def network(config) -> BayesianNetwork:
+    """Return the network of a cell's classifier, with its prior."""
+    return BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
 
 
 def tabulate(cells):
     """Return scores, paired differences, tests of calibration and empirical distribution functions."""
-    tables = scores.tabulate(cells, lambda config: columns(config, *PLACES), names, _labels)
+    tables = scores.tabulate(cells, lambda config: columns(config, *PLACES), network)
     return {f"naive_bayes_{name}".rstrip("_"): table for name, table in tables.items()}

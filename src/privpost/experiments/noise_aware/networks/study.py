@@ -1,7 +1,5 @@
 """Bayesian networks with several parents from Laplace-released counts: a chain on the latent records."""
 
-import itertools
-
 import numpy as np
 from scipy.special import betainc, xlogy
 
@@ -48,7 +46,7 @@ def simulate(config, streams, ledger) -> dict:
     `truncated`, the share of counts that naive methods truncate. `rhat`, `ess` (epsilons,): the worst over parameters
     and diagnosed trials; nan where they cannot be assessed.
     """
-    model, n = BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta), config.n
+    model, n = network(config), config.n
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
     lines = scores.lines(config.method)
     shape = (len(lines), len(mechanisms))
@@ -141,24 +139,15 @@ def _aware(model, config, mechanisms, releases, theta, rng):
     return quantiles, features, predictive, chains, (square - mean**2).mean(axis=1)
 
 
-def parameters(config) -> list[str]:
-    """Return the names of the network's parameters: a node, and the values of its parents."""
-    names = []
-    for node, parents in parse(config.graph)[1]:
-        for values in itertools.product((0, 1), repeat=len(parents)):
-            given = ", ".join(f"{parent} = {value}" for parent, value in zip(parents, values, strict=True))
-            names.append(f"{node} | {given}" if given else node)
-    return names
+def network(config) -> BayesianNetwork:
+    """Return the network of a cell's graph, with its prior."""
+    return BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta)
 
 
 def tabulate(cells):
     """Return scores, paired differences, KS statistics, empirical distribution functions, and the chains' mixing."""
-    tables = scores.tabulate(cells, _place, parameters, _labels) | {"chains": _chains(cells)}
+    tables = scores.tabulate(cells, _place, network) | {"chains": _chains(cells)}
     return {f"networks_{name}".rstrip("_"): table for name, table in tables.items()}
-
-
-def _labels(config) -> list[tuple]:
-    return scores.alike(BayesianNetwork(parse(config.graph)[1], config.alpha, config.beta))
 
 
 def _place(config) -> dict[str, str]:

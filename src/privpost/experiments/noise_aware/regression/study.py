@@ -132,7 +132,7 @@ def _scores(inferred, truth, tests) -> dict:
     if sd is not None:
         scores["sd_ratio"] = np.sqrt(np.square(sd / _sd(truth)).mean(axis=1))
     if chains is not None:
-        assessed = [assess(chains[:, :, t].transpose(0, 1, 2)) for t in range(chains.shape[2])]
+        assessed = [assess(chains[:, :, t]) for t in range(chains.shape[2])]
         scores |= {"rhat": [part.rhat_max for part in assessed], "ess": [part.ess_min for part in assessed]}
     return scores
 

@@ -116,7 +116,7 @@ def _checked(row, arrays, index: int, same) -> dict:
     unknown: dict = dict.fromkeys(("range_log_joint", "best_log_joint", "below_best", "near", PARTITION_DISTANCE))
     return {
         "sampling": "mcmc" if chain else "exact",
-        "sampler": sampler if chain else None,
+        "sampler": sampler,
         "rhat_max": worst,
         **unknown,
         "n_chains": int(arrays["n_chains"][index]) if chain else 1,

@@ -211,7 +211,7 @@ def _curves(cell):
                 row = {"method": method, "variant": variant, "runs": runs}
                 row["epsilon"] = None if method == "non_private" else epsilon
                 row["stealth_rate"] = stealthy.mean() if method == "fourier" else None
-                row["t"] = arrays["t"][i, j] if method == "fourier" else None
+                row["t"] = arrays["t"][i, j]
                 if method != "non_private":
                     row["epsilon_record"] = epsilon * (config.attributes + 1 if method == "sampler_attribute" else 1)
                 accuracy = arrays["accuracy"][i, j, selected]
