@@ -197,8 +197,11 @@ def values(word: str) -> list:
             return [Override._convert_value(item) for item in override.sweep_iterator()]
         if not (value.step and abs((value.stop - value.start) / value.step) <= LARGEST_GRID):
             raise SettingError(f"{word!r} has too many values; at most {LARGEST_GRID} are allowed.")
-        # The sums of a range are not the numbers that a user means: 0.1 + 0.1 + 0.1 is not 0.3.
-        return [float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator()]
+        # The sums of a range are not the numbers that a user means: 0.1 + 0.1 + 0.1 is not 0.3, nor below 0.3.
+        numbers = (float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator())
+        if not (before := [number for number in numbers if number != value.stop]):
+            raise SettingError(f"{word!r} has no values: a range stops before its second number.")
+        return before
     except SettingError:
         raise
     # Not only Hydra refuses: so do numbers of a range that are infinite or have too many digits.

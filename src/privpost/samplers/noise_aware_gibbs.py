@@ -215,8 +215,11 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
     # Compiled code is loaded only to run chains.
     from privpost.samplers.noise_aware_counts import multiply_normals
 
-    product, factor = np.array(mean, order="C"), np.zeros(covariance.shape)
-    multiply_normals(product, *map(np.ascontiguousarray, (covariance, observed, variance)), factor)
+    # The loop checks no bounds, and takes arrays of floats as they are.
+    product, factor = np.array(mean, float, order="C"), np.zeros((len(mean), *mean.shape))
+    shapes = (covariance, factor.shape), (observed, mean.shape), (variance, mean.shape)
+    given = (np.ascontiguousarray(np.broadcast_to(part, shape), float) for part, shape in shapes)
+    multiply_normals(product, *given, factor)
     return product, factor
 
 

@@ -43,7 +43,14 @@ def weight_cdf(model: NormalRegression, moments, n: int, noise: Noise, at, start
     sd = np.sqrt(law.rate / law.shape / law.precision[:, 0, 0])
     matter = weights > _LEAST * weights.max()
     z = (np.asarray(at, float)[:, None] - law.mean[matter, 0]) / sd[matter]
-    return np.interp(z, _TABLE, stdtr(2 * law.shape[0], _TABLE)) @ weights[matter] / weights[matter].sum()
+    return _student(2 * law.shape[0], z) @ weights[matter] / weights[matter].sum()
+
+
+def _student(degrees: float, z) -> np.ndarray:
+    """Student's distribution function, interpolated inside the table."""
+    values, beyond = np.interp(z, _TABLE, stdtr(degrees, _TABLE)), np.abs(z) > _TABLE[-1]
+    values[beyond] = stdtr(degrees, z[beyond])
+    return values
 
 
 def _gram(nodes):

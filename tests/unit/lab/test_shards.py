@@ -181,6 +181,14 @@ def test_values_of_a_sweep_are_those_that_hydra_reads_one_by_one():
     assert list(map(repr, request.values(f"key={','.join(TEXTS)}"))) == list(map(repr, alone))
 
 
+def test_a_range_ends_before_its_second_number_and_has_values():
+    assert request.values("key=range(0.1,0.4,0.1)") == [0.1, 0.2, 0.3]
+    assert request.values("key=range(3,0,-1)") == [3, 2, 1]
+    for word in ("key=range(1,0)", "key=range(1,1)"):
+        with pytest.raises(SettingError, match="has no values"):
+            request.values(word)
+
+
 def test_many_cells_are_made_as_single_ones_are(toy):
     study = toy.study()
     points = [{"method": m, "level": v, "order": o} for m in "ab" for v in (1, 2.5) for o in (3, [2, 4])]

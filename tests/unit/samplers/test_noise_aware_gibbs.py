@@ -310,6 +310,18 @@ def test_the_product_with_a_singular_normal_law_is_that_of_the_matrices():
     assert found[1][..., 0] @ found[1][..., 0].T == pytest.approx(gain @ np.diag(noise), rel=1e-9, abs=1e-12)
 
 
+def test_the_product_of_whole_and_of_repeated_numbers_is_that_of_floats_written_out():
+    rng = np.random.default_rng(5)
+    root, mean, observed = (rng.integers(-9, 9, shape) for shape in ((2, 2, 1), (2, 6), (2, 1)))
+    covariance, variance = np.einsum("ikt,jkt->ijt", root, root), np.array([[4], [9]])
+    repeated = (mean, covariance, observed, variance)
+    whole = (mean, np.tile(covariance, 6), np.tile(observed, 6), np.tile(variance, 6))
+    expected = noise_aware_gibbs.normal_product(*(np.array(part, float) for part in whole))
+    for given in (repeated, whole):
+        for found, right in zip(noise_aware_gibbs.normal_product(*given), expected, strict=True):
+            assert np.array_equal(found, right)
+
+
 @pytest.mark.parametrize(
     "model",
     [

@@ -10,7 +10,7 @@ from privpost.mechanisms import MomentsGaussian, MomentsLaplace
 from privpost.models import LinearRegression, NormalRegression
 from privpost.samplers import chain
 from privpost.samplers import noise_aware_regression as regression
-from privpost.samplers.noise_aware_regression_quadrature import weight_cdf
+from privpost.samplers.noise_aware_regression_quadrature import _student, weight_cdf
 
 MODEL = NormalRegression(1, prior_precision=0.36, shape=6.0, rate=0.18, degrees=12.0, feature_scale=0.36)
 # Second moments of 200 records with slope 0.4 and variances 0.04 and 0.03, in the order of the upper triangle.
@@ -69,6 +69,12 @@ def test_quadrature_without_noise_is_students_law():
     at = law.mean[0] + sd * np.array([-2.0, -0.5, 0.0, 1.0])
     found = weight_cdf(MODEL, EXACT, 200, noise, at, size=32)
     assert found == pytest.approx(student.cdf((at - law.mean[0]) / sd, 2 * law.shape), abs=1e-3)
+
+
+@pytest.mark.parametrize("degrees", [1.0, 3.0, 200.0])
+def test_students_law_is_right_beyond_the_table_and_at_infinity(degrees):
+    at = np.array([[3.0, -41.0, 1e6], [-np.inf, np.inf, 0.1]])
+    assert _student(degrees, at) == pytest.approx(student.cdf(at, degrees), abs=2e-8)
 
 
 def test_quadrature_of_twice_the_nodes_is_the_same():
