@@ -69,6 +69,9 @@ def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch
     assert table.stealth_rate.isna().all() and set(table.runs) == {"all"}
     assert set(cell.tables["naive_bayes_pairs"].runs) == {"all"}
     if data == "one":
+        # One data set is split anew in each repeat.
+        splits = [request.statistics.tolist() for request, _ in cell.ledger.of("laplace/paper/epsilon=2")]
+        assert all(any(counts != block[0] for counts in block) for block in splits)
         sets = [[0, 1, 2], [3, 4, 5]]
         spread = cell.tables["naive_bayes_spread"]
         means = {name: [mean_and_error([values[i] for i in own])[0] for own in sets] for name, values in found.items()}

@@ -1,10 +1,11 @@
-"""The studies of Zhang et al. (2016): known numbers, the restored bounds, claims that turn, a golden smoke table."""
+"""The studies of Zhang et al. (2016): known numbers, the restored bounds, claims that turn, accounts."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import log_softmax
 
+from privpost.distributions import truncated_beta
 from privpost.experiments.zhang2016 import guarantees
 from privpost.experiments.zhang2016.bounds import study as bounds
 from privpost.experiments.zhang2016.marginal_error import study as marginal_error
@@ -183,6 +184,24 @@ def test_loss_of_the_trimmed_sampler_is_that_of_its_density():
         log_density = mechanism.log_density(ends[:, None, None], counts)
         # 1e-9: the density's incomplete beta functions against quadrature that is exact.
         assert guarantees.sampler_loss(mechanism) == pytest.approx(np.abs(np.diff(log_density)).max(), rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_loss_with_edges_lets_a_record_move_between_configurations(n):
+    """The parent loses what a flip costs; the child that, or what leaving one configuration and entering another do."""
+    mechanism = RecordSampler(BayesianNetwork({"a": [], "b": ["a"]}), n, 2.0)
+    ends = np.array([mechanism.omega, 1 - mechanism.omega])
+
+    def change(one, other):
+        laws = [truncated_beta.log_density(ends, 1.0 + np.array(counts), *ends) for counts in (one, other)]
+        return np.abs(laws[0] - laws[1]).max()
+
+    common = [[(ones, total - ones) for ones in range(total + 1)] for total in range(n)]
+    flips = [max(change((a + 1, b), (a, b + 1)) for a, b in counts) for counts in common]
+    enters = [max(change((a + one, b + 1 - one), (a, b)) for a, b in counts for one in (0, 1)) for counts in common]
+    moves = [enters[t] + enters[s] for t in range(n) for s in range(n - t)]
+    # 1e-9: incomplete beta functions against quadrature that is exact.
+    assert guarantees.sampler_loss(mechanism) == pytest.approx(flips[-1] + max(*flips, *moves), rel=1e-9)
 
 
 def test_loss_of_algorithm_3_is_that_of_the_mechanism_with_its_sensitivity(bound_tables):
