@@ -37,7 +37,7 @@ MISSED = "#D55E00"
 
 
 def draw(home: Path) -> list[Path]:
-    """Draw the figures whose tables are there, as SVG, below the folder of `results/`; returns their paths."""
+    """Draw the figures whose tables have rows, as SVG, below the folder of `results/`; returns their paths."""
     import pandas as pd
 
     drawn = []
@@ -46,6 +46,8 @@ def draw(home: Path) -> list[Path]:
         if not all(path.is_file() for path in paths.values()):
             continue
         frames = {key: pd.read_csv(path, low_memory=False) for key, path in paths.items()}
+        if any(frame.empty for frame in frames.values()):
+            continue
         drawn.append(home / f"figures/{name}.svg")
         with style.context(), store.replacing(drawn[-1]) as temporary:
             canvas = figures.draw(function, frames)

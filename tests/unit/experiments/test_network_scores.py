@@ -129,3 +129,12 @@ def test_distribution_functions_are_those_at_the_epsilon_nearest_to_one(made):
         assert {name: kept[name] for name in named} == named and kept["u"] == pytest.approx(step / 40)
         assert kept["ecdf"] == pytest.approx(sum(made.quantile[i, 1, k] <= step / 40) / 3)
     assert next(rows, None) is None
+
+
+def test_parameters_are_named_in_the_order_of_the_network_s_configurations():
+    model = BayesianNetwork({"a": [], "b": [], "c": ["a", "b"]})
+    names = scores.names(model)
+    assert len(names) == model.theta_shape[0]
+    for a, b in itertools.product((0, 1), repeat=2):
+        places = model.configurations(np.array([[a, b, 0]]))[0]
+        assert [names[place] for place in places] == ["a", "b", f"c | a = {a}, b = {b}"]

@@ -27,6 +27,12 @@ def built() -> dict[str, dict]:
     return {name: build(f"foulds2016/{name}") for name in STUDIES}
 
 
+def test_methods_are_paired_within_one_sampler(built) -> None:
+    pairs = built["war_logs_likelihood"]["war_logs_differences"]
+    assert pairs["sampler"].nunique() > 1
+    assert not pairs.duplicated(["dataset", "variant", "model", "sampler", "truncation", "epsilon"]).any()
+
+
 def test_toy_tables_have_the_promised_columns(built) -> None:
     promised = {
         "war_logs_likelihood": "dataset variant model n_states method truncation epsilon log_likelihood_mean "

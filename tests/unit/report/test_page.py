@@ -14,7 +14,7 @@ import pytest
 
 from privpost.commands import cli
 from privpost.drawing import figures as marked
-from privpost.lab import grid
+from privpost.lab import grid, published
 from privpost.report import figures as overall
 from privpost.report import page, scorecard
 from privpost.report.captions import Caption
@@ -84,3 +84,10 @@ def test_the_report_of_what_is_published_draws_nothing_anew(checkout, monkeypatc
     monkeypatch.setattr(page, "write", lambda studies, home, path: home / "figures")
     assert cli.main(["report"]) == 0
     assert capsys.readouterr().out == "figures\n"
+
+
+def test_a_figure_of_a_table_without_rows_is_not_drawn(tmp_path):
+    """Before anything is built the times are such a table."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/times.csv").write_text(published.times_text([]))
+    assert "run_times" not in {path.stem for path in overall.draw(tmp_path)}
