@@ -109,7 +109,8 @@ def claims(argv: list[str]) -> int:
     import textwrap
     from collections import Counter
 
-    from privpost.report.scorecard import claims_of, evidence_rows, in_words
+    from privpost.lab.claims import SEEN, VERDICTS
+    from privpost.report.scorecard import evidence_rows, in_words, outcome, score
 
     parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)
     parser.add_argument("--evidence", action="store_true", help="print the numbers behind each verdict too")
@@ -118,18 +119,27 @@ def claims(argv: list[str]) -> int:
     home = _places(given)[0]
     studies = grid.load_studies(given.study or None, given.scale, home)
     _tell_outdated(studies)
-    scored = [claim for study in studies for claim in claims_of(study, tables.read_tables(study))]
+    of_studies = score(studies)
+    if lacking := [found.lacking for found in of_studies if found.claims is None]:
+        raise FileNotFoundError(lacking[0])
+    scored = [claim for found in of_studies for claim in found.claims or ()]
     if given.json:
         return options.as_json([vars(claim) for claim in scored])
-    first, second = (max((len(getattr(claim, name)) for claim in scored), default=0) for name in ("id", "verdict"))
+    first = max((len(claim.id) for claim in scored), default=0)
+    second = max((len(outcome(claim)) for claim in scored), default=0)
     indent = " " * (first + second + 4)
     width = max(60, shutil.get_terminal_size((120, 24)).columns)
     for claim in scored:
-        text = f"{claim.id:<{first}}  {claim.verdict:<{second}}  {claim.statement}"
+        text = f"{claim.id:<{first}}  {outcome(claim):<{second}}  {claim.statement}"
         print(textwrap.fill(text, width, subsequent_indent=indent))
         if given.evidence:
             print(textwrap.fill(f"asked: {claim.test}", width, initial_indent=indent, subsequent_indent=indent))
+            if claim.reason:
+                print(textwrap.fill(claim.reason, width, initial_indent=indent, subsequent_indent=indent))
             for name, value in evidence_rows(claim.evidence):
                 print(f"{indent}{value:>24}  {name}")
-    print(f"{counted(len(scored), 'claim')}: {in_words(Counter(claim.verdict for claim in scored))}")
+    outcomes = Counter(word for claim in scored for word in {claim.verdict, claim.seen})
+    of_claims, on_stand_ins = ({word: outcomes[word] for word in words} for words in (VERDICTS, SEEN))
+    there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""
+    print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}")
     return 0

@@ -18,6 +18,14 @@ from privpost.report.quotes import Quotes
 ROOT = Path(__file__).resolve().parents[3]
 TABLE = Path("results/toy/curve.csv")
 LEDGER = Path("results/toy/curve.ledger.json")
+CLAIM = """
+from privpost.lab.claims import check, claim
+
+
+@claim("{}", "ours", "Toy.", "rows")
+def has_rows(curve):
+    yield {}
+"""
 CARD = "paper,study,id,verdict\ntoy,toy/curve,T1,{}\n"
 
 
@@ -61,6 +69,21 @@ def test_tables_that_other_code_made_are_made_again_though_snakemake_remembers_n
     assert not ("build" / TABLE).exists()
     assert privpost("build", "toy/curve") == 0
     assert tables.outdated(rebuilt.study()) == ""
+
+
+def test_claims_name_what_fails_what_is_seen_and_those_over_several_studies(rebuilt, capsys):
+    """The terminal counts the same claims as the scorecard, and a check on stand-in data beside the verdict."""
+    folder = rebuilt.package
+    (folder / "curve/claims.py").write_text(
+        CLAIM.format("T1", 'check("long", False)\n    yield check("made up", True, stand_in=True)')
+    )
+    (folder / "claims.py").write_text(CLAIM.format("T2", 'check("short", True)'))
+    sys.modules.pop("privpost.experiments.toy.curve.claims", None)
+    assert privpost("claims", "toy", "--evidence") == 0
+    said = capsys.readouterr().out
+    assert "T1  does not hold, seen  Toy." in said and "T2  holds" in said
+    assert "fails: long\n" in said
+    assert said.endswith("2 claims: 1 holds, 1 does not hold; on stand-in data 1 seen\n")
 
 
 def test_claims_of_built_tables_say_when_these_are_of_other_settings(rebuilt, capsys):
