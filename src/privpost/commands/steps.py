@@ -27,7 +27,7 @@ def _tell(paths: list[Path]) -> int:
     return 0
 
 
-def _tell_outdated(studies: Iterable[Study]) -> None:
+def tell_outdated(studies: Iterable[Study]) -> None:
     """Say on stderr, a line for each reason, which studies' tables are not what today's settings and code give."""
     names: dict[str, list[str]] = {}
     for study in studies:
@@ -62,7 +62,7 @@ def draw(argv: list[str]) -> int:
     home, out = _places(given)
     endings = ("svg", "pdf", "png") if given.printed else ("svg",)
     studies = grid.load_studies(given.study or None, given.scale, home)
-    _tell_outdated(studies)
+    tell_outdated(studies)
     return _tell([path for study in studies for path in drawing.draw(study, out, endings)])
 
 
@@ -73,7 +73,7 @@ def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, P
     if home != PUBLISHED:
         tables.gather_times(home)
     studies = grid.load_studies(None, given.scale, home)
-    _tell_outdated(studies)
+    tell_outdated(studies)
     return studies, home, out
 
 
@@ -118,7 +118,7 @@ def claims(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     home = _places(given)[0]
     studies = grid.load_studies(given.study or None, given.scale, home)
-    _tell_outdated(studies)
+    tell_outdated(studies)
     of_studies = score(studies)
     if lacking := [found.lacking for found in of_studies if found.claims is None]:
         raise FileNotFoundError(lacking[0])

@@ -130,6 +130,28 @@ def test_published_tables_of_other_settings_are_marked_on_the_page_and_the_score
     assert documents.names(given, Quotes(Path("results")), "")["outdated"]() == ["toy/curve"]
 
 
+def test_a_rebuild_with_other_settings_says_that_it_need_not_agree(rebuilt, capsys):
+    tables.gather_times(Path("build"))
+    shutil.copy("build/results/times.csv", "results")
+    reproduce._compare([rebuilt.study()])
+    assert "other settings" not in capsys.readouterr().out
+    rebuilt.edit("note: n", "note: m")
+    reproduce._compare([rebuilt.study()])
+    assert "Published with other settings, so not expected to agree: toy/curve\n" in capsys.readouterr().out
+
+
+def test_publishing_says_what_is_not_built_and_what_is_left_of_other_settings(rebuilt, monkeypatch, capsys):
+    monkeypatch.setattr(publish, "_overall", lambda drawn: None)
+    tables.gather_times(Path("build"))
+    shutil.copy("build/results/times.csv", "results")
+    shutil.rmtree("build")
+    rebuilt.edit("note: n", "note: m")
+    assert privpost("publish") == 0
+    said = capsys.readouterr()
+    assert said.out == "0 studies published; left as they are, since not built (make reproduce): 1 of 1.\n"
+    assert "published tables of other settings (make reproduce, make publish): toy/curve" in said.err
+
+
 def test_publishing_writes_the_digests_of_the_cells(rebuilt, monkeypatch):
     monkeypatch.setattr(publish, "_overall", lambda drawn: None)
     assert privpost("publish", "toy/curve") == 0
