@@ -119,4 +119,8 @@ def _overall(drawn: list[Study]) -> None:
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path), scored={*before.study}):
             print(f"verdict of {line}")
-    documents.write(studies, PUBLISHED, PUBLISHED)
+    try:
+        documents.write(studies, PUBLISHED, PUBLISHED)
+    except SettingError as error:
+        text = "tables and figures are published, but the documents stay as they were; once mended, publish again"
+        raise SettingError(f"{text}: {error}") from error

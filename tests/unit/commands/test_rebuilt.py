@@ -12,6 +12,7 @@ from dispatched import build, privpost
 
 from privpost.commands import publish, reproduce
 from privpost.lab import cells, grid, plan, provenance, published, tables
+from privpost.lab.schema import SettingError
 from privpost.report import documents, page, scorecard
 from privpost.report.quotes import Quotes
 
@@ -150,6 +151,17 @@ def test_publishing_says_what_is_not_built_and_what_is_left_of_other_settings(re
     said = capsys.readouterr()
     assert said.out == "0 studies published; left as they are, since not built (make reproduce): 1 of 1.\n"
     assert "published tables of other settings (make reproduce, make publish): toy/curve" in said.err
+
+
+def test_publishing_says_that_tables_are_published_where_documents_cannot_be_rendered(rebuilt, monkeypatch, capsys):
+    def lacking(*given):
+        raise SettingError("F1: no reason")
+
+    monkeypatch.setattr("privpost.report.documents.write", lacking)
+    monkeypatch.setattr("privpost.report.figures.draw", lambda *given: [])
+    assert privpost("publish", "toy/curve") == 2
+    said = capsys.readouterr().err
+    assert "tables and figures are published, but the documents stay as they were" in said and "F1: no reason" in said
 
 
 def test_publishing_writes_the_digests_of_the_cells(rebuilt, monkeypatch):

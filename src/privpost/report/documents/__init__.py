@@ -68,7 +68,7 @@ def render(published: Published) -> dict[str, str]:
     checks without a reason and for reasons without a failed check (`claims.problems`).
     """
     if problems := claims.problems(scorecard.read(published.results / "scorecard.csv")):
-        raise SettingError("reasons of failed checks: " + "; ".join(problems))
+        raise SettingError(f"{'; '.join(problems)}. Reasons are written in {TEMPLATES}/reasons/<paper>.md.")
     quotes = Quotes(published.results)
     texts = {name: text(published, name, quotes) for name in sources() if name != LAST}
     places = _places(texts)
