@@ -8,6 +8,7 @@ from pathlib import Path
 from privpost.commands import options
 from privpost.lab import grid, tables
 from privpost.lab.project import PUBLISHED, built
+from privpost.lab.schema import SettingError
 from privpost.lab.study import Study
 from privpost.progress import counted
 
@@ -103,6 +104,19 @@ def report(argv: list[str]) -> int:
     return _tell([page.write(studies, home, out / "report.html")])
 
 
+def _claims_among(names: list[str]) -> dict[str, str]:
+    """Return the studies, or papers, of the claims that are named; empty where studies are."""
+    from privpost.report.scorecard import read
+
+    path = PUBLISHED / "results/scorecard.csv"
+    card = read(path) if path.is_file() and any("/" not in name for name in names) else None
+    known = {} if card is None else dict(zip(card.id, card.study.str.removesuffix("/claims"), strict=True))
+    ids = {name: known[name] for name in names if name and name in known}
+    if ids and (others := [name for name in names if name not in ids]):
+        raise SettingError(f"{', '.join(ids)} and {', '.join(others)}: name claims or studies, not both.")
+    return ids
+
+
 def claims(argv: list[str]) -> int:
     """Print the verdict on every claim that a study tests, as a table."""
     import shutil
@@ -113,16 +127,17 @@ def claims(argv: list[str]) -> int:
     from privpost.report.scorecard import evidence_rows, in_words, outcome, score
 
     parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)
+    parser.epilog = "In place of studies claims may be named, as the scorecard has them: privpost claims Z2 --evidence"
     parser.add_argument("--evidence", action="store_true", help="print the numbers behind each verdict too")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)
-    home = _places(given)[0]
-    studies = grid.load_studies(given.study or None, given.scale, home)
+    home, ids = _places(given)[0], _claims_among(given.study)
+    studies = grid.load_studies(ids.values() or given.study or None, given.scale, home)
     tell_outdated(studies)
     of_studies = score(studies)
     if lacking := [found.lacking for found in of_studies if found.claims is None]:
         raise FileNotFoundError(lacking[0])
-    scored = [claim for found in of_studies for claim in found.claims or ()]
+    scored = [claim for found in of_studies for claim in found.claims or () if not ids or claim.id in ids]
     if given.json:
         return options.as_json([vars(claim) for claim in scored])
     first = max((len(claim.id) for claim in scored), default=0)

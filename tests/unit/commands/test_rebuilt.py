@@ -85,6 +85,10 @@ def test_claims_name_what_fails_what_is_seen_and_those_over_several_studies(rebu
     assert "T1  does not hold, seen  Toy." in said and "T2  holds" in said
     assert "fails: long\n" in said
     assert said.endswith("2 claims: 1 holds, 1 does not hold; on stand-in data 1 seen\n")
+    assert privpost("claims", "T1") == 0
+    assert capsys.readouterr().out.endswith("1 claim: 1 does not hold; on stand-in data 1 seen\n")
+    assert privpost("claims", "T1", "toy/curve") == 2
+    assert "name claims or studies, not both" in capsys.readouterr().err
 
 
 def test_claims_of_built_tables_say_when_these_are_of_other_settings(rebuilt, capsys):
