@@ -44,8 +44,8 @@ STEPS = {
     "publish": ("commands.publish:main", "copy what was built into results/, figures/ and the documents"),
 }
 COMMANDS = {**COMMON, **STEPS}
-# Commands about a user's own files: they run where they are called, not at the project's root.
-ANYWHERE = {"release", "ledger"}
+# Commands about a user's own files, or the package alone: they run where they are called, not at the project's root.
+ANYWHERE = {"release", "ledger", "mechanisms"}
 # Commands about what the project publishes, which no installed package has.
 OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 

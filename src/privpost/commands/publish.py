@@ -1,9 +1,10 @@
 """`privpost publish`: copy what was built into results/, figures/ and the documents, and say what changes."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
-from privpost.commands import drawing, options
+from privpost.commands import drawing, options, steps
 from privpost.lab import cells, compare, grid, published, store, tables
 from privpost.lab.plan import missing, table_files
 from privpost.lab.project import PUBLISHED, built
@@ -29,9 +30,9 @@ def main(argv: list[str]) -> int:
             refused[study.name] = reason
         else:
             ready.append(study)
-    for name, reason in refused.items():
-        if given.study or not reason.endswith("is not built"):
-            print(f"{name} stays as it is: {reason}")
+    unbuilt = [] if given.study else [name for name, reason in refused.items() if reason.endswith("is not built")]
+    for name in [name for name in refused if name not in unbuilt]:
+        print(f"{name} stays as it is: {refused[name]}")
     if given.study and not ready:
         return 1
     # Without a name all figures are drawn again, for changes of the code that draws.
@@ -41,8 +42,11 @@ def main(argv: list[str]) -> int:
     for study in grid.load_studies() if changed else ():
         if study.text.get("reads") and study.name not in {other.name for other in ready}:
             print(f"{study.name} reads the ledgers of {', '.join(changed)}, which have changed: publish it anew too")
+    print("scoring claims, drawing figures, rendering documents", file=sys.stderr, flush=True)
     _overall(drawn)
-    print(f"{counted(len(ready), 'study', 'studies')} published.")
+    beside = f"; left as they are, since not built (make reproduce): {len(unbuilt)} of {len(studies)}" * bool(unbuilt)
+    print(f"{counted(len(ready), 'study', 'studies')} published{beside}.")
+    steps.tell_outdated(grid.load_studies())
     return int(bool(given.study and refused))
 
 
@@ -115,4 +119,8 @@ def _overall(drawn: list[Study]) -> None:
     if before is not None:
         for line in scorecard.changes(before, scorecard.read(path), scored={*before.study}):
             print(f"verdict of {line}")
-    documents.write(studies, PUBLISHED, PUBLISHED)
+    try:
+        documents.write(studies, PUBLISHED, PUBLISHED)
+    except SettingError as error:
+        text = "tables and figures are published, but the documents stay as they were; once mended, publish again"
+        raise SettingError(f"{text}: {error}") from error

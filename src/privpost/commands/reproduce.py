@@ -196,6 +196,8 @@ def _compare(studies: list[Study]) -> bool:
     print(f"Against what is published: {compare.sentence(comparisons)}.")
     for comparison in outside:
         print(f"  {comparison.table}: {comparison.where}")
+    if others := [s.name for s in grid.load_studies(study.name for study in whole) if tables.outdated(s)]:
+        print(f"Published with other settings, so not expected to agree: {', '.join(others)}")
     if beside:
         print(f"Not as published: {', '.join(beside)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")

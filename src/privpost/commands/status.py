@@ -94,7 +94,8 @@ def report(states: list[State]) -> list[str]:
         if state.changes:
             lines.append(f"    since they were computed: {some(state.changes)}")
         if state.stale or state.ad_hoc:
-            lines.append(f"    {len(state.stale)} stale files (privpost prune), {len(state.ad_hoc)} cells of sweeps")
+            stale = f"{counted(len(state.stale), 'stale file')} (privpost prune)"
+            lines.append(f"    {stale}, {counted(len(state.ad_hoc), 'cell')} of sweeps")
     if lacking := missing(*(state.study for state in states)):
         lines.append(f"Data sets that you have to supply: {', '.join(lacking)}")
     return lines

@@ -8,6 +8,7 @@ from pathlib import Path
 from privpost.commands import options
 from privpost.lab import grid, tables
 from privpost.lab.project import PUBLISHED, built
+from privpost.lab.schema import SettingError
 from privpost.lab.study import Study
 from privpost.progress import counted
 
@@ -27,7 +28,7 @@ def _tell(paths: list[Path]) -> int:
     return 0
 
 
-def _tell_outdated(studies: Iterable[Study]) -> None:
+def tell_outdated(studies: Iterable[Study]) -> None:
     """Say on stderr, a line for each reason, which studies' tables are not what today's settings and code give."""
     names: dict[str, list[str]] = {}
     for study in studies:
@@ -62,7 +63,7 @@ def draw(argv: list[str]) -> int:
     home, out = _places(given)
     endings = ("svg", "pdf", "png") if given.printed else ("svg",)
     studies = grid.load_studies(given.study or None, given.scale, home)
-    _tell_outdated(studies)
+    tell_outdated(studies)
     return _tell([path for study in studies for path in drawing.draw(study, out, endings)])
 
 
@@ -73,7 +74,7 @@ def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, P
     if home != PUBLISHED:
         tables.gather_times(home)
     studies = grid.load_studies(None, given.scale, home)
-    _tell_outdated(studies)
+    tell_outdated(studies)
     return studies, home, out
 
 
@@ -103,33 +104,57 @@ def report(argv: list[str]) -> int:
     return _tell([page.write(studies, home, out / "report.html")])
 
 
+def _claims_among(names: list[str]) -> dict[str, str]:
+    """Return the studies, or papers, of the claims that are named; empty where studies are."""
+    from privpost.report.scorecard import read
+
+    path = PUBLISHED / "results/scorecard.csv"
+    card = read(path) if path.is_file() and any("/" not in name for name in names) else None
+    known = {} if card is None else dict(zip(card.id, card.study.str.removesuffix("/claims"), strict=True))
+    ids = {name: known[name] for name in names if name and name in known}
+    if ids and (others := [name for name in names if name not in ids]):
+        raise SettingError(f"{', '.join(ids)} and {', '.join(others)}: name claims or studies, not both.")
+    return ids
+
+
 def claims(argv: list[str]) -> int:
     """Print the verdict on every claim that a study tests, as a table."""
     import shutil
     import textwrap
     from collections import Counter
 
-    from privpost.report.scorecard import claims_of, evidence_rows, in_words
+    from privpost.lab.claims import SEEN, VERDICTS
+    from privpost.report.scorecard import evidence_rows, in_words, outcome, score
 
     parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)
+    parser.epilog = "In place of studies claims may be named, as the scorecard has them: privpost claims Z2 --evidence"
     parser.add_argument("--evidence", action="store_true", help="print the numbers behind each verdict too")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)
-    home = _places(given)[0]
-    studies = grid.load_studies(given.study or None, given.scale, home)
-    _tell_outdated(studies)
-    scored = [claim for study in studies for claim in claims_of(study, tables.read_tables(study))]
+    home, ids = _places(given)[0], _claims_among(given.study)
+    studies = grid.load_studies(ids.values() or given.study or None, given.scale, home)
+    tell_outdated(studies)
+    of_studies = score(studies)
+    if lacking := [found.lacking for found in of_studies if found.claims is None]:
+        raise FileNotFoundError(lacking[0])
+    scored = [claim for found in of_studies for claim in found.claims or () if not ids or claim.id in ids]
     if given.json:
         return options.as_json([vars(claim) for claim in scored])
-    first, second = (max((len(getattr(claim, name)) for claim in scored), default=0) for name in ("id", "verdict"))
+    first = max((len(claim.id) for claim in scored), default=0)
+    second = max((len(outcome(claim)) for claim in scored), default=0)
     indent = " " * (first + second + 4)
     width = max(60, shutil.get_terminal_size((120, 24)).columns)
     for claim in scored:
-        text = f"{claim.id:<{first}}  {claim.verdict:<{second}}  {claim.statement}"
+        text = f"{claim.id:<{first}}  {outcome(claim):<{second}}  {claim.statement}"
         print(textwrap.fill(text, width, subsequent_indent=indent))
         if given.evidence:
             print(textwrap.fill(f"asked: {claim.test}", width, initial_indent=indent, subsequent_indent=indent))
+            if claim.reason:
+                print(textwrap.fill(claim.reason, width, initial_indent=indent, subsequent_indent=indent))
             for name, value in evidence_rows(claim.evidence):
                 print(f"{indent}{value:>24}  {name}")
-    print(f"{counted(len(scored), 'claim')}: {in_words(Counter(claim.verdict for claim in scored))}")
+    outcomes = Counter(word for claim in scored for word in {claim.verdict, claim.seen})
+    of_claims, on_stand_ins = ({word: outcomes[word] for word in words} for words in (VERDICTS, SEEN))
+    there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""
+    print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}")
     return 0

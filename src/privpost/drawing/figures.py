@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from privpost.lab.schema import SettingError
+
 _MARK = re.compile(r'^@figure\(\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -46,5 +48,11 @@ def parameters(function: Callable) -> list[str]:
 
 
 def draw(function: Callable, tables: Mapping[str, Any]) -> Any:
-    """Return the figure that a function draws from the tables that its parameters name."""
+    """Return the figure that a function draws from the tables that its parameters name.
+
+    Raises SettingError, naming the figure, for a table that is not there.
+    """
+    if lacking := [name for name in parameters(function) if name not in tables]:
+        known = ", ".join(tables)
+        raise SettingError(f"figure {function.figure}: there is no table {lacking[0]!r}; there are: {known}")
     return function(**{name: tables[name] for name in parameters(function)})

@@ -222,8 +222,8 @@ def _coinciding(rows, parts: Layout, measure: str, looks: Mapping) -> list[str]:
         if look["label"] and len(part):
             values = (float(f"{value:.9g}") for value in part[measure])
             alike.setdefault((*part[parts.x], *values), []).append(look["label"].replace("\n", " "))
-    groups = [" and ".join(labels) for labels in alike.values() if len(labels) > 1]
-    return [f"These coincide: {'; '.join(groups)}."] if groups else []
+    groups = [" = ".join(labels) for labels in alike.values() if len(labels) > 1]
+    return [f"These coincide in {measure}: {'; '.join(groups)}."] if groups else []
 
 
 def _scale(axes, which: str, values) -> None:

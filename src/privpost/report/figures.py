@@ -58,7 +58,7 @@ def draw(home: Path) -> list[Path]:
 
 @figure("hero")
 def hero(sampling_error, naive_bayes_pairs, logistic, ecdf, calibrations):
-    """Draw one finding per paper, from the tables of this rebuild.
+    """One finding per paper, from the tables of this rebuild.
 
     (a) L1 error of one posterior sample over that of the non-private posterior (Foulds et al. 2016). (b) Accuracy
     of the Fourier mechanism less Laplace's, for two increments t (Zhang et al. 2016). (c) Test error on MNIST under

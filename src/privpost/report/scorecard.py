@@ -249,8 +249,7 @@ def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]
     """
     after = after[~after.study.isin(partial)]
     before = before[before.study.isin({*after.study, *scored} - {*partial})]
-    old = dict(zip(before.id, before.verdict, strict=True))
-    new = dict(zip(after.id, after.verdict, strict=True))
+    old, new = ({row.id: outcome(row) for row in card.itertuples()} for card in (before, after))
     lines = []
     for id in sorted({*old, *new} - {""}, key=_natural):
         if id not in old:
@@ -260,6 +259,11 @@ def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]
         elif old[id] != new[id]:
             lines.append(f"{id}: was {old[id]}, now {new[id]}")
     return lines
+
+
+def outcome(claim) -> str:
+    """Return a claim's verdict and, beside it, whether it is seen on data that stand in for the paper's."""
+    return ", ".join(dict.fromkeys(word for word in (claim.verdict, getattr(claim, "seen", "")) if word))
 
 
 def counts(card) -> dict[str, int]:

@@ -235,6 +235,7 @@ def test_outside_a_checkout_the_error_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert privpost("list") == 2
     assert "inside a checkout" in capsys.readouterr().err
+    assert privpost("mechanisms") == 0
 
 
 def test_an_installed_package_works_in_any_folder(toy, tmp_path, monkeypatch, capsys):

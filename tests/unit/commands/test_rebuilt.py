@@ -12,12 +12,21 @@ from dispatched import build, privpost
 
 from privpost.commands import publish, reproduce
 from privpost.lab import cells, grid, plan, provenance, published, tables
+from privpost.lab.schema import SettingError
 from privpost.report import documents, page, scorecard
 from privpost.report.quotes import Quotes
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLE = Path("results/toy/curve.csv")
 LEDGER = Path("results/toy/curve.ledger.json")
+CLAIM = """
+from privpost.lab.claims import check, claim
+
+
+@claim("{}", "ours", "Toy.", "rows")
+def has_rows(curve):
+    yield {}
+"""
 CARD = "paper,study,id,verdict\ntoy,toy/curve,T1,{}\n"
 
 
@@ -63,6 +72,25 @@ def test_tables_that_other_code_made_are_made_again_though_snakemake_remembers_n
     assert tables.outdated(rebuilt.study()) == ""
 
 
+def test_claims_name_what_fails_what_is_seen_and_those_over_several_studies(rebuilt, capsys):
+    """The terminal counts the same claims as the scorecard, and a check on stand-in data beside the verdict."""
+    folder = rebuilt.package
+    (folder / "curve/claims.py").write_text(
+        CLAIM.format("T1", 'check("long", False)\n    yield check("made up", True, stand_in=True)')
+    )
+    (folder / "claims.py").write_text(CLAIM.format("T2", 'check("short", True)'))
+    sys.modules.pop("privpost.experiments.toy.curve.claims", None)
+    assert privpost("claims", "toy", "--evidence") == 0
+    said = capsys.readouterr().out
+    assert "T1  does not hold, seen  Toy." in said and "T2  holds" in said
+    assert "fails: long\n" in said
+    assert said.endswith("2 claims: 1 holds, 1 does not hold; on stand-in data 1 seen\n")
+    assert privpost("claims", "T1") == 0
+    assert capsys.readouterr().out.endswith("1 claim: 1 does not hold; on stand-in data 1 seen\n")
+    assert privpost("claims", "T1", "toy/curve") == 2
+    assert "name claims or studies, not both" in capsys.readouterr().err
+
+
 def test_claims_of_built_tables_say_when_these_are_of_other_settings(rebuilt, capsys):
     assert privpost("claims", "toy/curve", "--built") == 0
     assert "built tables" not in capsys.readouterr().err
@@ -105,6 +133,39 @@ def test_published_tables_of_other_settings_are_marked_on_the_page_and_the_score
     given = documents.Published({study.name: study}, Path("."))
     monkeypatch.setattr(scorecard, "read", lambda path: None)
     assert documents.names(given, Quotes(Path("results")), "")["outdated"]() == ["toy/curve"]
+
+
+def test_a_rebuild_with_other_settings_says_that_it_need_not_agree(rebuilt, capsys):
+    tables.gather_times(Path("build"))
+    shutil.copy("build/results/times.csv", "results")
+    reproduce._compare([rebuilt.study()])
+    assert "other settings" not in capsys.readouterr().out
+    rebuilt.edit("note: n", "note: m")
+    reproduce._compare([rebuilt.study()])
+    assert "Published with other settings, so not expected to agree: toy/curve\n" in capsys.readouterr().out
+
+
+def test_publishing_says_what_is_not_built_and_what_is_left_of_other_settings(rebuilt, monkeypatch, capsys):
+    monkeypatch.setattr(publish, "_overall", lambda drawn: None)
+    tables.gather_times(Path("build"))
+    shutil.copy("build/results/times.csv", "results")
+    shutil.rmtree("build")
+    rebuilt.edit("note: n", "note: m")
+    assert privpost("publish") == 0
+    said = capsys.readouterr()
+    assert said.out == "0 studies published; left as they are, since not built (make reproduce): 1 of 1.\n"
+    assert "published tables of other settings (make reproduce, make publish): toy/curve" in said.err
+
+
+def test_publishing_says_that_tables_are_published_where_documents_cannot_be_rendered(rebuilt, monkeypatch, capsys):
+    def lacking(*given):
+        raise SettingError("F1: no reason")
+
+    monkeypatch.setattr("privpost.report.documents.write", lacking)
+    monkeypatch.setattr("privpost.report.figures.draw", lambda *given: [])
+    assert privpost("publish", "toy/curve") == 2
+    said = capsys.readouterr().err
+    assert "tables and figures are published, but the documents stay as they were" in said and "F1: no reason" in said
 
 
 def test_publishing_writes_the_digests_of_the_cells(rebuilt, monkeypatch):

@@ -12,7 +12,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from privpost import discovery
-from privpost.drawing import panels, style
+from privpost.drawing import figures, panels, style
+from privpost.lab.schema import SettingError
 
 # Matrices of Machado, Oliveira and Fernandes (2009) for full colour blindness, on linear RGB.
 VISION = {
@@ -148,3 +149,11 @@ def test_layout_is_made_for_the_resolution_that_is_saved(tmp_path):
 )
 def test_numbers_of_ticks(value, words):
     assert style.power(value) == words
+
+
+def test_a_figure_of_a_table_that_is_not_there_is_named():
+    @figures.figure("errors")
+    def errors(nois): ...
+
+    with pytest.raises(SettingError, match="figure errors: there is no table 'nois'; there are: noise"):
+        figures.draw(errors, {"noise": None})

@@ -113,7 +113,7 @@ def test_curves_that_coincide_are_told():
     table = product(method=["ops", "diffused", "laplace"], n=[1, 2, 3])
     table["mean"] = [1, 2, 3, 1, 2, 3, 4, 5, 6]
     _, notes = sweep.draw(table, ["n"], {"n"})
-    assert notes == ["These coincide: OPS and Diffused."]
+    assert notes == ["These coincide in mean: OPS = Diffused."]
 
 
 def test_labels_are_words_and_a_mean_is_named_by_its_metric():

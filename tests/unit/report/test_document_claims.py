@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from privpost import discovery
+from privpost.lab.schema import SettingError
 from privpost.report import documents, scorecard
 from privpost.report.documents import claims
 from privpost.report.scorecard import Scored
@@ -79,7 +80,8 @@ def test_a_document_that_asks_in_vain_is_named(tmp_path, monkeypatch, claim):
     (tmp_path / "page.md.in").write_text('{{ verdict("G2") }}')
     scorecard.write([Scored("a/b", [claim()])], tmp_path / "results/scorecard.csv")
     published = documents.Published({}, tmp_path)
-    with pytest.raises(ValueError, match=r"page.md.in: there is no number 'G2/verdict'"):
+    # A SettingError is told on the terminal in a line.
+    with pytest.raises(SettingError, match=r"page.md.in: there is no number 'G2/verdict'"):
         documents.text(published, "page", documents.Quotes(tmp_path / "results"))
 
 

@@ -56,6 +56,8 @@ def test_the_page_escapes_what_tables_and_claims_say(claim, checkout):
     )  # fmt: skip
     assert mark not in text and "<!--" not in text
     assert text.count("&lt;/script&gt;&lt;!--&lt;script&gt;&lt;b&gt;&amp;") >= 5
+    # The paper's own data or ours: the column tells what stands in for data, and no more.
+    assert "<td>not a stand-in<br>" in text
 
 
 def test_the_policy_allows_the_pages_own_script_and_style_only(checkout):

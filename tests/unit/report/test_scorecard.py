@@ -111,6 +111,11 @@ def test_changes_name_what_moved(claim):
     assert scorecard.changes(after, after) == []
 
 
+def test_a_change_on_stand_in_data_is_named_beside_the_verdict(claim):
+    before, after = (scorecard.table([Scored("a2016/one", [claim("G1", seen=seen)])]) for seen in ("seen", "not seen"))
+    assert scorecard.changes(before, after) == ["G1: was holds, seen, now holds, not seen"]
+
+
 def test_verdicts_of_studies_without_all_their_data_are_not_compared(claim):
     """Where a study was built from a part of its data sets, some of its claims have no rows, and others fewer."""
     before = scorecard.table([Scored("a2016/one", [claim("G1"), claim("G2")]), Scored("b2016/x", [claim("X1")])])

@@ -15,6 +15,7 @@ import jinja2
 
 from privpost.evaluation.rows import markdown
 from privpost.lab import store, tables
+from privpost.lab.schema import SettingError
 from privpost.lab.study import Study
 from privpost.report import captions, describe, scorecard, templates
 from privpost.report.documents import claims
@@ -63,27 +64,27 @@ def write(studies: Iterable[Study], home: Path, out: Path) -> list[Path]:
 def render(published: Published) -> dict[str, str]:
     """Return the texts of all documents by name.
 
-    Raises ValueError, naming the template, for a quotation that fits no table, and, naming the claims, for failed
+    Raises SettingError, naming the template, for a quotation that fits no table, and, naming the claims, for failed
     checks without a reason and for reasons without a failed check (`claims.problems`).
     """
     if problems := claims.problems(scorecard.read(published.results / "scorecard.csv")):
-        raise ValueError("reasons of failed checks: " + "; ".join(problems))
+        raise SettingError(f"{'; '.join(problems)}. Reasons are written in {TEMPLATES}/reasons/<paper>.md.")
     quotes = Quotes(published.results)
     texts = {name: text(published, name, quotes) for name in sources() if name != LAST}
     places = _places(texts)
     card = scorecard.read(published.results / "scorecard.csv")
     if undiscussed := [row.id for row in claims.failed(card).itertuples() if row.id not in places]:
-        raise ValueError(f"no document says why these claims fail (`failing`): {', '.join(undiscussed)}")
+        raise SettingError(f"no document says why these claims fail (`failing`): {', '.join(undiscussed)}")
     return {**texts, LAST: text(published, LAST, quotes, place=lambda id: places.get(id, ""))}
 
 
 def text(published: Published, name: str, quotes: Quotes, **more: Any) -> str:
-    """Return one document's text; raises ValueError naming the template and what it lacks."""
+    """Return one document's text; raises SettingError naming the template and what it lacks."""
     context = {**names(published, quotes, "" if name == "README" else "../"), **_extra_names(published, name), **more}
     try:
         return _template(name).render(context)
     except (jinja2.TemplateError, ValueError, TypeError) as error:
-        raise ValueError(f"{TEMPLATES}/{name}{ENDING}: {error}") from error
+        raise SettingError(f"{TEMPLATES}/{name}{ENDING}: {error}") from error
 
 
 def _template(name: str) -> jinja2.Template:
@@ -123,7 +124,7 @@ def _extra_names(published: Published, name: str) -> Mapping[str, Any]:
 def _figure(name: str, shown: Mapping[str, captions.Caption], up: str) -> str:
     """Return a figure with its caption below it."""
     if name not in shown:
-        raise ValueError(f"there is no figure {name!r}")
+        raise SettingError(f"there is no figure {name!r}")
     title, rest = shown[name]
     return f"![{title}]({up}figures/{name}.svg)\n\n*{title}* {rest}".rstrip()
 
