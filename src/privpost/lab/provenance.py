@@ -35,13 +35,14 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "privpost": privpost.__version__, **numerical}
 
 
-def imports(text: str) -> set[str]:
+@functools.cache
+def imports(text: str) -> frozenset[str]:
     """Return the modules of the package that a source text imports, and names that may be modules."""
     names: set[str] = set()
     for module, imported, whole in _IMPORT.findall(text):
         words = re.findall(r"(\w+)(?: as \w+)?", imported.split("#")[0] if "(" not in imported else imported)
         names |= {whole} if whole else {module, *(f"{module}.{word}" for word in words)}
-    return names
+    return frozenset(names)
 
 
 @functools.cache
@@ -77,8 +78,10 @@ def files(modules: Iterable[str]) -> list[Path]:
     named = {*waiting, *ALWAYS}
     while waiting:
         seen.add(module := waiting.pop())
+        if module.startswith(MOVING) and module not in named:
+            continue
         path = file_of(module)
-        if path is None or path in paths or (module.startswith(MOVING) and module not in named):
+        if path is None or path in paths:
             continue
         paths.add(path)
         waiting |= imports(text_of(path)) - seen
