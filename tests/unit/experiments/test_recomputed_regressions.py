@@ -114,6 +114,13 @@ def powers(method: str, variant: str, epsilon: float) -> tuple[float, float, flo
     return BETA, max(power, diffused) if variant == "own_bound" else power, 1 / BETA
 
 
+def of_one_split(cell):
+    """The cell as that of another data set, with its first split only."""
+    once = {key: cell.arrays[key][:1] for key in ("metrics", "proposals", "expected_proposals")}
+    config = SimpleNamespace(**{**vars(cell.config), "dataset": "adult", "n_splits": [1]})
+    return SimpleNamespace(config=config, arrays={**cell.arrays, **once})
+
+
 def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_not_told(records, loaded):
     """All columns but proposals, from the draws and the statistics that the ledger saw: rounding alone may differ."""
     cells, found, splits = [], {}, []
@@ -170,10 +177,7 @@ def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_
     check_pairs(made["logistic_pairs"], found)
     check_charges(made["rdp_glm"])
     # A data set of one split has no rows of several.
-    once = {key: cells[-1].arrays[key][:1] for key in ("metrics", "proposals", "expected_proposals")}
-    config = SimpleNamespace(**{**vars(cells[-1].config), "dataset": "adult", "n_splits": [1]})
-    other = SimpleNamespace(config=config, arrays={**cells[-1].arrays, **once})
-    more = tables.tables_of(grid.load_study("geumlek2017/logistic", "smoke"), [*cells, other])
+    more = tables.tables_of(grid.load_study("geumlek2017/logistic", "smoke"), [*cells, of_one_split(cells[-1])])
     assert set(more["logistic"].dataset) == {"abalone", "adult"}
     assert more["logistic_splits"].equals(made["logistic_splits"])
 

@@ -9,7 +9,9 @@ from war_log_toys import claims_of
 from privpost.datasets import war_logs as data
 from privpost.experiments.claim_helpers import convergence
 from privpost.experiments.foulds2016.turning_points import turning_months, without_level
+from privpost.experiments.foulds2016.war_logs_likelihood import claims as likelihood
 from privpost.experiments.foulds2016.war_logs_states import claims as states
+from privpost.lab import grid, tables
 
 
 def test_the_verdict_on_run_time_follows_the_measured_times() -> None:
@@ -45,3 +47,12 @@ def test_regions_turn_where_they_take_their_last_state_without_a_level_too() -> 
     reduced = without_level(logs, "q")
     assert reduced.counts.tolist() == [[3, 2], [1, 0], [0, 1]] and reduced.sizes == [1, 1]
     assert reduced.month.tolist() == [0, 1, 3]
+
+
+def test_one_epsilon_decides_nothing_and_only_our_chains_are_said_to_have_converged() -> None:
+    made = tables.read_tables(grid.load_study("foulds2016/war_logs_likelihood"))
+    made["war_logs_differences"] = made["war_logs_differences"].query("epsilon == 1")
+    scored = {claim.id: claim for claim in claims_of(likelihood.dense, **made)}
+    paper, ours = (scored[f"F8-{which}afghanistan_dense"] for which in ("", "converged-"))
+    assert paper.verdict == ours.verdict == "not testable"
+    assert "converged" not in paper.reason and "have converged at fewer than two epsilons" in ours.reason
