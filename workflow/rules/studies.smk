@@ -2,10 +2,11 @@
 # each compute a part of its cells before. The code's digest and the settings' file are what makes a study run again;
 # cells that are in the store are not computed again.
 SETTINGS = ["conf/config.yaml", f"conf/scale/{SCALE}.yaml", *plan.networks()]
-LEDGERS = [str(study.ledger_path) for study in STUDIES if not study.text.get("reads")]
+LEDGERS = {study.name: str(study.ledger_path) for study in STUDIES}
 
 for study in STUDIES:
-    NEEDS = [study.file, *SETTINGS, *plan.prepared_files(study), *(LEDGERS if study.text.get("reads") else [])]
+    READ = [LEDGERS[name] for name in grid.names_read(study) if name in LEDGERS]
+    NEEDS = [study.file, *SETTINGS, *plan.prepared_files(study), *READ]
     SHARDS = [f"{study.cells_folder}/.shard_{i}_of_{study.shards}" for i in range(1, study.shards + 1)]
     if study.shards > 1:
         for number, shard in enumerate(SHARDS, 1):

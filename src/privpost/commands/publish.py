@@ -38,10 +38,13 @@ def main(argv: list[str]) -> int:
     # Without a name all figures are drawn again, for changes of the code that draws.
     drawn = ready if given.study else grid.load_studies()
     _check_others(ready, drawn)
-    changed = [study.name for study in ready if _take_over(study) and not study.text.get("reads")]
-    for study in grid.load_studies() if changed else ():
-        if study.text.get("reads") and study.name not in {other.name for other in ready}:
-            print(f"{study.name} reads the ledgers of {', '.join(changed)}, which have changed: publish it anew too")
+    changed = {study.name: _take_over(study) for study in ready}
+    for study in grid.load_studies() if any(map(any, changed.values())) else ():
+        # The audit reads ledgers, other studies read results.
+        by_name = study.text.get("reads") != "all"
+        read = [name for name in grid.names_read(study) if changed.get(name, (False, False))[by_name]]
+        if read and study.name not in {other.name for other in ready}:
+            print(f"{study.name} reads {', '.join(read)}, which changed: publish it anew too")
     print("scoring claims, drawing figures, rendering documents", file=sys.stderr, flush=True)
     _overall(drawn)
     beside = f"; left as they are, since not built (make reproduce): {len(unbuilt)} of {len(studies)}" * bool(unbuilt)
@@ -60,13 +63,12 @@ def _check_others(ready: list[Study], drawn: list[Study]) -> None:
             published.check(path)
 
 
-def _take_over(study: Study) -> bool:
-    """Copy a study's tables, ledger and times, and say what changes; returns whether its ledger does."""
+def _take_over(study: Study) -> tuple[bool, bool]:
+    """Copy a study's tables, ledger and times, and say what changes; returns whether its ledger does, or anything."""
     grid_cells = grid.expand(study)
     cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
-    for comparison in compare.compare(study):
-        if comparison.state != "equal":
-            print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
+    for comparison in (differing := [each for each in compare.compare(study) if each.state != "equal"]):
+        print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
     for path in (beside := compare.beside(study)):
         print(f"{path} changes")
     home = replace(study, home=PUBLISHED)
@@ -77,7 +79,7 @@ def _take_over(study: Study) -> bool:
     rows = [row for row in published.read_times() if row["study"] in others]
     rows += published.read_times(tables.times_path(study))
     store.write_text(published.TIMES, published.times_text(rows))
-    return str(home.ledger_path) in beside
+    return str(home.ledger_path) in beside, bool(differing or beside)
 
 
 def _draw(drawn: list[Study]) -> None:

@@ -91,18 +91,34 @@ def _expand(study: Study) -> list[Cell]:
     return list(cells.values())
 
 
+def names_read(study: Study) -> list[str]:
+    """Return the names of the studies that a study's cells read: with `reads: all`, of all that do not say so.
+
+    Raises SettingError for a name that there is not, or of a study that reads others.
+    """
+    reads = study.text.get("reads") or []
+    if reads == "all":
+        return [name for name in study_names() if Study(name).text.get("reads") != "all"]
+    names = study_names()
+    for name in reads:
+        if name not in names or Study(name).text.get("reads"):
+            why = "reads others itself" if name in names else f"does not exist.{suggest(str(name), names)}"
+            raise SettingError(f"{study.file}: reads names {name!r}, which {why}")
+    return reads
+
+
 def read_by(study: Study) -> list[Study]:
-    """Return the studies whose ledgers a study's cells read: with `reads: all` those that read none."""
+    """Return the studies that a study's cells read."""
     return study.once("read", lambda: _read_by(study))
 
 
 def _read_by(study: Study) -> list[Study]:
-    if not study.text.get("reads"):
+    if not (names := names_read(study)):
         return []
     # Studies that were loaded together are composed and checked once.
     beside, others = study.once("beside", dict), []
-    beside |= {other.name: other for other in load_studies({*study_names()} - {*beside}, study.scale, study.home)}
-    for other in (beside[name] for name in study_names() if not beside[name].text.get("reads")):
+    beside |= {other.name: other for other in load_studies({*names} - {*beside}, study.scale, study.home)}
+    for other in map(beside.__getitem__, names):
         datasets = {cell.dataset for cell in expand(other)} if study.left_out else set()
         left_out = tuple(name for name in study.left_out if name in datasets)
         others.append(replace(other, left_out=left_out) if left_out else other)

@@ -6,7 +6,7 @@ Adding a grid point changes no other point's numbers, more trials append blocks,
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,10 @@ class Streams:
         digest = hashlib.sha256(name.encode()).digest()
         words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*words, block)))
+
+    def shared(self, name: str, **point: Any) -> "Streams":
+        """Return streams of another name and point, which studies share that draw the same data."""
+        return replace(self, study=name, point=point, common=())
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks of trials of this cell."""

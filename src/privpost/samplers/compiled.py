@@ -24,7 +24,7 @@ inner = numba.njit(**_within)
 # Functions that create no arrays need no reference counts; atomic counts at every call take as long as short loops.
 bare = numba.njit(**_within | {"_nrt": False})
 # An array is passed as many arguments: a call may take longer than the function, so the innermost loops inline it.
-inlined = numba.njit(**_within, forceinline=True)
+inlined = numba.njit(**_within | {"_nrt": False}, forceinline=True)
 # Where the sources' folder is read-only, numba uses its folder for the user.
 _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"
 

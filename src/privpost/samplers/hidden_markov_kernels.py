@@ -10,12 +10,12 @@ import math
 import numpy as np
 from numba import float64, int64, types
 
-from privpost.samplers.compiled import inner, outer
+from privpost.samplers.compiled import bare, outer
 
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-@inner
+@bare
 def _log(x):
     """ln x of a normal number x > 0, by 2 artanh((m − 1)/(m + 1)) of its mantissa m; a compiler can vectorise it."""
     bits = np.float64(x).view(np.int64)
@@ -31,7 +31,7 @@ def _log(x):
     return exponent * 0.6931471805599453 + 2 * s * series
 
 
-@inner
+@bare
 def log_gamma(x, table):
     """ln Γ of x > 0, to 1e-13 of max(1, |ln Γ(x)|), by the rows of `log_gamma_table.gamma_table`."""
     # Exponent and first ten bits of the mantissa, minus those of the table's beginning.
@@ -44,7 +44,7 @@ def log_gamma(x, table):
     return table[row, 0] + d * (table[row, 1] + d * (table[row, 2] + d * table[row, 3]))
 
 
-@inner
+@bare
 def count_moves(states, last, moves):
     """Moves from state to state within regions, written to `moves` (K, K)."""
     moves[:] = 0.0
@@ -53,16 +53,18 @@ def count_moves(states, last, moves):
             moves[states[t], states[t + 1]] += 1.0
 
 
-@inner
+@bare
 def add_up(states, indptr, index, value, offset, sums):
     """Write `offset` (entries,) plus the cells' entries, summed by state, to `sums` (K, entries, 2) at 0."""
-    sums[:, :, 0] = offset
+    for k in range(len(sums)):
+        for i in range(len(offset)):
+            sums[k, i, 0] = offset[i]
     for t in range(len(states)):
         for j in range(indptr[t], indptr[t + 1]):
             sums[states[t], index[j], 0] += value[j]
 
 
-@inner
+@bare
 def log_prior(moves, n_regions, a):
     """ln p(z) for moves (K, K) within `n_regions` regions, transitions integrated out."""
     n_states = len(moves)
@@ -77,7 +79,7 @@ def log_prior(moves, n_regions, a):
     return total
 
 
-@inner
+@bare
 def site_weights(t, states, first, last, moves, leaving, a, weights):
     """p(z_t = k | all other states) up to a factor, written to `weights` (K,); see `hidden_markov_gibbs.site_prior`.
 
@@ -95,7 +97,7 @@ def site_weights(t, states, first, last, moves, leaving, a, weights):
         weights[k] = weight
 
 
-@inner
+@bare
 def move_site(t, state, states, first, last, moves, leaving, change):
     """Add `change` to the counts of the moves into and out of cell t, as if it were in `state`."""
     if not first[t]:
@@ -106,7 +108,7 @@ def move_site(t, state, states, first, last, moves, leaving, change):
         leaving[state] += change
 
 
-@inner
+@bare
 def choose(log_weights, uniform):
     """Draw a state with probability ∝ exp(log_weights) by inversion; overwrites them by cumulative weights."""
     largest = log_weights[0]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inlined, inner
+from privpost.samplers.compiled import bare, inlined, inner
 from privpost.samplers.hidden_markov_kernels import (
     _log,
     add_up,
@@ -39,7 +39,7 @@ def weigh(candidates, number, old, span, cells, entries, sums, gains):
         weigh_lanes(span[0], span[1], index, value, sign, candidates, first, old, sums, table, gains)
 
 
-@inner
+@bare
 def add_cell(span, cells, entries, change, sums):
     """Add a cell's entries, times `change` = ±1, to a state's totals and update ln Γ, both in `sums` (entries, 2)."""
     (_, index, value), offset, table = cells, entries.offset, entries.table
@@ -50,7 +50,7 @@ def add_cell(span, cells, entries, change, sums):
         sums[i, 1] = log_gamma(sums[i, 0], table)
 
 
-@inner
+@bare
 def fill_gammas(sums, entries):
     """Compute ln Γ of one state's totals; both are in `sums` (entries, 2)."""
     for i in range(len(sums)):
@@ -95,14 +95,14 @@ def note_changes(states, known, versions):
     return changed
 
 
-@inner
+@bare
 def shift(pair, span, cells, entries, sums):
     """Move a cell's entries from one state to another."""
     add_cell(span, cells, entries, -1.0, sums[pair[0]])
     add_cell(span, cells, entries, 1.0, sums[pair[1]])
 
 
-@inner
+@bare
 def enter(t, pair, span, cells, entries, sums, memory):
     """`shift` a cell, and update the memory."""
     versions, stamps = memory.versions, memory.stamps
@@ -127,7 +127,7 @@ def weigh_anew(t, old, span, cells, entries, sums, memory, stale, gains):
         memory.weights[t, stale[m]], stamps[t, stale[m]] = gains[m], versions[stale[m]]
 
 
-@inner
+@bare
 def log_likelihood(masses, sums, entries):
     """Collapsed log-likelihood from totals and ln Γ of them (K, entries, 2), and ln P of the fields (K, fields)."""
     total = masses.sum()

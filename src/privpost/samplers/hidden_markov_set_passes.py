@@ -10,19 +10,21 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inlined, inner, outer
+from privpost.samplers.compiled import bare, inlined, outer
 from privpost.samplers.hidden_markov_kernels import _log, choose, count_moves, move_site, site_weights
 from privpost.samplers.hidden_markov_passes import add_cell, fill_gammas, weigh
 
 # A cell is skipped if its weight in its own state exceeds those in all others by this many nats (at τ = 1) and by the
 # most that p(z) can contribute.
 LEAD = 32.0
+# Sets are forgotten beyond so many weights (16 MiB): where sets seldom recur, new memory costs more than they save.
+KEPT = 2**21
 
 
-@inner
+@bare
 def make_room(number, store):
-    """Forget all sets, and so invalidate all slots, if there may be no room for `number` more."""
-    if store.used[0] + number > len(store.keys):
+    """Forget all sets, and so invalidate all slots, if there are many or there may be no room for `number` more."""
+    if store.used[0] * store.weights.shape[1] > KEPT or store.used[0] + number > len(store.keys):
         store.used[0] = 0
         store.places[:] = -1
 
@@ -39,7 +41,7 @@ def _find(key, store):
     return slot, place
 
 
-@inner
+@bare
 def _note(key, place, store):
     slot = store.used[0]
     store.used[0] += 1
@@ -49,7 +51,7 @@ def _note(key, place, store):
     return slot
 
 
-@inner
+@bare
 def _weigh_set(slot, data, store):
     sums, offset, sign, total = store.sums[slot], data.entries.offset, data.entries.sign, 0.0
     for i in range(len(offset)):
@@ -57,10 +59,11 @@ def _weigh_set(slot, data, store):
     store.likelihoods[slot] = total
 
 
-@inner
+@bare
 def _new(key, place, k, states, data, store):
     (indptr, index, value), slot = data.cells, _note(key, place, store)
-    store.sums[slot, :, 0] = data.entries.offset
+    for i in range(len(data.entries.offset)):
+        store.sums[slot, i, 0] = data.entries.offset[i]
     for t in range(len(states)):
         if states[t] == k:
             for j in range(indptr[t], indptr[t + 1]):
@@ -70,21 +73,26 @@ def _new(key, place, k, states, data, store):
     return slot
 
 
-@inner
+@bare
 def find_slots(states, data, store, slots):
     """Write to `slots` the slot of each state's set of cells; sums are exact, whatever the order of summation."""
-    keys = np.zeros(len(slots), np.uint64)
-    for t in range(len(states)):
-        keys[states[t]] ^= data.marks[t]
     for k in range(len(slots)):
-        slot, place = _find(keys[k], store)
-        slots[k] = slot if slot >= 0 else _new(keys[k], place, k, states, data, store)
+        slots[k] = 0
+    for t in range(len(states)):
+        # Keys first, in the same place.
+        slots[states[t]] ^= np.int64(data.marks[t])
+    for k in range(len(slots)):
+        key = np.uint64(slots[k])
+        slot, place = _find(key, store)
+        slots[k] = slot if slot >= 0 else _new(key, place, k, states, data, store)
 
 
-@inner
+@bare
 def _changed(base, key, place, t, change, data, store):
     slot = _note(key, place, store)
-    store.sums[slot] = store.sums[base]
+    # Assigning a part of an array would count references.
+    for i in range(store.sums.shape[1]):
+        store.sums[slot, i, 0], store.sums[slot, i, 1] = store.sums[base, i, 0], store.sums[base, i, 1]
     add_cell((data.cells.indptr[t], data.cells.indptr[t + 1]), data.cells, data.entries, change, store.sums[slot])
     _weigh_set(slot, data, store)
     # A cell's weight is the same ratio whether the cell enters the set or leaves it.
@@ -100,7 +108,7 @@ def changed(base, t, change, data, store):
     return slot if slot >= 0 else _changed(base, key, place, t, change, data, store)
 
 
-@inner
+@bare
 def _recall(t, old, slots, data, store, work):
     number = 0
     for slot in slots:
@@ -123,7 +131,7 @@ def recall(t, old, slots, data, store, work):
         _recall(t, old, slots, data, store, work)
 
 
-@inner
+@bare
 def sweep(states, power, greedy, data, store, work, rng):
     """A pass over all cells that updates states (cells,) in place; its target is the collapsed joint to a power.
 

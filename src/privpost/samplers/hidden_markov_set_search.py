@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inner, outer
+from privpost.samplers.compiled import bare, inner, outer
 from privpost.samplers.hidden_markov_kernels import log_gamma
 from privpost.samplers.hidden_markov_set_passes import changed, find_slots, make_room, recall, sweep
 
@@ -28,7 +28,7 @@ CLOSEST = 5
 GAIN = 1e-6
 
 
-@inner
+@bare
 def _shuffle(values, rng):
     for n in range(len(values) - 1, 0, -1):
         other = int(rng.random() * (n + 1))
@@ -83,7 +83,7 @@ def split(slot, k, states, data, store, work, rng):
                 store.parts[slot, t] = side[t] == 1
 
 
-@inner
+@bare
 def loss(first, second, data, store):
     """Loss of log-likelihood when two sets are merged."""
     offset, sign, table, total = data.entries.offset, data.entries.sign, data.entries.table, 0.0
@@ -93,7 +93,7 @@ def loss(first, second, data, store):
     return store.likelihoods[first] + store.likelihoods[second] - total
 
 
-@inner
+@bare
 def _descend(states, passes, data, store, work, rng):
     joint = -math.inf
     for _ in range(passes):

@@ -51,7 +51,7 @@ CELLS = 0
 EVENTS = 1
 
 
-@inner
+@bare
 def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn, again, work, rng):
     """Propose a state for an observed cell, and new counts if the state differs or if they are to be drawn `again`.
 
@@ -63,12 +63,13 @@ def _move_cell(t, free, data, latent, sums, layout, prior, tables, power, learn,
     first, last = layout
     n_states = len(by_state)
     old, n = states[t], totals[t]
-    logs, proposal, site = work.logs, work.proposal, work.site
+    logs, proposal, site, estimates = work.logs, work.proposal, work.site, work.estimates
     _add(by_state[old], counts[t], -1)
     state_totals[old] -= n
     move_site(t, old, states, first, last, moves, leaving, -1.0)
     site_weights(t, states, first, last, moves, leaving, prior, site)
-    estimates = np.zeros(n_states)
+    for k in range(n_states):
+        estimates[k] = 0.0
     _estimate(t, n, old, free, power, data, sums, tables, work, estimates)
     new = choose(logs, rng.random()) if free else old
     if learn and free:
@@ -119,7 +120,7 @@ def _log_rounded(step, centre, width):
     return math.log(math.sinh(half) / (math.cosh((step - centre) / width) + math.cosh(half)))
 
 
-@inner
+@bare
 def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
     """Move events to cell t from another, or from the held-out ones (`other` < 0), and draw both cells' counts anew.
 
@@ -129,7 +130,7 @@ def _transfer(t, other, known, data, latent, sums, tables, rest, work, rng):
     """
     (states, counts, totals), (by_state, state_totals, _, _), (n_held, held) = latent, sums, rest
     cells, signs, number = (t, other), (1, -1), 1 if other < 0 else 2
-    drawn = np.zeros((2, counts.shape[1]), np.int64)
+    drawn = work.drawn
     for j in range(number):
         _add(by_state[states[cells[j]]], counts[cells[j]], -1)
         state_totals[states[cells[j]]] -= totals[cells[j]]
@@ -296,8 +297,8 @@ def _memory(n_states, n_levels, n_fields, most):
     )  # fmt: skip
     return Work(
         moments, np.empty((n_states, n_fields)), np.empty(most), np.empty(n_states), np.empty(n_levels, np.int64),
-        np.empty(n_states), np.empty(n_levels, np.int64), np.empty(n_levels), np.empty(n_levels, np.int64),
-        np.empty(most, np.int64),
+        np.empty(n_states), np.empty(n_states), np.empty((2, n_levels), np.int64), np.empty(n_levels, np.int64),
+        np.empty(n_levels), np.empty(n_levels, np.int64), np.empty(most, np.int64),
     )  # fmt: skip
 
 

@@ -94,6 +94,8 @@ class Work(NamedTuple):
         logs: log-weights of the states.
         proposal: counts that are proposed, (levels,).
         site: p(state of a cell | other states), (K,).
+        estimates: of a cell's weights in the states, (K,).
+        drawn: counts that a transfer proposes for its two cells, (2, levels).
         slot_counts: counts of a cell's slots.
         cumulated, guide, urn: arrays of a Pólya urn; see `noise_aware_proposals._split`.
     """
@@ -104,6 +106,8 @@ class Work(NamedTuple):
     logs: np.ndarray
     proposal: np.ndarray
     site: np.ndarray
+    estimates: np.ndarray
+    drawn: np.ndarray
     slot_counts: np.ndarray
     cumulated: np.ndarray
     guide: np.ndarray

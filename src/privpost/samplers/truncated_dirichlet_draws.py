@@ -2,7 +2,7 @@
 
 import math
 
-from privpost.samplers.compiled import inner, outer
+from privpost.samplers.compiled import bare, inner, outer
 from privpost.samplers.truncated_masses import beyond, tail_of
 
 # Each fixed-point step multiplies the rate's error by about K low; up to this K low three steps are enough.
@@ -57,7 +57,7 @@ def _balanced(alpha, low, total, rate):
     return rate
 
 
-@inner
+@bare
 def _gamma_beyond(shape, t, rng):
     """A Gamma(α, 1) variate beyond t ≥ 0, exact by rejection, and the number of variates it took."""
     if shape == 1:

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from privpost.samplers.compiled import inner, outer
+from privpost.samplers.compiled import bare, outer
 from privpost.samplers.truncated_mass_table import (
     GRID,
     LAST,
@@ -43,13 +43,13 @@ BELOW = 0.25
 ABOVE = 1.25
 
 
-@inner
+@bare
 def squared(w):
     """|w|²."""
     return w.real * w.real + w.imag * w.imag
 
 
-@inner
+@bare
 def continued_fraction(alpha, w, c, close, most):
     """Lentz's continued fraction of Γ(α, w) / (w^α e^(−w)), real or complex as w and the large number c are.
 
@@ -68,7 +68,7 @@ def continued_fraction(alpha, w, c, close, most):
     return fraction
 
 
-@inner
+@bare
 def beyond(alpha, t, log_density):
     """ln Q(α, t), and h = t^α e^(−t) / Γ(α, t), for t > 0 and α > 1: beyond t the gamma law has the mean α + h.
 
@@ -92,13 +92,13 @@ def beyond(alpha, t, log_density):
     return log_density + math.log(fraction), 1 / fraction
 
 
-@inner
+@bare
 def tail_of(alpha, t, log_t, log_gamma):
     """`beyond` for α ≥ 1."""
     return (-t, t) if alpha <= 1 else beyond(alpha, t, alpha * log_t - t - log_gamma)
 
 
-@inner
+@bare
 def log_tail(alpha, w, log_w, log_gamma):
     """ln Q(α, w) for α ≥ 1 and complex w off the negative axis, given ln w and ln Γ(α); on any branch."""
     if alpha <= 1:
@@ -121,7 +121,7 @@ def log_tail(alpha, w, log_w, log_gamma):
     return log_density + np.log(fraction) if log_density.real < -700 else np.log(density * fraction)
 
 
-@inner
+@bare
 def place_of(grid, stretch):
     """c at a place of a grid with steps of less than √V, and the step of θ there; `stretch` is 2 log₂(c/V), rounded."""
     root = 0.36 * grid * 2.0 ** (-0.25 * stretch)
@@ -130,7 +130,7 @@ def place_of(grid, stretch):
     return c, math.sqrt(math.pi / (2 * NODES * c * 2.0 ** (-0.5 * stretch)))
 
 
-@inner
+@bare
 def row_of(kind, low, grid, stretch, part, tails):
     """Where the rows have the polynomials of ln Q and h on an interval of √α; for part −1, ln |z/c| and arg z.
 
@@ -155,7 +155,14 @@ def row_of(kind, low, grid, stretch, part, tails):
     return places[slot]
 
 
-@inner
+@bare
+def _middle(part, m):
+    """α at one of Chebyshev's points of an interval of √α."""
+    root = 1 + (part + 0.5 * (1 + _POINTS[m])) / PARTS
+    return root * root
+
+
+@bare
 def fill_row(low, grid, stretch, part, row):
     """Write to `row` the coefficients of the polynomials of `row_of`, from values at Chebyshev's points."""
     c, step = place_of(grid, stretch)
@@ -165,31 +172,29 @@ def fill_row(low, grid, stretch, part, row):
             theta = j * step
             row[j], row[_PART + j] = math.log1p(theta * theta), 2 * math.atan(theta)
         return
-    angles, log_t = np.empty(_PART), math.log(t)
-    nodes, logs = np.empty(_PART, np.complex128), np.empty(_PART, np.complex128)
-    for j in range(_PART):
-        theta = j * step
-        nodes[j] = t * complex(1 - theta * theta, 2 * theta)
-        logs[j] = complex(log_t + math.log1p(theta * theta), 2 * math.atan(theta))
+    log_t = math.log(t)
     for m in range(TERMS):
-        root = 1 + (part + 0.5 * (1 + _POINTS[m])) / PARTS
-        alpha = root * root
-        log_gamma = math.lgamma(alpha)
-        h = tail_of(alpha, t, log_t, log_gamma)[1]
-        for j in range(_PART):
-            value = log_tail(alpha, nodes[j], logs[j], log_gamma)
-            # The angles at all of Chebyshev's points must be on one branch of the logarithm; any branch will do.
-            if m == 0:
-                angles[j] = value.imag
-            angles[j] = value.imag - 2 * math.pi * math.floor((value.imag - angles[j]) / (2 * math.pi) + 0.5)
-            for k in range(TERMS):
-                row[k * WIDTH + j] += _POWERS[k, m] * value.real
-                row[k * WIDTH + _PART + j] += _POWERS[k, m] * angles[j]
+        alpha = _middle(part, m)
+        h = tail_of(alpha, t, log_t, math.lgamma(alpha))[1]
         for k in range(TERMS):
             row[k * WIDTH + WIDTH - 1] += _POWERS[k, m] * h
+    for j in range(_PART):
+        theta, angle = j * step, 0.0
+        node = t * complex(1 - theta * theta, 2 * theta)
+        log_node = complex(log_t + math.log1p(theta * theta), 2 * math.atan(theta))
+        for m in range(TERMS):
+            alpha = _middle(part, m)
+            value = log_tail(alpha, node, log_node, math.lgamma(alpha))
+            # The angles at all of Chebyshev's points must be on one branch of the logarithm; any branch will do.
+            if m == 0:
+                angle = value.imag
+            angle = value.imag - 2 * math.pi * math.floor((value.imag - angle) / (2 * math.pi) + 0.5)
+            for k in range(TERMS):
+                row[k * WIDTH + j] += _POWERS[k, m] * value.real
+                row[k * WIDTH + _PART + j] += _POWERS[k, m] * angle
 
 
-@inner
+@bare
 def add_level(alpha, change, kind, low, point, tails):
     """Add a level's ln Q and h to a point, or subtract them if `change` is −1; return h.
 
@@ -219,20 +224,20 @@ def add_level(alpha, change, kind, low, point, tails):
     return value
 
 
-@inner
+@bare
 def gap_of(shapes, point):
     """How far c lies above the mean of the sum of gammas, in standard deviations of the sum."""
     c = place_of(int(point[GRID]), int(point[STRETCH]))[0]
     return (c - shapes - point[LAST]) / math.sqrt(point[VARIANCE])
 
 
-@inner
+@bare
 def spread(alpha, h, t):
     """Variance of the gamma law beyond t."""
     return (alpha + 1) * (alpha + h) + t * h - (alpha + h) ** 2
 
 
-@inner
+@bare
 def fill_point(alphas, shapes, kind, low, point, tails):
     """Place c near the mean by Newton's method, and sum the levels' rows.
 
@@ -265,7 +270,7 @@ def fill_point(alphas, shapes, kind, low, point, tails):
         mean = t / low - gap * math.sqrt(variance) / (1 - low * slope)
 
 
-@inner
+@bare
 def mass_at(shapes, log_gamma, kind, low, point, tails):
     """ln P from the sums of `fill_point`; `log_gamma` is ln Γ(A)."""
     grid, stretch = int(point[GRID]), int(point[STRETCH])
@@ -281,7 +286,7 @@ def mass_at(shapes, log_gamma, kind, low, point, tails):
     return c - shapes * math.log(c) + log_gamma + point[SUMS] + math.log(2 * c * step / math.pi * total)
 
 
-@inner
+@bare
 def log_masses(sums, entries, masses, points):
     """Write ln P of each field of one state to `masses` (fields,), with `points` as in `fill_point` (fields, …).
 
@@ -308,7 +313,7 @@ def truncation_masses(sums, entries):
     return totals
 
 
-@inner
+@bare
 def change_masses(span, index, entries, before, sums, masses, points):
     """Update the `log_masses` of a state after a change in the levels of one cell only.
 

@@ -1,6 +1,7 @@
 """Held-out likelihood of naive Bayes and hidden Markov models on war logs: splits, chains and scores.
 
-All methods of a split see the same held-out cells and, where they read noisy counts, the same noise.
+All methods of a split see the same held-out cells and, where they read noisy counts, the same noise; so do all studies
+of a data set.
 """
 
 import math
@@ -14,7 +15,7 @@ from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
 from privpost.experiments.foulds2016 import event_methods
 from privpost.experiments.foulds2016.chain_checks import ARRAYS, FIRST, PARTITION_DISTANCE, Monitor, agree, diagnosed
-from privpost.experiments.foulds2016.chain_settings import COUNTS, N_STATES
+from privpost.experiments.foulds2016.chain_settings import CHAINS, COUNTS, N_STATES
 from privpost.experiments.foulds2016.event_methods import SAMPLED, Row, Setup
 from privpost.experiments.foulds2016.war_logs import select_fields
 from privpost.experiments.ranges import EPSILON, SHARE, TRANSITION
@@ -32,12 +33,35 @@ SPLIT = {
     "transition_concentration": TRANSITION,
     "epsilon": EPSILON,
 }
+# Settings that decide a row of `READ`, whatever else a study sets: ε and variant are the row's own.
+ALIKE = (*SPLIT, *CHAINS, "emission_concentration")
+OWN = ("epsilon", "variant", "sampler", "iterations", "burn_in")
+# Methods whose collapsed chains a study takes from the results of another that ran them.
+READ = ("non_private", "laplace")
 MODELS = Choice("naive_bayes", "hmm", says="`naive_bayes`, or `hmm`, the hidden Markov model")
 
 
 def rows(config) -> list[Row]:
     """Return the methods at all their settings, from the within axes."""
     return [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
+
+
+def computed(config, sizes, row: Row, results) -> tuple[dict, int] | None:
+    """Return the arrays in which a row's chains of the same settings stand, and its place there; None where in none.
+
+    Args:
+        sizes: trials, block and seed.
+        results: stored cells of studies of held-out cells.
+    """
+    if row.method not in READ or row.sampler != "collapsed":
+        return None
+    alike = [getattr(config, name) for name in ALIKE if name not in OWN]
+    for result in results:
+        there = [getattr(result.config, name, None) for name in ALIKE if name not in OWN]
+        same = there == alike and sizes == {name: result.record["sizes"][name] for name in sizes}
+        if same and row in (listed := rows(result.config)):
+            return result.arrays, listed.index(row)
+    return None
 
 
 class Data(NamedTuple):
@@ -96,21 +120,25 @@ def simulate(config, streams, ledger) -> dict:
     samples after burn-in or, for OPS, of the released sample. `predictive` sums the logs of the averaged probability of
     each field of each event, for which few samples are enough even under a wide posterior. `ARRAYS` describe the
     first split's chains, nan where draws are exact or too few; with latent counts they include the distance of the
-    chains' partitions.
+    chains' partitions. Rows that another study's results have are taken from there (`computed`).
     """
-    logs = war_logs.load(config.dataset)
+    logs, streams = war_logs.load(config.dataset), streams.shared("foulds2016/held_out", dataset=config.dataset)
     all_rows, models = rows(config), setups(config, logs)
+    results = config.results() if hasattr(config, "results") else []
+    given = config, {name: getattr(streams, name) for name in ("trials", "block", "seed")}
+    known = {index: found for index, row in enumerate(all_rows) if (found := computed(*given, row, results))}
     scores = np.full((2, len(all_rows), config.trials), np.nan)
     names = (*ARRAYS, PARTITION_DISTANCE) if "gibbs" in config.method else ARRAYS
     clipped, checks = np.full(len(all_rows), np.nan), {name: np.full(len(all_rows), np.nan) for name in names}
     events = np.empty(config.trials)
-    for row in all_rows:
-        models[row.model].open(ledger, [row])
+    for index, row in enumerate(all_rows):
+        if index not in known:
+            models[row.model].open(ledger, [row])
     for block in streams.blocks():
         data = split_cells(config, logs, streams, block)
         events[block.trials] = data.test_events
         for model, evaluate in (("naive_bayes", _naive_bayes), ("hmm", _hidden_markov)):
-            places = [index for index, row in enumerate(all_rows) if row.model == model]
+            places = [index for index, row in enumerate(all_rows) if row.model == model and index not in known]
             if not places:
                 continue
             values, shares, diagnostics = evaluate(
@@ -122,6 +150,11 @@ def simulate(config, streams, ledger) -> dict:
                 for index, diagnosis in zip(places, diagnostics, strict=True):
                     for name, value in diagnosis.items():
                         checks[name][index] = value
+    for index, (arrays, place) in known.items():
+        scores[:, index] = arrays["log_likelihood"][place], arrays["predictive"][place]
+        clipped[index] = arrays["clipped_share"][place]
+        for name in ARRAYS:
+            checks[name][index] = arrays[name][place]
     return {
         "log_likelihood": scores[0],
         "predictive": scores[1],
@@ -200,7 +233,8 @@ def _hidden_markov(config, data, setup, all_rows, streams, block, ledger):
     monitored = [0, *range(block.size, len(split))]
     values, clipped, diagnostics = np.empty((2, len(all_rows), block.size)), [], []
     for index, row in enumerate(all_rows):
-        rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
+        named = {"model": row.model, "n_states": setup.prior.n_states, "method": row.method}
+        rng = streams("sampler", block.index, **named, **row.key())
         chains = setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split)
         trace = _Trace(setup, row, chains, sites, test, monitored if block.index == 0 else [])
         (release,) = setup.run(ledger, [chains], [trace], block.trials)
