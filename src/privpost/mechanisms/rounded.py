@@ -109,7 +109,8 @@ class Rounded:
             public_time: whether the draw waits as above; without waiting, for public data only, it has the same law.
         """
         if not public_time:
-            return self._cells(statistics, bits, randbits)
+            with exact_draws.guessing():
+                return self._cells(statistics, bits, randbits)
         if bits not in self._units:
             public = [partial(self._cells, counts, bits, secrets.randbits) for counts in self.public_statistics]
             self._units[bits] = exact_draws.unit_of_time(public)

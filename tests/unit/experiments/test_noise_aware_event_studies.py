@@ -48,6 +48,35 @@ def test_noise_naive_and_noise_aware_models_read_one_release(monkeypatch) -> Non
         assert np.array_equal(first, second.reshape(5, *first.shape[1:])[:2])
 
 
+def test_rows_that_another_study_ran_are_the_same_to_the_last_bit_as_if_run_anew() -> None:
+    """The noise-naive chains of both studies share splits, noise and streams: one of them need not run."""
+    wanted = {"model": ["hmm"], "sampler": ["collapsed"], "method": ["non_private", "laplace", "gibbs"]}
+    settings = {name: getattr(smoke_cell("noise_aware/war_logs").config, name) for name in held_out.ALIKE} | wanted
+    settings |= {"epsilon": [0.1, 1.0], "iterations": 5, "burn_in": 1}
+    (anew,) = run("noise_aware/war_logs", **settings)[1]
+    ran = settings | {"method": ["non_private", "laplace"], "epsilon": [0.1], "iterations": 7}
+    (there,) = run("foulds2016/war_logs_likelihood", **ran)[1]
+    sizes = {"trials": 2, "block": 2, "seed": smoke_cell("noise_aware/war_logs").sizes["seed"], "rev": 1}
+    there.record = {"sizes": sizes}
+    (read,) = run("noise_aware/war_logs", **settings, results=lambda: [there])[1]
+    for name, values in anew.arrays.items():
+        assert np.array_equal(values, read.arrays[name], equal_nan=True), name
+    accounts = {row["account"] for row in anew.ledger} - {row["account"] for row in read.ledger}
+    assert sorted(accounts) == [f"hmm/laplace/{variant}/epsilon=0.1/collapsed" for variant in ("corrected", "paper")]
+    # What another setting gives is not taken.
+    row = next(row for row in held_out.rows(there.config) if row.method == "laplace")
+    given = {name: sizes[name] for name in ("trials", "block", "seed")}
+    assert held_out.computed(read.config, given, row, [there])
+    for name, value in (("rounds", 65), ("islands", 2), ("held_out", 0.7), ("dataset", "iraq_sigact")):
+        other = SimpleNamespace(**{**vars(read.config), name: value})
+        assert held_out.computed(other, given, row, [there]) is None
+    assert held_out.computed(read.config, given | {"seed": -1}, row, [there]) is None
+
+
+def smoke_cell(name: str):
+    return next(iter(grid.expand(grid.load_study(name, "smoke"))))
+
+
 def test_noise_too_wide_for_the_collapsed_sampler_is_refused_by_its_epsilon() -> None:
     with pytest.raises(SettingError, match=r"epsilon is 1e-10, but counts sum to .*e\+1"):
         run("noise_aware/war_logs", epsilon=[1e-10], model=["hmm"], method=["laplace"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import re
 import secrets
@@ -17,6 +18,7 @@ from release_cases import content, specification
 from scipy import stats
 
 from privpost.distributions import exact_draws
+from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.gamma_sampling import GammaDraw
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.rounded import Rounded
@@ -94,6 +96,46 @@ def test_a_cell_is_that_of_the_inverse_distribution_function(parameters):
         u = random.Random(seed).getrandbits(32)
         cell = exact_draws.beta(tuple(map(Fraction, parameters)), randbits=random.Random(seed).getrandbits).refine(12)
         assert cell == int(stats.beta(*parameters).ppf((u + 0.5) / 2**32) * 2**12)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "low", "high"),
+    [(2, 3, 0, 1), (0.5, 7, 0, 1), (36774, 73549, 0, 1), (30, 2, 0.05, 0.95), (1, 90, 0.1, 0.9), (9e4, 1, 0.1, 0.5)],
+)
+def test_a_draw_that_is_guessed_is_the_same_and_takes_fewer_steps(a, b, low, high, monkeypatch):
+    law, points = ((Fraction(a), Fraction(b)), (Fraction(low), Fraction(high))), []
+    below = exact_draws.Draw._below
+    monkeypatch.setattr(exact_draws.Draw, "_below", lambda draw, point: points.append(point) or below(draw, point))
+    for seed in range(10):
+        slow = exact_draws.beta(*law, random.Random(seed).getrandbits).refine(40)
+        steps = len(points)
+        with exact_draws.guessing():
+            assert exact_draws.beta(*law, random.Random(seed).getrandbits).refine(40) == slow
+        # The last law has no mass in floats: nothing is guessed, or the guess is not kept.
+        assert steps == 40 and len(points) - steps <= (42 if a == 9e4 else 8)
+        points.clear()
+
+
+def test_a_wrong_guess_costs_time_but_changes_no_draw(monkeypatch):
+    law = (Fraction(6), Fraction(12))
+    slow = [exact_draws.beta(law, randbits=random.Random(seed).getrandbits).refine(40) for seed in range(5)]
+    for wrong in (0.0, 0.999, math.nan, -1.0, math.inf):
+        monkeypatch.setattr(exact_draws, "_beta_quantile", lambda *given, wrong=wrong: wrong)
+        with exact_draws.guessing():
+            assert slow == [
+                exact_draws.beta(law, randbits=random.Random(seed).getrandbits).refine(40) for seed in range(5)
+            ]
+
+
+def test_a_release_guesses_nothing(monkeypatch):
+    """Its time would tell of the draw."""
+    guessed = []
+    monkeypatch.setattr(exact_draws.Draw, "_guess", lambda draw, bits: guessed.append(bits))
+    mechanism = ExponentialMechanism(BetaBernoulli(1, 1), 10, 1.0, a0=0.05)
+    mechanism.rounded([3, 7], 16)
+    assert not guessed
+    mechanism.rounded([3, 7], 16, public_time=False)
+    assert guessed
 
 
 @pytest.mark.parametrize("rate", [1e40, 1e160, 1e300, 1e308])

@@ -84,12 +84,17 @@ class Data(NamedTuple):
         return self.test_counts[..., : self.sizes[0]].sum(axis=(1, 2))
 
 
+def shared(config, streams):
+    """Return the streams of splits, noise and chains, which are those of the data set in all studies."""
+    return streams.shared("foulds2016/held_out", dataset=config.dataset)
+
+
 def split_cells(config, logs, streams, block) -> Data:
     counts, sizes = select_fields(logs, config.fields)
     counts = counts * config.replication
     n_cells = len(counts)
     n_held = max(1, round(config.held_out * n_cells))
-    rng = streams("data", block.index)
+    rng = shared(config, streams)("data", block.index)
     sites = np.sort([rng.permutation(n_cells)[:n_held] for _ in range(block.size)], axis=1)
     observed = np.ones((block.size, n_cells), bool)
     np.put_along_axis(observed, sites, False, axis=1)
@@ -122,7 +127,7 @@ def simulate(config, streams, ledger) -> dict:
     first split's chains, nan where draws are exact or too few; with latent counts they include the distance of the
     chains' partitions. Rows that another study's results have are taken from there (`computed`).
     """
-    logs, streams = war_logs.load(config.dataset), streams.shared("foulds2016/held_out", dataset=config.dataset)
+    logs, streams = war_logs.load(config.dataset), shared(config, streams)
     all_rows, models = rows(config), setups(config, logs)
     results = config.results() if hasattr(config, "results") else []
     given = config, {name: getattr(streams, name) for name in ("trials", "block", "seed")}

@@ -1,7 +1,7 @@
 """Held-out likelihood of noise-aware naive Bayes and hidden Markov models on war logs, beside the noise-naive ones.
 
-Models, splits, releases and evaluation are as in foulds2016/war_logs_likelihood, drawn again. The method `gibbs` is
-added, whose counts are latent (`samplers.noise_aware_events`).
+Models, splits, releases and evaluation are those of foulds2016/war_logs_likelihood, whose results are read where their
+settings are the same. The method `gibbs` is added, whose counts are latent (`samplers.noise_aware_events`).
 """
 
 from __future__ import annotations
