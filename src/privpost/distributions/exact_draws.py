@@ -5,6 +5,7 @@ is certain, F enclosed by a ball (package python-flint). The cell k is then exac
 """
 
 import contextlib
+import contextvars
 import functools
 import math
 import secrets
@@ -29,7 +30,7 @@ _LARGEST_PRECISION = 2**16
 # Bits of a draw that are left to bisection after a guess.
 _LEFT = 6
 # Whether draws are guessed first, see `guessing`.
-_guessing = False
+_guessing = contextvars.ContextVar("guessing", default=False)
 
 Distribution = Callable[[Fraction], Any]
 
@@ -127,7 +128,7 @@ class Draw:
 
     def refine(self, bits: int) -> int:
         """The cell at a larger number of bits: exactly ⌊2^bits θ⌋."""
-        if _guessing and self._quantile and self.bits == 0:
+        if _guessing.get() and self._quantile and self.bits == 0:
             self._guess(bits - _LEFT)
         while self.bits < bits:
             middle = 2 * self.cell + 1
@@ -166,12 +167,11 @@ def guessing() -> Iterator[None]:
 
     How long a draw takes then depends on it more: for public data only.
     """
-    global _guessing
-    _guessing = True
+    token = _guessing.set(True)
     try:
         yield
     finally:
-        _guessing = False
+        _guessing.reset(token)
 
 
 def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
