@@ -98,6 +98,24 @@ def site_weights(t, states, first, last, moves, leaving, a, weights):
 
 
 @bare
+def site_logs(t, states, first, last, moves, leaving, tables, logs):
+    """Write to `logs` (K,) what `site_weights` gives, as logarithms: sums of the numbers in `tables`.
+
+    `tables` are ln(n + a) and ln(n + K a) for n moves, (2, cells + 2).
+    """
+    for k in range(len(logs)):
+        value = 0.0
+        if not first[t]:
+            value = tables[0, int(moves[states[t - 1], k])]
+        if not last[t]:
+            both = 0 if first[t] or states[t - 1] != k else 1
+            after = states[t + 1]
+            value += tables[0, int(moves[k, after]) + (both if after == k else 0)]
+            value -= tables[1, int(leaving[k]) + both]
+        logs[k] = value
+
+
+@bare
 def move_site(t, state, states, first, last, moves, leaving, change):
     """Add `change` to the counts of the moves into and out of cell t, as if it were in `state`."""
     if not first[t]:

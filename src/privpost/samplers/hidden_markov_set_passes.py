@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from privpost.samplers.compiled import bare, inlined, outer
-from privpost.samplers.hidden_markov_kernels import _log, choose, count_moves, move_site, site_weights
+from privpost.samplers.hidden_markov_kernels import choose, count_moves, move_site, site_logs
 from privpost.samplers.hidden_markov_passes import add_cell, fill_gammas, weigh
 
 # A cell is skipped if its weight in its own state exceeds those in all others by this many nats (at τ = 1) and by the
@@ -159,9 +159,9 @@ def sweep(states, power, greedy, data, store, work, rng):
         if seen[slots[old], t] - best > bound:
             continue
         move_site(t, old, states, first, last, moves, leaving, -1.0)
-        site_weights(t, states, first, last, moves, leaving, data.a, work.odds)
+        site_logs(t, states, first, last, moves, leaving, data.logs, work.odds)
         for k in range(n_states):
-            work.odds[k] = power * (seen[slots[k], t] + _log(work.odds[k]))
+            work.odds[k] = power * (seen[slots[k], t] + work.odds[k])
         new = work.odds.argmax() if greedy else choose(work.odds, rng.random())
         states[t] = new
         move_site(t, new, states, first, last, moves, leaving, 1.0)

@@ -219,7 +219,7 @@ def crossed(first, second, n_states, rng):
     return child
 
 
-@outer(seconds=55)
+@outer(seconds=20)
 def breed(members, joints, fresh, children, n_states, data, store, work, rng):
     """Breed local optima by crossings, crossings with a random start, and kicks; a child replaces the worst member.
 

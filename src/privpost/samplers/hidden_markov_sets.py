@@ -8,6 +8,7 @@ share no memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -60,7 +61,8 @@ NATS = 0.5
 class Data(NamedTuple):
     """A chain's data: `Cells` and `Entries`, ln Γ of the offsets, a key for each cell, `Layout`, and a.
 
-    `gammas` are ln Γ(n + a) − ln Γ(a) and the same with K a, for n moves, (2, cells + 1).
+    `gammas` are ln Γ(n + a) − ln Γ(a) and the same with K a, for n moves, `logs` ln(n + a) and ln(n + K a), (2, cells +
+    2).
     """
 
     cells: Cells
@@ -70,6 +72,7 @@ class Data(NamedTuple):
     layout: gibbs.Layout
     a: float
     gammas: np.ndarray
+    logs: np.ndarray
 
     @classmethod
     def of(cls, counts, observed, layout: gibbs.Layout, prior: gibbs.Prior) -> Data:
@@ -81,9 +84,11 @@ class Data(NamedTuple):
         entries = entries._replace(offset=np.rint(entries.offset / GRAIN) * GRAIN)
         marks = np.random.default_rng(0).integers(1, 2**63, len(counts), np.uint64)
         marks[np.diff(cells.indptr) == 0] = 0
-        a, n = float(prior.transition), np.arange(len(counts) + 1.0)
-        gammas = np.stack([gammaln(n + shape) - gammaln(shape) for shape in (a, prior.n_states * a)])
-        return cls(cells, entries, gammaln(entries.offset), marks, layout, a, gammas)
+        a, n = float(prior.transition), np.arange(len(counts) + 2.0)
+        shapes = a, prior.n_states * a
+        gammas = np.stack([gammaln(n + shape) - gammaln(shape) for shape in shapes])
+        logs = np.array([[math.log(number) for number in n + shape] for shape in shapes])
+        return cls(cells, entries, gammaln(entries.offset), marks, layout, a, gammas, logs)
 
 
 class Store(NamedTuple):

@@ -355,7 +355,7 @@ def _sweep(data, observed, latent, n_states, rest, layout, prior, tables, power,
     return accepted / max(proposed, 1), changed, transferred, joint
 
 
-@outer(seconds=40)
+@outer(seconds=25)
 def sweeps(data, observed, latent, n_states, rest, layout, prior, tables, power, rng, tally, learn):
     """One pass of the joint moves and transfers over all cells, then moves of runs and exchanges, in every chain.
 
