@@ -11,7 +11,7 @@ from privpost.samplers.hidden_markov_kernels import log_gamma
 from privpost.samplers.hidden_markov_set_passes import changed, find_slots, make_room, recall, sweep
 
 # Number of random splits of a set that are tried.
-TRIES = 2
+TRIES = 1
 # Most passes that move cells between the two parts of a split.
 SCANS = 4
 # Most greedy passes over all cells at the start of a climb; after a merge with a split, half as many.
