@@ -93,7 +93,8 @@ def _compare(built: Study, published: Study, name: str) -> Comparison:
     elif built.left_out:
         left_out = ", ".join(built.left_out)
         return Comparison(label, "not published", where=f"has rows of {left_out}, which no column marks")
-    timed = [column for column, meaning in built.module().TABLES.get(name, {}).items() if meaning.endswith(TIMED)]
+    meanings = getattr(built.module(), "TABLES", {}).get(name, {})
+    timed = [column for column, meaning in meanings.items() if meaning.endswith(TIMED)]
     return compare_frames(label, old, new, float(built.text.get("tolerance", RELATIVE)), timed)
 
 

@@ -157,3 +157,19 @@ def test_a_study_reads_only_what_there_is_and_what_reads_none(toy, reader, named
     reader.write_text(READER_YAML.replace("reads: all", f"reads: [{named}]"))
     with pytest.raises(SettingError, match=re.escape(f"reads names {named!r}, which {why}")):
         the_cell()
+
+
+def test_who_reads_results_that_publishing_changed_is_told(toy, reader, monkeypatch, capsys):
+    """A ledger need not change for that."""
+    reader.write_text(NAMED)
+    monkeypatch.setattr(publish, "_overall", lambda drawn: published.write_sums())
+    build(toy)
+    said = "toy/reader reads toy/curve, which changed"
+    assert cli.main(["publish", "toy/curve"]) == 0
+    assert cli.main(["publish", "toy/curve"]) == 0
+    assert capsys.readouterr().out.count(said) == 1
+    table = grid.load_study("toy/curve").table_path("curve")
+    table.write_text(table.read_text().replace("1", "2"))
+    published.write_sums()
+    assert cli.main(["publish", "toy/curve"]) == 0
+    assert said in capsys.readouterr().out
