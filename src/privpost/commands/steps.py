@@ -10,7 +10,7 @@ from privpost.lab import grid, tables
 from privpost.lab.project import PUBLISHED, built
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Study
-from privpost.progress import counted
+from privpost.progress import counted, some
 
 # Where figures, documents and report of the published tables go.
 OF_PUBLISHED = Path("build/published")
@@ -135,8 +135,9 @@ def claims(argv: list[str]) -> int:
     studies = grid.load_studies(ids.values() or given.study or None, given.scale, home)
     tell_outdated(studies)
     of_studies = score(studies)
-    if lacking := [found.lacking for found in of_studies if found.claims is None]:
-        raise FileNotFoundError(lacking[0])
+    lacking = [found for found in of_studies if found.claims is None]
+    if lacking and (given.study or len(lacking) == len(of_studies)):
+        raise FileNotFoundError(lacking[0].lacking)
     scored = [claim for found in of_studies for claim in found.claims or () if not ids or claim.id in ids]
     if given.json:
         return options.as_json([vars(claim) for claim in scored])
@@ -157,4 +158,6 @@ def claims(argv: list[str]) -> int:
     of_claims, on_stand_ins = ({word: outcomes[word] for word in words} for words in (VERDICTS, SEEN))
     there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""
     print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}")
+    if lacking:
+        print(f"left out, as their tables are missing: {some([found.study for found in lacking])}", file=sys.stderr)
     return 0
