@@ -39,10 +39,10 @@ def main(argv: list[str]) -> int:
     drawn = ready if given.study else grid.load_studies()
     _check_others(ready, drawn)
     changed = {study.name: _take_over(study) for study in ready}
-    for study in grid.load_studies() if any(map(any, changed.values())) else ():
-        # The audit reads ledgers, other studies read results.
-        by_name = study.text.get("reads") != "all"
-        read = [name for name in grid.names_read(study) if changed.get(name, (False, False))[by_name]]
+    for study in grid.load_studies() if any(changed.values()) else ():
+        # The audit reads ledgers only.
+        matters = {"ledger"} if study.text.get("reads") == "all" else {"ledger", "tables"}
+        read = [name for name in grid.names_read(study) if matters & changed.get(name, set())]
         if read and study.name not in {other.name for other in ready}:
             print(f"{study.name} reads {', '.join(read)}, which changed: publish it anew too")
     print("scoring claims, drawing figures, rendering documents", file=sys.stderr, flush=True)
@@ -63,8 +63,8 @@ def _check_others(ready: list[Study], drawn: list[Study]) -> None:
             published.check(path)
 
 
-def _take_over(study: Study) -> tuple[bool, bool]:
-    """Copy a study's tables, ledger and times, and say what changes; returns whether its ledger does, or anything."""
+def _take_over(study: Study) -> set[str]:
+    """Copy a study's tables, ledger and times, and say what changes; returns which of `ledger` and `tables` do."""
     grid_cells = grid.expand(study)
     cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
     for comparison in (differing := [each for each in compare.compare(study) if each.state != "equal"]):
@@ -79,7 +79,8 @@ def _take_over(study: Study) -> tuple[bool, bool]:
     rows = [row for row in published.read_times() if row["study"] in others]
     rows += published.read_times(tables.times_path(study))
     store.write_text(published.TIMES, published.times_text(rows))
-    return str(home.ledger_path) in beside, bool(differing or beside)
+    changes = {"ledger": str(home.ledger_path) in beside, "tables": bool(differing)}
+    return {part for part, changed in changes.items() if changed}
 
 
 def _draw(drawn: list[Study]) -> None:

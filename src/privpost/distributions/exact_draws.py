@@ -1,7 +1,7 @@
 """Draws rounded down to a public number of bits, exactly of the stated law: lazily revealed uniforms, rigorous balls.
 
 A draw is θ = F⁻¹(U) of an ideal uniform U. Bits of U are revealed until the cell k with F(k/2^b) ≤ U < F((k+1)/2^b)
-is certain, F enclosed by a ball (package python-flint). The cell k is then exactly ⌊2^b θ⌋: no float takes part.
+is certain, F enclosed by a ball (package python-flint). The cell k is then exactly ⌊2^b θ⌋: no float decides.
 """
 
 import contextlib

@@ -94,11 +94,13 @@ def _expand(study: Study) -> list[Cell]:
 def names_read(study: Study) -> list[str]:
     """Return the names of the studies that a study's cells read: with `reads: all`, of all that do not say so.
 
-    Raises SettingError for a name that there is not, or of a study that reads others.
+    Raises SettingError for another word than all, and for a name that there is not or of a study that reads others.
     """
     reads = study.text.get("reads") or []
     if reads == "all":
         return [name for name in study_names() if Study(name).text.get("reads") != "all"]
+    if isinstance(reads, str):
+        raise SettingError(f"{study.file}: reads is {reads!r}, but must be all or a list of studies.")
     names = study_names()
     for name in reads:
         if name not in names or Study(name).text.get("reads"):

@@ -10,7 +10,6 @@ import pytest
 from recomputed import mean_and_error, row, run
 
 from privpost.datasets import war_logs
-from privpost.experiments.foulds2016.held_out import shared
 
 # Fields of three levels and of two; two regions, of three months and of two.
 COUNTS = [[4, 2, 1, 5, 2], [3, 3, 0, 1, 5], [0, 1, 6, 0, 7], [1, 0, 5, 2, 4], [6, 0, 1, 6, 1]]
@@ -26,11 +25,16 @@ def toy(monkeypatch):
     monkeypatch.setattr(war_logs, "load", lambda name: war_logs.WarLogs(name, False, *given))
 
 
+def shared(cell):
+    """The streams of splits and noise: those of the data set, whatever the study."""
+    return cell.streams.shared("foulds2016/held_out", dataset=cell.config.dataset)
+
+
 def held_out(cell, blocks: int, size: int, number: int) -> list[list[int]]:
     """The cells of five that each split holds out."""
     found = []
     for block in range(blocks):
-        rng = shared(cell.config, cell.streams)("data", block)
+        rng = shared(cell)("data", block)
         found += [sorted(rng.permutation(5)[:number].tolist()) for _ in range(size)]
     return found
 

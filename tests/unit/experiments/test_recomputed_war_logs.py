@@ -14,7 +14,6 @@ from scipy.special import betainc
 
 from privpost.datasets import war_logs as data
 from privpost.experiments.foulds2016 import held_out
-from privpost.experiments.foulds2016.held_out import shared
 from privpost.lab import grid
 from privpost.samplers import hidden_markov_gibbs as gibbs
 from privpost.samplers import noise_aware_events
@@ -61,8 +60,13 @@ def held_out_scores(cell: int) -> tuple[float, float]:
     return float(joint), predictive
 
 
+def shared(cell):
+    """The streams of splits and noise: those of the data set, whatever the study."""
+    return cell.streams.shared("foulds2016/held_out", dataset=cell.config.dataset)
+
+
 def held_out_cells(cell, splits: int) -> list[int]:
-    rng = shared(cell.config, cell.streams)("data", 0)
+    rng = shared(cell)("data", 0)
     return [int(rng.permutation(5)[0]) for _ in range(splits)]
 
 
@@ -103,7 +107,7 @@ def held_out_likelihood(cell: int, states, law) -> float:
 def test_the_papers_chains_are_scored_after_burn_in_and_one_sample_by_itself(monkeypatch):
     runs = recorded(monkeypatch, of_one_chain)
     cell = run("foulds2016/war_logs_likelihood", 1, 1, **PUBLISHED | {"held_out": 0.4}, iterations=12, burn_in=7)
-    held = shared(cell.config, cell.streams)("data", 0).permutation(5)[:2].tolist()
+    held = shared(cell)("data", 0).permutation(5)[:2].tolist()
     assert [len(states) for states in runs] == [12, 12, 12]
     for index, (method, states) in enumerate(zip(PUBLISHED["method"], runs, strict=True)):
         kept = states[-1:] if method == "ops" else states[7:]
@@ -172,7 +176,7 @@ def test_held_out_cells_of_naive_bayes_are_scored_by_what_the_others_say(monkeyp
     # Two fields, each of whose counts an event changes by two: Δ = 4.
     (asked, released), *_ = cell.ledger.of("naive_bayes/laplace/paper/epsilon=1")
     assert asked.statistics.tolist() == training
-    noise = shared(cell.config, cell.streams)("mechanism", 0, model="naive_bayes").laplace(size=(2, 4))
+    noise = shared(cell)("mechanism", 0, model="naive_bayes").laplace(size=(2, 4))
     np.testing.assert_allclose(released.values, np.array(training) + 4 * noise)
     (asked, released), *_ = cell.ledger.of("naive_bayes/ops/truncation=10/epsilon=1")
     assert asked.statistics.tolist() == training

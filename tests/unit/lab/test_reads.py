@@ -159,6 +159,12 @@ def test_a_study_reads_only_what_there_is_and_what_reads_none(toy, reader, named
         the_cell()
 
 
+def test_reads_is_all_or_a_list(toy, reader):
+    reader.write_text(READER_YAML.replace("reads: all", "reads: toy/curve"))
+    with pytest.raises(SettingError, match=r"reads is 'toy/curve', but must be all or a list of studies"):
+        the_cell()
+
+
 def test_who_reads_results_that_publishing_changed_is_told(toy, reader, monkeypatch, capsys):
     """A ledger need not change for that."""
     reader.write_text(NAMED)

@@ -33,9 +33,8 @@ SPLIT = {
     "transition_concentration": TRANSITION,
     "epsilon": EPSILON,
 }
-# Settings that decide a row of `READ`, whatever else a study sets: ε and variant are the row's own.
-ALIKE = (*SPLIT, *CHAINS, "emission_concentration")
-OWN = ("epsilon", "variant", "sampler", "iterations", "burn_in")
+# Settings of the study that decide a row of `READ`, which has ε, variant and sampler itself and no Gibbs iterations.
+ALIKE = {*SPLIT, *CHAINS, "emission_concentration"} - {"epsilon", "variant", "sampler", "iterations", "burn_in"}
 # Methods whose collapsed chains a study takes from the results of another that ran them.
 READ = ("non_private", "laplace")
 MODELS = Choice("naive_bayes", "hmm", says="`naive_bayes`, or `hmm`, the hidden Markov model")
@@ -55,9 +54,9 @@ def computed(config, sizes, row: Row, results) -> tuple[dict, int] | None:
     """
     if row.method not in READ or row.sampler != "collapsed":
         return None
-    alike = [getattr(config, name) for name in ALIKE if name not in OWN]
+    alike = [getattr(config, name) for name in ALIKE]
     for result in results:
-        there = [getattr(result.config, name, None) for name in ALIKE if name not in OWN]
+        there = [getattr(result.config, name, None) for name in ALIKE]
         same = there == alike and sizes == {name: result.record["sizes"][name] for name in sizes}
         if same and row in (listed := rows(result.config)):
             return result.arrays, listed.index(row)
