@@ -1,8 +1,10 @@
 """`privpost fetch` and `privpost prepare`: raw data files, and the arrays parsed from them."""
 
 import argparse
+from pathlib import Path
 
-from privpost.datasets import catalogue, prepared
+from privpost.atomic import replacing
+from privpost.datasets import catalogue, prepared, war_logs
 from privpost.datasets import fetch as fetching
 from privpost.lab import provenance
 from privpost.lab.schema import SettingError, suggest
@@ -23,13 +25,23 @@ def prepare(argv: list[str]) -> int:
     """Parse raw files into arrays."""
     parser = argparse.ArgumentParser(prog="privpost prepare", description="Parse a fetched data set into arrays.")
     parser.add_argument("dataset", help=f"one of {', '.join(catalogue.names())}")
-    name = parser.parse_args(argv).dataset
+    parser.add_argument("--counts", metavar="FILE", help="write the counts of war logs as CSV too, without any event")
+    given = parser.parse_args(argv)
+    name = given.dataset
     if name not in catalogue.names():
         raise _unknown(name)
     # Verifies the raw files: one that changed since it was fetched is set aside, and fetched again.
     if status := fetching.main([name]):
         return status
-    print(prepared.prepare(catalogue.load(name), code=provenance.loader_digest(name)))
+    dataset = catalogue.load(name)
+    if given.counts and "counts" not in dataset.serves:
+        raise SettingError(f"--counts is of war logs, but {name} serves {', '.join(dataset.serves) or 'no study'}.")
+    print(prepared.prepare(dataset, code=provenance.loader_digest(name)))
+    if given.counts:
+        lines = war_logs.count_lines(prepared.read(name, dataset), dataset)
+        with replacing(Path(given.counts)) as path:
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="ascii", newline="\n")
+        print(given.counts)
     return 0
 
 

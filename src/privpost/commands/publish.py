@@ -6,7 +6,7 @@ from pathlib import Path
 
 from privpost.commands import drawing, options, steps
 from privpost.lab import cells, compare, grid, published, store, tables
-from privpost.lab.plan import missing, table_files
+from privpost.lab.plan import table_files
 from privpost.lab.project import PUBLISHED, built
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Study
@@ -23,7 +23,9 @@ def main(argv: list[str]) -> int:
     ready, refused = [], {}
     for study in studies:
         absent = [path for path in table_files(study) if not Path(path).is_file()]
-        reason = f"{absent[0]} is not built" if absent else ", ".join(missing(study)) and "its data are incomplete"
+        reason = (
+            f"{absent[0]} is not built" if absent else ", ".join(grid.left_out(study)) and "its data are incomplete"
+        )
         if not reason and (outdated := tables.outdated(study)):
             reason = f"its built tables are {outdated} (make reproduce)"
         if reason:

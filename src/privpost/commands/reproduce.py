@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 from privpost.commands import options
-from privpost.datasets import catalogue
 from privpost.lab import cells, compare, grid, plan, published, tables
 from privpost.lab.plan import figure_files, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built
@@ -35,7 +34,7 @@ def main(argv: list[str]) -> int:
     parser = options.parser("reproduce", text, study="any")
     parser.add_argument("--cores", default="2", help="number of processes; default 2")
     parser.add_argument("--profile", default="default", help="how jobs run: a folder of profiles/, default or slurm")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when data that users bring are missing")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a data set is missing")
     parser.add_argument("--fresh", action="store_true", help="delete the stored cells of these studies first")
     given = parser.parse_args(argv)
     given.cores = options.positive("--cores", given.cores)
@@ -48,6 +47,7 @@ def main(argv: list[str]) -> int:
             "--unlock. Finished results are kept."
         )
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
+    plan.bring(*studies)
     possible, missing = plan.possible(studies), plan.missing(*studies)
     if given.fresh:
         for study in studies:
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
         # Of other settings and code Snakemake makes them again by itself, unless its own records are gone.
         if tables.outdated(study):
             _forget(study)
-    all_cells = [cell for study in possible for cell in _told(grid.without_missing(study))]
+    all_cells = [cell for study in possible for cell in _told(study)]
     _announce(studies, all_cells, given.cores)
     start = time.perf_counter()
     code = _snakemake(given, studies, all_cells)
@@ -184,7 +184,7 @@ def _compare(studies: list[Study]) -> bool:
 
     comparisons, beside = [], []
     there = [study for study in studies if all(Path(path).is_file() for path in table_files(study))]
-    whole = list(map(grid.without_missing, plan.possible(there)))
+    whole = plan.possible(there)
     for study in whole:
         comparisons += compare.compare(study)
         beside += compare.beside(study)
@@ -202,7 +202,7 @@ def _compare(studies: list[Study]) -> bool:
         print(f"Not as published: {', '.join(beside)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
     after = scorecard.table(scorecard.score(studies))
-    partial = {study.name for study in studies if plan.missing(study)}
+    partial = {study.name for study in studies if grid.left_out(study)}
     scored = {study.name for study in whole}
     changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED], partial, scored)
     print("Verdicts: none changed." if not changed else f"Verdicts: {counted(len(changed), 'change')}.")
@@ -213,15 +213,13 @@ def _compare(studies: list[Study]) -> bool:
 
 
 def _tell_missing(studies: list[Study]) -> None:
-    """Print which data sets that users bring are not there, and which studies were built without them."""
-    if not (missing := plan.missing(*studies)):
+    """Print which data sets are missing, and which studies were built without them."""
+    if not (lines := plan.lacking(*studies)):
         return
-    print("Missing data sets, which each user has to obtain (see conf/dataset):")
-    for name in missing:
-        dataset = catalogue.load(name)
-        files = ", ".join(file.name for file in dataset.files)
-        print(f"  {name}: {files} in data/raw/{name}/ or data/mirror/{dataset.mirror_folder}/; from {dataset.origin}")
+    print("Missing data sets:")
+    for line in lines:
+        print(f"  {line}")
     for study in studies:
-        if names := plan.missing(study):
-            print(f"  {study.name} was {'' if plan.possible([study]) else 'not '}built, without {', '.join(names)}")
+        if not plan.possible([study]):
+            print(f"  {study.name} has no cells left, and was not built")
     print("Rows on these data sets and verdicts of these studies are not compared, and nothing of them is published.")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from privpost.atomic import abandoned_in, is_abandoned
 from privpost.commands import options, sweeps
 from privpost.lab import cells, grid, published, store, tables
-from privpost.lab.plan import missing, table_files
+from privpost.lab.plan import lacking, table_files
 from privpost.lab.project import built
 from privpost.lab.study import Study
 from privpost.progress import counted, some
@@ -96,9 +96,7 @@ def report(states: list[State]) -> list[str]:
         if state.stale or state.ad_hoc:
             stale = f"{counted(len(state.stale), 'stale file')} (privpost prune)"
             lines.append(f"    {stale}, {counted(len(state.ad_hoc), 'cell')} of sweeps")
-    if lacking := missing(*(state.study for state in states)):
-        lines.append(f"Data sets that you have to supply: {', '.join(lacking)}")
-    return lines
+    return lines + lacking(*(state.study for state in states))
 
 
 def prune(argv: list[str]) -> int:

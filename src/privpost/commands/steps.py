@@ -46,7 +46,7 @@ def build(argv: list[str]) -> int:
     from privpost.lab import cells
 
     given = options.parser("build", "Compute a study's missing cells, then its tables.", study="one").parse_args(argv)
-    study = grid.without_missing(grid.load_study(given.study, given.scale, built(given.scale)))
+    study = grid.load_study(given.study, given.scale, built(given.scale))
     code = tables.code_of(study)
     if failed := cells.compute_each(study, grid.expand(study)):
         return run.name_failed(grid.expand(study), failed)

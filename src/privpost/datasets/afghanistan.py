@@ -1,48 +1,86 @@
-"""Afghan war diary: events of 2004 to 2009, counted per regional command, month and level of five fields."""
+"""Afghan war diary: events of 2004 to 2009, counted per regional command, month and level of five fields.
 
+The data set is read from the counts that the repository has, from the release as it was published, or from an extract
+of it with a header; all three give the same arrays.
+"""
+
+import csv
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from privpost.datasets import files, war_logs
 from privpost.datasets.catalogue import Dataset
+from privpost.datasets.war_logs import difference
+
+__all__ = ["difference", "parse"]
 
 CASUALTIES = {
     "friendly_or_host": ("FriendlyWIA", "FriendlyKIA", "HostNationWIA", "HostNationKIA"),
     "civilian": ("CivilianWIA", "CivilianKIA"),
     "enemy": ("EnemyWIA", "EnemyKIA", "EnemyDetained"),
 }
+ASKED = ("region", "date", "type", "category", *itertools.chain(*CASUALTIES.values()))
+# The columns of the release, which has no header.
+RELEASE = (
+    *("ReportKey", "date", "type", "category", "TrackingNumber", "Title", "Summary", "region", "AttackOn"),
+    *("ComplexAttack", "ReportingUnit", "UnitName", "TypeOfUnit", *itertools.chain(*CASUALTIES.values())),
+    *("MGRS", "Latitude", "Longitude", "OriginatorGroup", "UpdatedByGroup", "CCIR", "Sigact", "Affiliation"),
+    *("DColor", "Classification"),
+)
+# Degrees: what the extract kept, and the counts were made of. 702 events of the release lie elsewhere or nowhere.
+LATITUDES, LONGITUDES = (29.0, 39.0), (60.0, 75.0)
 
 
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Count the file's events: `counts` (cells, levels) int64, `region` and `month` (cells,) int16.
 
     A field of casualties is binary, any count above 0 (Foulds et al. 2016, section 5); an empty count reads as 0.
-    Events of other regions or months are left out. Raises ValueError naming file and line.
+    Events of other regions or months are left out, and those of the release without coordinates in the country. Raises
+    ValueError naming file and line.
     """
     (path,) = paths.values()
-    levels = dataset.public["levels"]
-    regions = {name: index for index, name in enumerate(dataset.settings["regions"])}
-    months = {name: index for index, name in enumerate(war_logs.months(dataset))}
-    codes = [{level: index for index, level in enumerate(levels[field])} for field in levels]
-    offsets = np.cumsum([0, *(len(field) for field in codes)])
-    table = np.zeros((len(regions), len(months), offsets[-1]), np.int64)
-    columns = ["region", "date", "type", "category", *itertools.chain(*CASUALTIES.values())]
-    with path.open(encoding="ascii", newline="") as lines:
-        for number, row in files.records(lines, columns, str(path)):
-            if row["region"] not in regions or row["date"][:7] not in months:
-                continue
-            words = [war_logs.fold(row["type"].replace("-", " ")), war_logs.fold(row["category"])]
-            for fields in CASUALTIES.values():
-                try:
-                    hurt = any(files.count(row[field] or "0") > 0 for field in fields)
-                except ValueError as error:
-                    raise ValueError(
-                        f"{path} line {number}: a count of casualties is not a number ({error})"
-                    ) from error
-                words.append("casualties" if hurt else "none")
-            for field, word, offset in zip(codes, words, offsets, strict=False):
-                level = war_logs.code(word, field) if war_logs.OTHER in field else field[word]
-                table[regions[row["region"]], months[row["date"][:7]], offset + level] += 1
+    if war_logs.is_counts(path):
+        return war_logs.read_counts(path, dataset)
+    regions, months, fields = war_logs.places(dataset)
+    table = war_logs.empty(dataset)
+    for number, row in _events(path):
+        if row["region"] not in regions or row["date"][:7] not in months:
+            continue
+        words = [war_logs.fold(row["type"].replace("-", " ")), war_logs.fold(row["category"])]
+        for columns in CASUALTIES.values():
+            try:
+                hurt = any(files.count(row[column] or "0") > 0 for column in columns)
+            except ValueError as error:
+                raise ValueError(f"{path} line {number}: a count of casualties is not a number ({error})") from error
+            words.append("casualties" if hurt else "none")
+        for codes, word in zip(fields.values(), words, strict=True):
+            level = war_logs.code(word, codes) if war_logs.OTHER in codes else codes[word]
+            table[regions[row["region"]], months[row["date"][:7]], level] += 1
     return war_logs.cells(table)
+
+
+def _events(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line number and fields of each event of the release, or of an extract with a header."""
+    with path.open(encoding="latin-1", newline="") as lines:
+        headless = len(next(csv.reader(lines), [])) == len(RELEASE)
+        lines.seek(0)
+        if not headless:
+            yield from files.records(lines, ASKED, str(path))
+            return
+        reader = csv.reader(lines)
+        for row in reader:
+            if len(row) != len(RELEASE):
+                raise ValueError(f"{path} line {reader.line_num}: {len(row)} fields, expected {len(RELEASE)}")
+            event = dict(zip(RELEASE, row, strict=True))
+            if _inside(event["Latitude"], LATITUDES) and _inside(event["Longitude"], LONGITUDES):
+                yield reader.line_num, event
+
+
+def _inside(degrees: str, bounds: tuple[float, float]) -> bool:
+    try:
+        return bounds[0] <= float(degrees) <= bounds[1]
+    except ValueError:
+        return False

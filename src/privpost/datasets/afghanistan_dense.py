@@ -1,5 +1,5 @@
-"""The dense part of the Afghan war diary: the same file and loader, fewer regions and months."""
+"""The dense part of the Afghan war diary: the same files and loader, fewer regions and months."""
 
-from privpost.datasets.afghanistan import parse
+from privpost.datasets.afghanistan import difference, parse
 
-__all__ = ["parse"]
+__all__ = ["difference", "parse"]

@@ -17,11 +17,13 @@ import yaml
 from privpost import configurations
 from privpost.datasets.files import checksum, parsed
 
-RAW = "data/raw"
+# What the repository has, what a user puts there, and the verified and unpacked files made of both.
+ORIGINAL, OWN, RAW = "data/original", "data/mirror", "data/raw"
 ABSENT = "absent"
 ACCESS = ("public", "bring-your-own", "generated")
 # Kinds of studies: events in cells; features with a class; a number to be predicted; columns that become bits.
 TASKS = ("counts", "classification", "regression", "bits")
+SUM = "64 lower-case hexadecimal digits, in quotes"
 _SERVES = re.compile(r"^serves: *\[(.*)\]", re.MULTILINE)
 _TITLES = re.compile(r"^(title|short): *(.*?) *$", re.MULTILINE)
 
@@ -30,13 +32,14 @@ _TITLES = re.compile(r"^(title|short): *(.*?) *$", re.MULTILINE)
 class File:
     """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order of trying.
 
-    A bring-your-own file declared without size and sha256 has those of the file in data/raw, or 0 and ABSENT.
+    A file for which no sum is `declared` has those of the user's own file, or 0 and ABSENT.
     """
 
     name: str
     bytes: int
     sha256: str
     urls: tuple[str, ...]
+    declared: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,10 @@ class Dataset:
     ``public`` is knowledge that does not come from the records (``bounds``: column -> [low, high], ``levels``:
     column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
     loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder``
-    is where a mirror keeps the files (the name unless declared otherwise), so that data sets can share a raw file.
-    ``serves`` says which kinds of studies can read it (`TASKS`); ``short`` is the title of its panels in figures.
+    is the folder of the files below data/original and data/mirror (the name unless declared otherwise), so that data
+    sets can share a file. ``serves`` says which kinds of studies can read it (`TASKS`); ``short`` is the title of its
+    panels in figures. Each file of ``instead`` alone gives the same arrays as ``files``, those whose sha256
+    (`prepared.sum_of`) is ``arrays``: a data set is known by its ``files``, whichever of them is here.
     """
 
     name: str
@@ -64,10 +69,16 @@ class Dataset:
     folder: str = ""
     serves: tuple[str, ...] = ()
     short: str = ""
+    instead: tuple[File, ...] = ()
+    arrays: str = ""
 
     @property
-    def mirror_folder(self) -> str:
+    def place(self) -> str:
         return self.folder or self.name
+
+    def choices(self) -> list[tuple[File, ...]]:
+        """Return the sets of files, each of which the arrays can be made of, in the order of preference."""
+        return [self.files, *((file,) for file in self.instead)]
 
     def identity(self) -> dict[str, Any]:
         """Return everything that can move a number, ready for sorted JSON: no addresses, titles or licences."""
@@ -130,7 +141,7 @@ def load(name: str, conf: str | os.PathLike[str] | None = None) -> Dataset:
 
 def _checked(raw: Any, name: str) -> Dataset:
     demand(isinstance(raw, dict), "(whole file)", raw, "a mapping")
-    raw = {"folder": "", "serves": [], "short": "", **raw}
+    raw = {"folder": "", "serves": [], "short": "", "instead": [], "arrays": "", **raw}
     _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)])
     demand(raw["name"] == name, "name", raw["name"], f"{name!r}, as the file is called")
     # The name becomes a module's and a folder's name.
@@ -152,8 +163,13 @@ def _checked(raw: Any, name: str) -> Dataset:
         demand(raw["files"] == [], "files", raw["files"], "empty, as access is generated")
     demand(isinstance(raw["files"], list), "files", raw["files"], "a list")
     demand(bool(raw["files"]) or raw["access"] == "generated", "files", raw["files"], "a non-empty list")
-    checked = {"serves": tuple(raw["serves"]), "files": _checked_files(raw), "public": _checked_public(raw["public"])}
-    return Dataset(**{**raw, **checked})
+    checked = {"files": _checked_files(raw, "files"), "instead": _checked_files(raw, "instead")}
+    if raw["access"] == "public" and not raw["instead"]:
+        for index, file in enumerate(checked["files"]):
+            demand(file.urls != (), f"files[{index}].urls", [], "at least one address, as access is public")
+    demand(raw["arrays"] == "" or _is_sum(raw["arrays"]), "arrays", raw["arrays"], SUM)
+    demand(not raw["instead"] or raw["arrays"] != "", "arrays", raw["arrays"], f"{SUM}, as instead names files")
+    return Dataset(**{**raw, **checked, "serves": tuple(raw["serves"]), "public": _checked_public(raw["public"])})
 
 
 def demand(condition: bool, key: str, value: Any, allowed: str) -> None:
@@ -162,33 +178,37 @@ def demand(condition: bool, key: str, value: Any, allowed: str) -> None:
         raise ValueError(f"{key} = {value!r}: must be {allowed}")
 
 
-def _checked_files(raw: dict[str, Any]) -> tuple[File, ...]:
-    files = []
-    for index, entry in enumerate(raw["files"]):
-        where = f"files[{index}]"
+def _checked_files(raw: dict[str, Any], key: str) -> tuple[File, ...]:
+    files: list[File] = []
+    demand(isinstance(raw[key], list), key, raw[key], "a list")
+    for index, entry in enumerate(raw[key]):
+        where = f"{key}[{index}]"
         demand(isinstance(entry, dict), where, entry, "a mapping")
-        _same_keys(entry, [field.name for field in dataclasses.fields(File)], f"{where}: ")
+        _same_keys(entry, ["name", "bytes", "sha256", "urls"], f"{where}: ")
         name, urls = entry["name"], entry["urls"]
         plain = isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*", name) is not None
         demand(plain, f"{where}.name", name, "a plain file name without folders")
         demand(name not in [file.name for file in files], f"{where}.name", name, "unique")
         size, sha256 = entry["bytes"], entry["sha256"]
-        if size is None and sha256 is None and raw["access"] == "bring-your-own":
-            size, sha256 = _user_file(raw["name"], name)
-        else:
+        declared = not (size is None and sha256 is None and (raw["access"] == "bring-your-own" or key == "instead"))
+        if declared:
             demand(type(size) is int and size > 0, f"{where}.bytes", size, "a positive integer")
-            hexadecimal = isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) is not None
-            demand(hexadecimal, f"{where}.sha256", sha256, "64 lower-case hexadecimal digits, in quotes")
+            demand(_is_sum(sha256), f"{where}.sha256", sha256, SUM)
+        else:
+            # A file that stands in for another one is no part of the identity: its arrays are checked.
+            size, sha256 = (0, ABSENT) if key == "instead" else _user_file(raw["name"], raw["folder"], name)
         demand(isinstance(urls, list), f"{where}.urls", urls, "a list (empty when bring-your-own)")
         for url in urls:
             web = isinstance(url, str) and urlsplit(url).scheme in ("http", "https") and urlsplit(url).netloc != ""
             demand(web, f"{where}.urls", url, "an http or https address")
-        if raw["access"] == "public":
-            demand(len(urls) > 0, f"{where}.urls", urls, "at least one address, as access is public")
-        else:
+        if raw["access"] != "public":
             demand(len(urls) == 0, f"{where}.urls", urls, "empty, as access is bring-your-own")
-        files.append(File(name, size, sha256, tuple(urls)))
+        files.append(File(name, size, sha256, tuple(urls), declared))
     return tuple(files)
+
+
+def _is_sum(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value) is not None
 
 
 def _checked_public(public: dict[str, Any]) -> dict[str, Any]:
@@ -218,10 +238,12 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _user_file(dataset: str, name: str) -> tuple[int, str]:
+def _user_file(dataset: str, folder: str, name: str) -> tuple[int, str]:
     """Size and sha256 of a file that each user makes, so that digests depend on its content."""
-    path = Path(RAW) / dataset / name
-    return checksum(path) if path.is_file() else (0, ABSENT)
+    for path in (Path(OWN) / (folder or dataset) / name, Path(RAW) / dataset / name):
+        if path.is_file():
+            return checksum(path)
+    return 0, ABSENT
 
 
 def _same_keys(block: dict[str, Any], expected: list[str], where: str = "") -> None:

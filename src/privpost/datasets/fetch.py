@@ -1,23 +1,21 @@
-"""Fetching raw files: from what is there, from mirrors on disk, from their publishers; nothing unverified stays."""
+"""Fetching raw files: from what is there, the project's folders, their publishers; nothing unverified stays."""
 
 import contextlib
 import hashlib
 import os
 import sys
-import time
+import tempfile
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-from privpost import configurations
 from privpost.atomic import abandoned, replacing
 from privpost.datasets import catalogue
-from privpost.datasets.catalogue import Dataset, File
-from privpost.datasets.files import checksum, parsed
-from privpost.datasets.sources import Unusable, from_address, gunzip, read
+from privpost.datasets.catalogue import ORIGINAL, OWN, RAW, Dataset, File
+from privpost.datasets.files import checksum
+from privpost.datasets.sources import NoNetwork, Unusable, download, likeness, places, read
 
-RAW = catalogue.RAW
-MIRRORS = ("data/mirror", "../shared/data")
-MIRRORS_VARIABLE = "PRIVPOST_MIRRORS"
+# Looked in before any download: what the repository has, and what a user puts there.
+FOLDERS = (ORIGINAL, OWN)
 
 
 class FetchError(RuntimeError):
@@ -29,70 +27,78 @@ class FetchError(RuntimeError):
         self.dataset = dataset.name
 
 
-def fetch(
+def chosen(
     dataset: Dataset,
     raw: str | os.PathLike[str] = RAW,
-    mirrors: Sequence[str | os.PathLike[str]] | None = None,
-    timeout: float = 20.0,
-    retries: int = 2,
-    backoff: float = 1.0,
-) -> list[Path]:
-    """Return the paths ``<raw>/<dataset>/<file>`` of all files, verified by size and sha256; fetch what is missing.
+    folders: Sequence[str | os.PathLike[str]] = FOLDERS,
+) -> tuple[File, ...] | None:
+    """Return the files that the data set is made of here: its own, else the first of `instead`; None where none is.
 
-    Sources in order: the file itself; each mirror's ``<folder>/<file>``, plain or with ``.gz`` (the folder is the
-    data set's name unless its declaration names another); each address of the catalogue, asked ``1 + retries`` times
-    with pauses of ``backoff``, 2 ``backoff``, ... seconds after failures that may pass. ``timeout`` (seconds) limits
-    each wait for the network. ``mirrors`` defaults to the folders in the environment variable PRIVPOST_MIRRORS
-    (separated as PATH is), else to ``mirrors`` in conf/config.yaml (data/mirror and ../shared/data), relative to the
-    working directory. A file that is there with a wrong sum is renamed to ``<file>.rejected``. Raises FetchError, one
-    message for all files that could not be had, and ValueError for a setting out of range.
+    Only names are looked at: sums are checked when the files are fetched.
     """
-    if not timeout > 0:
-        raise ValueError(f"timeout = {timeout!r}: must be above 0 seconds")
-    if type(retries) is not int or retries < 0:
-        raise ValueError(f"retries = {retries!r}: must be an integer of 0 or more")
-    if not backoff >= 0:
-        raise ValueError(f"backoff = {backoff!r}: must be 0 seconds or more")
-    folders = _default_mirrors() if mirrors is None else [Path(mirror) for mirror in mirrors]
-    paths, complaints = [], []
-    for file in dataset.files:
-        target = Path(raw) / dataset.name / file.name
-        paths.append(target)
-        try:
-            tried = _fetch_file(file, target, dataset.mirror_folder, folders, timeout, retries, backoff)
-        except OSError as error:
-            # Sources report through Unusable, so this is the raw folder itself: a full disk, a missing permission.
-            place = error.filename or target
-            complaints.append(f"{file.name} ({dataset.title}): cannot use {place}: {error.strerror or error}")
-            continue
-        if tried is not None:
-            complaints.append(_complaint(dataset, file, target, folders, tried))
-    if complaints:
-        raise FetchError("\n".join(complaints), dataset)
-    return paths
+    for files in dataset.choices():
+        if all(_is_here(file, dataset, Path(raw), folders) for file in files):
+            return files
+    return None
+
+
+def _is_here(file: File, dataset: Dataset, raw: Path, folders: Sequence[str | os.PathLike[str]]) -> bool:
+    if file in dataset.files and not file.declared:
+        # Its sum is part of the data set's identity: it counts once the catalogue has read it.
+        return file.sha256 != catalogue.ABSENT
+    here = (raw / dataset.name / file.name).is_file()
+    return here or any(True for folder in folders for _ in places(Path(folder) / dataset.place, file.name))
+
+
+def raw_paths(dataset: Dataset, raw: str | os.PathLike[str] = RAW) -> list[Path]:
+    """Return the raw files that `fetch` gives of a data set."""
+    return [Path(raw) / dataset.name / file.name for file in chosen(dataset, raw) or dataset.files]
 
 
 def findable(
     dataset: Dataset,
     raw: str | os.PathLike[str] = RAW,
     prepared: str | os.PathLike[str] = "data/prepared",
-    mirrors: Sequence[str | os.PathLike[str]] | None = None,
+    folders: Sequence[str | os.PathLike[str]] = FOLDERS,
 ) -> bool:
-    """Whether a data set can be had without its owner: only a bring-your-own one that is nowhere here cannot.
+    """Whether a data set is here, whatever its access: prepared, raw, or in one of the folders.
 
-    Looks for ``<prepared>/<dataset>.npz``, ``<raw>/<dataset>/<file>`` and the mirrors' files; their sums are checked
-    when they are fetched. ``mirrors`` as in `fetch`.
+    No address is asked: `fetch` does that, and what it brings is then here.
     """
-    if dataset.access != "bring-your-own" or (Path(prepared) / f"{dataset.name}.npz").is_file():
+    if dataset.access == "generated" or (Path(prepared) / f"{dataset.name}.npz").is_file():
         return True
-    folders = _default_mirrors() if mirrors is None else [Path(mirror) for mirror in mirrors]
-    for file in dataset.files:
-        places = [Path(raw) / dataset.name / file.name]
-        for folder in folders:
-            places += [folder / dataset.mirror_folder / name for name in (file.name, file.name + ".gz")]
-        if not any(place.is_file() for place in places):
-            return False
-    return True
+    return chosen(dataset, raw, folders) is not None
+
+
+def fetch(
+    dataset: Dataset,
+    raw: str | os.PathLike[str] = RAW,
+    folders: Sequence[str | os.PathLike[str]] = FOLDERS,
+    timeout: float = 20.0,
+    retries: int = 2,
+) -> list[Path]:
+    """Return the paths ``<raw>/<dataset>/<file>`` of all files, verified by size and sha256; fetch what is missing.
+
+    Sources in order: the file itself; in each folder's ``<place>`` the file, plain, with ``.gz`` or in a zip; each
+    address of the catalogue, asked ``1 + retries`` times after failures that may pass. ``timeout`` (seconds) limits
+    each wait for the network. A file that is there with a wrong sum is renamed to ``<file>.rejected``. Where files
+    stand in for the data set's own (`Dataset.instead`), the first that is here is taken, and the last comes with it,
+    as what `prepare` compares with. Raises FetchError, one message for all files that could not be had, and ValueError
+    for a setting out of range.
+    """
+    if not timeout > 0:
+        raise ValueError(f"timeout = {timeout!r}: must be above 0 seconds")
+    if type(retries) is not int or retries < 0:
+        raise ValueError(f"retries = {retries!r}: must be an integer of 0 or more")
+    search = _Search(dataset, Path(raw) / dataset.name, [Path(folder) / dataset.place for folder in folders])
+    files = chosen(dataset, raw, folders) or dataset.files
+    complaints = [line for file in files if (line := search.complaint(file, timeout, retries))]
+    if complaints:
+        raise FetchError("\n".join(complaints), dataset)
+    for file in dataset.instead[-1:]:
+        if file not in files:
+            search.complaint(file, timeout, retries)
+    return [search.raw / file.name for file in files]
 
 
 def main(names: list[str]) -> int:
@@ -103,88 +109,98 @@ def main(names: list[str]) -> int:
     status = 0
     for name in names:
         try:
-            for path in fetch(catalogue.load(name)):
-                print(f"{path}  {path.stat().st_size} bytes, sha256 verified", flush=True)
+            dataset = catalogue.load(name)
+            declared = {file.name for files in dataset.choices() for file in files if file.declared}
+            for path in fetch(dataset):
+                verified = "sha256 verified" if path.name in declared else "no sum is declared, so none was verified"
+                print(f"{path}  {path.stat().st_size} bytes, {verified}", flush=True)
         except (FetchError, ValueError) as error:
             print(f"error: {error}", file=sys.stderr, flush=True)
             status = 1
     return status
 
 
-def _configured_mirrors() -> Sequence[str]:
-    """Return the key `mirrors` of the project's configuration, or the built-in list where there is none."""
-    configuration = configurations.folder() / "config.yaml"
-    if not configuration.is_file():
-        return MIRRORS
-    mirrors = parsed(configuration).get("mirrors", MIRRORS)
-    if not isinstance(mirrors, list | tuple) or not all(isinstance(mirror, str) for mirror in mirrors):
-        raise ValueError(f"{configuration}: mirrors = {mirrors!r}: must be a list of folders")
-    return mirrors
+class _Search:
+    """The search for a data set's files: where they go, where they are looked for, and what became of it."""
 
+    def __init__(self, dataset: Dataset, raw: Path, folders: list[Path]):
+        self.dataset, self.raw, self.folders = dataset, raw, folders
 
-def _default_mirrors() -> list[Path]:
-    folders = os.environ.get(MIRRORS_VARIABLE)
-    if folders is None:
-        return [Path(mirror) for mirror in _configured_mirrors()]
-    return [Path(mirror) for mirror in folders.split(os.pathsep) if mirror]
+    def complaint(self, file: File, timeout: float, retries: int) -> str:
+        """Return nothing once the verified file is in the raw folder, else why it could not be had."""
+        target = self.raw / file.name
+        try:
+            tried = self._tried(file, target, timeout, retries)
+        except OSError as error:
+            # Sources report through Unusable, so this is the raw folder itself: a full disk, a missing permission.
+            place = error.filename or target
+            return f"{file.name} ({self.dataset.title}): cannot use {place}: {error.strerror or error}"
+        return "" if tried is None else self._message(file, tried)
 
-
-def _fetch_file(
-    file: File,
-    target: Path,
-    mirror_folder: str,
-    mirrors: Sequence[Path],
-    timeout: float,
-    retries: int,
-    backoff: float,
-) -> list[tuple[str, str]] | None:
-    """Return None once the verified file is at ``target``, else what was tried: (source, outcome)."""
-    tried: list[tuple[str, str]] = []
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for temporary in abandoned(target):
-        temporary.unlink(missing_ok=True)
-    if target.exists():
-        outcome = _verdict_on_present(file, target)
-        if outcome is None:
-            return None
-        tried.append((str(target), outcome))
-
-    for mirror in mirrors:
-        plain = mirror / mirror_folder / file.name
-        zipped = plain.with_name(plain.name + ".gz")
-        for source, chunks in ((plain, read(plain)), (zipped, gunzip(read(zipped)))):
+    def _tried(self, file: File, target: Path, timeout: float, retries: int) -> list[tuple[str, Exception]] | None:
+        """Return None once the verified file is at ``target``, else what was tried: (source, outcome)."""
+        tried: list[tuple[str, Exception]] = []
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for temporary in abandoned(target):
+            temporary.unlink(missing_ok=True)
+        if target.exists():
             try:
-                _store(chunks, file, target)
+                _check_present(file, target)
             except Unusable as failure:
-                tried.append((str(source), str(failure)))
+                tried.append((str(target), failure))
             else:
-                _say(f"{target}: copied from {source}")
                 return None
-
-    for url in file.urls:
-        for attempt in range(1, retries + 2):
+        for source in (path for folder in self.folders for path in places(folder, file.name)):
             try:
-                _store(from_address(url, file, target.parent, timeout), file, target)
+                _store(read(source, file.name), file, target)
             except Unusable as failure:
-                if failure.retry and attempt <= retries:
-                    pause = backoff * 2 ** (attempt - 1)
-                    _say(f"{file.name}: {failure} at {url}; asking again in {pause:g} s")
-                    time.sleep(pause)
-                    continue
-                times = f" (asked {attempt} times)" if attempt > 1 else ""
-                tried.append((url, f"{failure}{times}"))
-                break
+                tried.append((str(source), failure))
+            else:
+                _say(f"{target}: {'copied' if source.name == file.name else 'unpacked'} from {source}")
+                return None
+        for url in file.urls:
+            try:
+                with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
+                    path = download(url, file.name, file.sha256, Path(folder), timeout, retries)
+                    _store(read(path, file.name), file, target)
+            except Unusable as failure:
+                tried.append((url, failure))
             else:
                 _say(f"{target}: fetched from {url}")
                 return None
-    return tried
+        return tried
+
+    def _message(self, file: File, tried: list[tuple[str, Exception]]) -> str:
+        own = self.folders[-1] if self.folders else self.raw
+        wrong = [(source, outcome) for source, outcome in tried if source not in file.urls]
+        if wrong:
+            source, outcome = wrong[-1]
+            reason = f"{source} is not it: {outcome}"
+        elif file.urls and all(isinstance(outcome, NoNetwork) for _, outcome in tried):
+            reason = "it is not here, and there is no connection to its publisher"
+        else:
+            reason = "it is not here, and no address gave it" if file.urls else "it is not here"
+        lines = [f"{file.name} ({self.dataset.title}) could not be had: {reason}"]
+        if file.declared:
+            lines.append(f"  expected: {file.bytes} bytes, sha256 {file.sha256}")
+        else:
+            lines.append(f"  expected: your own file, as conf/dataset/{self.dataset.name}.yaml describes it")
+        lines += [f"  tried:    {source}: {outcome}" for source, outcome in tried]
+        if self.dataset.access == "bring-your-own":
+            lines.append(f"  licence:  {self.dataset.licence}; it is not downloaded, each user has to obtain it")
+        packed = f" (plain, as {file.name}.gz or in a zip)"
+        lines.append(f"  by hand:  get it from {self.dataset.origin} and put it into {own}/{packed}; then run again")
+        return "\n".join(lines)
 
 
-def _verdict_on_present(file: File, target: Path) -> str | None:
-    """Return None when the file that is there is right; otherwise move it aside and return what is wrong."""
+def _check_present(file: File, target: Path) -> None:
+    """Raise Unusable, after moving it aside, when the file that is there is not the right one."""
+    if file.sha256 == catalogue.ABSENT:
+        return
     actual = checksum(target)
     if actual == (file.bytes, file.sha256):
-        return None
+        return
+    head = _head(target)
     rejected = target.with_name(target.name + ".rejected")
     number = 1
     while os.path.lexists(rejected):
@@ -193,14 +209,19 @@ def _verdict_on_present(file: File, target: Path) -> str | None:
     try:
         os.rename(target, rejected)
     except FileNotFoundError:
-        return "moved aside by another process"
+        raise Unusable("moved aside by another process") from None
     # Another process may have put the right file there between the check and the move.
     if checksum(rejected) == (file.bytes, file.sha256):
         os.replace(rejected, target)
-        return None
-    outcome = f"{_difference(file, *actual)}; moved aside to {rejected.name}"
+        return
+    outcome = f"{_difference(file, *actual, head)}; moved aside to {rejected.name}"
     _say(f"{target}: {outcome}")
-    return outcome
+    raise Unusable(outcome)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as handle:
+        return handle.read(1 << 12)
 
 
 def _store(chunks: Generator[bytes, None, None], file: File, target: Path) -> None:
@@ -208,45 +229,27 @@ def _store(chunks: Generator[bytes, None, None], file: File, target: Path) -> No
     # Somewhat more than expected is read, so that the message can give the sum of a slightly different file.
     limit = 2 * file.bytes + (1 << 20)
     digest = hashlib.sha256()
-    size = 0
+    size, head = 0, b""
     with contextlib.closing(chunks), replacing(target) as path, path.open("wb") as handle:
         for chunk in chunks:
             size += len(chunk)
-            if size > limit:
-                raise Unusable(f"too long: more than {limit} bytes instead of {file.bytes}, given up")
+            head = head or chunk[: 1 << 12]
+            if file.declared and size > limit:
+                raise Unusable(f"too long: more than {limit} bytes instead of {file.bytes}{likeness(head, file.name)}")
             digest.update(chunk)
             handle.write(chunk)
-        if (size, digest.hexdigest()) != (file.bytes, file.sha256):
-            raise Unusable(_difference(file, size, digest.hexdigest()))
+        if file.declared and (size, digest.hexdigest()) != (file.bytes, file.sha256):
+            raise Unusable(_difference(file, size, digest.hexdigest(), head))
 
 
-def _difference(file: File, size: int, sha256: str) -> str:
+def _difference(file: File, size: int, sha256: str, head: bytes) -> str:
     if size < file.bytes:
         kind = "too short"
     elif size > file.bytes:
         kind = "too long"
     else:
         kind = "wrong content"
-    return f"{kind}: found {size} bytes, sha256 {sha256}"
-
-
-def _complaint(
-    dataset: Dataset, file: File, target: Path, mirrors: Sequence[Path], tried: Sequence[tuple[str, str]]
-) -> str:
-    lines = [f"{file.name} ({dataset.title}) could not be had"]
-    if file.sha256 == catalogue.ABSENT:
-        lines.append(f"  expected: your own extract, as conf/dataset/{dataset.name}.yaml describes it")
-    else:
-        lines.append(f"  expected: {file.bytes} bytes, sha256 {file.sha256}")
-    lines += [f"  tried:    {source}: {outcome}" for source, outcome in tried] or ["  tried:    nothing, no mirrors"]
-    if dataset.access == "bring-your-own":
-        lines.append(f"  licence:  {dataset.licence}; it is not downloaded, each user has to obtain it")
-    places = [str(target)]
-    if file.sha256 != catalogue.ABSENT:
-        folders = [mirror / dataset.mirror_folder for mirror in mirrors[:1]]
-        places += [f"{folder}{os.sep} (plain or as {file.name}.gz)" for folder in folders]
-    lines.append(f"  by hand:  get it from {dataset.origin} and put it at {' or into '.join(places)}; then run again")
-    return "\n".join(lines)
+    return f"{kind}: found {size} bytes, sha256 {sha256}{likeness(head, file.name)}"
 
 
 def _say(line: str) -> None:

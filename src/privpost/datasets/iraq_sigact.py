@@ -6,6 +6,9 @@ import numpy as np
 
 from privpost.datasets import files, war_logs
 from privpost.datasets.catalogue import Dataset
+from privpost.datasets.war_logs import difference
+
+__all__ = ["difference", "parse"]
 
 COLUMNS = {
     "IED attack": "ied_attack",
@@ -19,13 +22,15 @@ COLUMNS = {
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Read the counts: `counts` (cells, 6) int64, `region` and `month` (cells,) int16.
 
-    The level `other` is the file's total less its named types. Raises ValueError naming file and line.
+    The file is that of the repository, or ESOC's, whose total less its named types is the level `other`. Raises
+    ValueError naming file and line.
     """
     (path,) = paths.values()
+    if war_logs.is_counts(path):
+        return war_logs.read_counts(path, dataset)
     levels = dataset.public["levels"]["attack_type"]
-    regions = {name: index for index, name in enumerate(dataset.settings["regions"])}
-    months = {name: index for index, name in enumerate(war_logs.months(dataset))}
-    table = np.zeros((len(regions), len(months), len(levels)), np.int64)
+    regions, months, _ = war_logs.places(dataset)
+    table = war_logs.empty(dataset)
     columns = ["governorate", "year_month", "SIGACT", *COLUMNS.values()]
     with path.open(encoding="ascii", newline="") as lines:
         for number, row in files.records(lines, columns, str(path)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from privpost import archive
 from privpost.atomic import abandoned, replacing
-from privpost.datasets.catalogue import Dataset
+from privpost.datasets.catalogue import ABSENT, Dataset
 from privpost.datasets.files import checksum
 
 IDENTITY = "__identity__"
@@ -28,21 +28,13 @@ def prepare(
     `code` is a digest of the loader's code, as `code_of` gives it back.
 
     Raises FileNotFoundError when a raw file is missing and ValueError when its sum is wrong or its content malformed;
-    an existing prepared file stays as it is then.
+    an existing prepared file stays as it is then. Where files stand in for the data set's own, the first that is there
+    is read, and arrays that differ from the declared ones are refused.
     """
-    paths = {}
-    for file in dataset.files:
-        path = Path(raw) / dataset.name / file.name
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: not there; fetch it with `snakemake data`")
-        size, sha256 = checksum(path)
-        if (size, sha256) != (file.bytes, file.sha256):
-            raise ValueError(
-                f"{path}: found {size} bytes, sha256 {sha256}; expected {file.bytes} bytes, sha256 {file.sha256}; "
-                "delete it and fetch it again with `snakemake data`"
-            )
-        paths[file.name] = path
+    paths = _verified(dataset, Path(raw) / dataset.name)
     arrays = dataset.loader().parse(paths, dataset)
+    if dataset.arrays and (actual := sum_of(arrays)) != dataset.arrays:
+        raise ValueError(f"{', '.join(map(str, paths.values()))}: {_otherwise(dataset, arrays, Path(raw), actual)}")
     reserved = [name for name in arrays if name.startswith("__")]
     if reserved:
         raise ValueError(f"dataset {dataset.name}: array names {reserved} are reserved")
@@ -51,12 +43,42 @@ def prepare(
         temporary.unlink(missing_ok=True)
     texts = {
         IDENTITY: np.array(json.dumps(dataset.identity(), sort_keys=True)),
-        CHECKSUM: np.array(_array_sum(arrays)),
+        CHECKSUM: np.array(sum_of(arrays)),
         CODE: np.array(code),
     }
     with replacing(target) as temporary, temporary.open("wb") as handle:
         np.savez_compressed(handle, allow_pickle=False, **arrays, **texts)
     return target
+
+
+def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
+    """Return name to path of the raw files that the data set is made of, after comparing their sums."""
+    there = [files for files in dataset.choices() if all((raw / file.name).is_file() for file in files)]
+    for file in (there or [dataset.files])[0]:
+        path = raw / file.name
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: not there; fetch it with `snakemake data`")
+        if file.sha256 == ABSENT:
+            continue
+        size, sha256 = checksum(path)
+        if (size, sha256) != (file.bytes, file.sha256):
+            raise ValueError(
+                f"{path}: found {size} bytes, sha256 {sha256}; expected {file.bytes} bytes, sha256 {file.sha256}; "
+                "delete it and fetch it again with `snakemake data`"
+            )
+    return {file.name: raw / file.name for file in (there or [dataset.files])[0]}
+
+
+def _otherwise(dataset: Dataset, arrays: dict[str, np.ndarray], raw: Path, actual: str) -> str:
+    """Return in one line how arrays differ from the declared ones, as far as a file that has them is there."""
+    said = f"its arrays have the sha256 {actual}, but conf/dataset/{dataset.name}.yaml declares {dataset.arrays}"
+    loader = dataset.loader()
+    path = raw / dataset.name / dataset.instead[-1].name if dataset.instead else raw
+    if hasattr(loader, "difference") and path.is_file():
+        declared = loader.parse({path.name: path}, dataset)
+        if sum_of(declared) == dataset.arrays:
+            return f"{loader.difference(arrays, declared, dataset)}; {said}"
+    return said
 
 
 def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/prepared") -> dict[str, np.ndarray]:
@@ -78,7 +100,7 @@ def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/p
     changed = sorted(key for key in identity.keys() | declared.keys() if identity.get(key) != declared.get(key))
     if changed:
         raise ValueError(f"{path}: prepared for another {', '.join(changed)} than the catalogue declares; {REMEDY}")
-    actual = _array_sum(arrays)
+    actual = sum_of(arrays)
     if actual != expected:
         raise ValueError(f"{path}: damaged (sum of the arrays {actual}, expected {expected}); {REMEDY}")
     return arrays
@@ -90,5 +112,6 @@ def code_of(name: str, prepared: str | os.PathLike[str] = "data/prepared") -> st
         return str(file[CODE]) if CODE in file.files else ""
 
 
-def _array_sum(arrays: dict[str, np.ndarray]) -> str:
+def sum_of(arrays: dict[str, np.ndarray]) -> str:
+    """Return the sha256 of arrays: their names, types, shapes and content."""
     return archive.checksum(arrays, lambda name, array: json.dumps([name, array.dtype.str, array.shape]))

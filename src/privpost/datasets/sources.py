@@ -1,124 +1,136 @@
-"""Where the bytes of raw files come from: disks and networks, plain or packed."""
+"""Where the bytes of raw files come from: the project's folders and publishers, plain or packed."""
 
-import http.client
+import gzip
 import sys
-import tempfile
-import time
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import urlsplit
 
 from privpost import __version__
-from privpost.datasets.catalogue import File
-from privpost.progress import Progress
 
 CHUNK = 1 << 16
-# Bytes per second below which a transfer is given up once it has lasted longer than the timeout.
-SLOWEST_RATE = 1024
-# An archive holds other members too, so that its size is not known beforehand.
-LARGEST_ARCHIVE = 256 << 20
+# Answers of a server that pass: it is asked again.
+PASSING = (408, 425, 429)
 
 
 class Unusable(Exception):
-    """One source did not give the file; ``retry`` says whether asking it again may help."""
-
-    def __init__(self, outcome: str, retry: bool = False):
-        super().__init__(outcome)
-        self.retry = retry
+    """One source did not give the file."""
 
 
-def read(path: Path) -> Generator[bytes, None, None]:
-    """Yield a file's bytes."""
+class NoNetwork(Unusable):
+    """A publisher could not be reached at all."""
+
+
+def places(folder: Path, name: str) -> Iterator[Path]:
+    """Yield the files of a folder that a raw file can come from: itself, with ``.gz``, and each zip that holds it.
+
+    A zip that cannot be opened counts as one that may hold the file, so that reading it says what is wrong.
+    """
+    for path in (folder / name, folder / f"{name}.gz"):
+        if path.exists():
+            yield path
+    for path in sorted(folder.glob("*.zip")):
+        if path.name != name and (not zipfile.is_zipfile(path) or _members(path, name)):
+            yield path
+
+
+def _members(path: Path, name: str) -> list[zipfile.ZipInfo]:
+    with zipfile.ZipFile(path) as archive:
+        return [info for info in archive.infolist() if PurePosixPath(info.filename).name == name]
+
+
+def read(path: Path, name: str) -> Generator[bytes, None, None]:
+    """Yield the bytes of the raw file `name` that a path is or, as ``.gz`` or ``.zip``, holds; raises Unusable."""
     try:
-        with open(path, "rb") as handle:
-            while chunk := handle.read(CHUNK):
-                yield chunk
-    except (FileNotFoundError, NotADirectoryError):
-        raise Unusable("no such file") from None
+        if path.suffix == ".zip" and path.name != name:
+            members = _members(path, name)
+            if len(members) != 1:
+                raise Unusable(f"{len(members)} members called {name} in the archive")
+            with zipfile.ZipFile(path) as archive, archive.open(members[0]) as handle:
+                yield from _chunks(handle)
+        else:
+            packed = path.name == f"{name}.gz"
+            with gzip.open(path) if packed else path.open("rb") as handle:
+                yield from _chunks(handle)
+    except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise Unusable(f"damaged archive ({error})") from error
     except OSError as error:
         raise Unusable(f"not readable ({error.strerror or error})") from error
 
 
-def gunzip(chunks: Iterator[bytes]) -> Generator[bytes, None, None]:
-    """Yield what the bytes of a gzip file hold."""
-    stream = zlib.decompressobj(wbits=31)
-    try:
-        for chunk in chunks:
-            packed = chunk
-            while packed:
-                # A gzip file may consist of several members.
-                if stream.eof:
-                    stream = zlib.decompressobj(wbits=31)
-                yield stream.decompress(packed)
-                packed = stream.unused_data
-    except zlib.error as error:
-        raise Unusable(f"damaged gzip file ({error})") from error
-    if not stream.eof:
-        raise Unusable("truncated gzip file")
+def _chunks(handle: Any) -> Iterator[bytes]:
+    while chunk := handle.read(CHUNK):
+        yield chunk
 
 
-def _unzip(chunks: Iterator[bytes], member_name: str, folder: Path) -> Generator[bytes, None, None]:
-    # Zip archives have their directory at the end, so that the whole archive is needed first.
-    with tempfile.TemporaryFile(dir=folder) as packed:
-        for chunk in chunks:
-            packed.write(chunk)
-            if packed.tell() > LARGEST_ARCHIVE:
-                raise Unusable(f"archive too long: more than {LARGEST_ARCHIVE} bytes, given up")
+def download(url: str, name: str, sha256: str, folder: Path, timeout: float, retries: int) -> Path:
+    """Download the raw file `name`, or the archive that an address names, into a folder; returns its path.
+
+    Asks again, `retries` times, after failures that may pass. What is the file itself has to have the sha256. Raises
+    Unusable saying why there is none, and NoNetwork where no connection could be made.
+    """
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel("CRITICAL")
+    stored = PurePosixPath(urlsplit(url).path).name or name
+    known = None if stored == f"{name}.gz" or (stored.endswith(".zip") and stored != name) else f"sha256:{sha256}"
+    # Under the file's own name, unless it is packed, so that `read` knows what to do with it.
+    stored = stored if known is None else name
+    fetcher = pooch.create(folder, base_url="", registry={stored: known}, urls={stored: url}, retry_if_failed=retries)
+    headers = {"User-Agent": f"privpost/{__version__}"}
+    get = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=timeout, headers=headers)
+
+    def once(url: str, output: Any, pooch_: Any) -> None:
         try:
-            with zipfile.ZipFile(packed) as archive:
-                members = [info for info in archive.infolist() if PurePosixPath(info.filename).name == member_name]
-                if len(members) != 1:
-                    raise Unusable(f"{len(members)} members called {member_name} in the archive")
-                with archive.open(members[0]) as member:
-                    while chunk := member.read(CHUNK):
-                        yield chunk
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            raise Unusable(f"damaged or unreadable zip archive ({error})") from error
+            get(url, output, pooch_)
+        except requests.HTTPError as error:
+            if error.response.status_code in PASSING or error.response.status_code >= 500:
+                raise
+            raise Unusable(_status(error)) from error
+        except requests.ConnectionError as error:
+            if _unreachable(error):
+                raise NoNetwork("no connection; is there a network?") from error
+            raise
 
-
-def from_address(url: str, file: File, folder: Path, timeout: float) -> Generator[bytes, None, None]:
-    """Yield a file's bytes from an address, unpacked if it names an archive, which is kept in `folder` meanwhile."""
-    chunks = _download(url, file, timeout)
-    name = PurePosixPath(urlsplit(url).path).name
-    if name == file.name + ".gz":
-        return gunzip(chunks)
-    if name.endswith(".zip") and not file.name.endswith(".zip"):
-        return _unzip(chunks, file.name, folder)
-    return chunks
-
-
-def _download(url: str, file: File, timeout: float) -> Generator[bytes, None, None]:
-    headers = {"User-Agent": f"privpost/{__version__}", "Accept-Encoding": "identity"}
-    received, progress = 0, Progress(sys.stderr)
-    start = time.monotonic()
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout) as response:
-            declared = response.headers.get("Content-Length", "")
-            total = int(declared) if declared.isdecimal() else None
-            # read1 returns after each packet, so that a trickle cannot go on for ever unnoticed.
-            while chunk := response.read1(CHUNK):
-                received += len(chunk)
-                progress.received(file.name, received, total)
-                yield chunk
-                elapsed = time.monotonic() - start
-                if elapsed > timeout and received < SLOWEST_RATE * elapsed:
-                    raise Unusable(f"too slow: {received} bytes in {elapsed:.1f} s", retry=True)
-        if total is not None and received < total:
-            raise Unusable(f"short read: {received} of {total} bytes", retry=True)
-    except urllib.error.HTTPError as error:
-        passing = error.code in (408, 425, 429) or error.code >= 500
-        error.close()
-        raise Unusable(f"HTTP status {error.code} {error.reason}", retry=passing) from error
-    except (OSError, http.client.HTTPException) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(reason, TimeoutError):
-            raise Unusable(f"no answer within {timeout:g} s after {received} bytes", retry=True) from error
-        if received:
-            raise Unusable(f"connection lost after {received} bytes ({reason})", retry=True) from error
-        raise Unusable(f"no connection; is there a network? ({reason})", retry=True) from error
-    finally:
-        progress.clear()
+        return Path(fetcher.fetch(stored, downloader=once))
+    except requests.HTTPError as error:
+        raise Unusable(f"{_status(error)} (asked {retries + 1} times)") from error
+    except requests.Timeout as error:
+        raise Unusable(f"no answer within {timeout:g} s (asked {retries + 1} times)") from error
+    except requests.RequestException as error:
+        raise Unusable(f"connection lost ({error}; asked {retries + 1} times)") from error
+    except ValueError as error:
+        raise Unusable(f"wrong content ({error})") from error
+
+
+def _status(error: Any) -> str:
+    return f"HTTP status {error.response.status_code} {error.response.reason}"
+
+
+def _unreachable(error: Exception) -> bool:
+    """Whether a connection was never made: no name, no route, refused, or a proxy that does not answer."""
+    from urllib3.exceptions import NewConnectionError, ProxyError
+
+    reason = getattr(error.args[0], "reason", None) if error.args else None
+    return isinstance(reason, NewConnectionError | ProxyError)
+
+
+def likeness(head: bytes, name: str) -> str:
+    """Return what the first bytes of a wrong file look like, in words that begin with a comma; empty where unknown."""
+    packed = {b"\x1f\x8b": ".gz", b"PK\x03\x04": ".zip", b"\xfd7zXZ\x00": ".xz"}
+    kind = next((ending for magic, ending in packed.items() if head.startswith(magic)), "")
+    if head.lstrip()[:300].lower().startswith((b"<!doctype", b"<html", b"<?xml")):
+        return ", an HTML page, as a server sends in place of a file"
+    twice = kind == ".gz" and zlib.decompressobj(wbits=31).decompress(head, 2) == b"\x1f\x8b"
+    if kind and (twice or not name.endswith(kind)):
+        return f", itself a packed {kind} file: it was packed twice or has lost its ending"
+    if name.endswith(tuple(packed.values())) and not kind:
+        return ", unpacked: the archive itself is wanted"
+    if b"\r\n" in head and head.isascii():
+        return ", a text with Windows line ends (CRLF)"
+    return ""

@@ -5,14 +5,20 @@ Every loader of war logs gives the same arrays, which `load` returns with their 
 regions and then months, cells without events left out. A study never sees an event.
 """
 
+import csv
 import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset
 
 OTHER = "other"
+# The columns of a file of counts: events of a region and month that have a level of a field.
+COLUMNS = ("region", "month", "field", "level", "events")
 
 
 class WarLogs(NamedTuple):
@@ -100,3 +106,87 @@ def cells(table: np.ndarray) -> dict[str, np.ndarray]:
         "region": region.astype(np.int16),
         "month": month.astype(np.int16),
     }
+
+
+def places(dataset: Dataset) -> tuple[dict[str, int], dict[str, int], dict[str, dict[str, int]]]:
+    """Return the indices of regions, of months, and of each field's levels among all levels."""
+    fields, start = {}, 0
+    for field, levels in dataset.public["levels"].items():
+        fields[field] = {level: start + index for index, level in enumerate(levels)}
+        start += len(levels)
+    regions, all_months = (
+        {name: i for i, name in enumerate(n)} for n in (dataset.settings["regions"], months(dataset))
+    )
+    return regions, all_months, fields
+
+
+def empty(dataset: Dataset) -> np.ndarray:
+    """Return a table of counts (regions, months, levels) without events."""
+    regions, all_months, fields = places(dataset)
+    return np.zeros((len(regions), len(all_months), sum(map(len, fields.values()))), np.int64)
+
+
+def is_counts(path: Path) -> bool:
+    """Whether a file is one of counts, by its first line."""
+    with path.open(encoding="latin-1", newline="") as lines:
+        return next(csv.reader(lines), []) == list(COLUMNS)
+
+
+def read_counts(path: Path, dataset: Dataset) -> dict[str, np.ndarray]:
+    """Read a file of counts into the arrays of `cells`; other regions and months than the settings' are left out.
+
+    Raises ValueError naming file and line for an unknown field or level, a number that is none or a place that occurs
+    twice, and naming the cell whose fields have different numbers of events.
+    """
+    regions, all_months, fields = places(dataset)
+    table = empty(dataset)
+    with path.open(encoding="ascii", newline="") as lines:
+        for number, row in files.records(lines, COLUMNS, str(path)):
+            if row["region"] not in regions or row["month"] not in all_months:
+                continue
+            try:
+                place = regions[row["region"]], all_months[row["month"]], fields[row["field"]][row["level"]]
+                events = files.count(row["events"], at_least=1)
+            except KeyError as error:
+                raise ValueError(f"{path} line {number}: {error.args[0]!r} is no field or level") from error
+            except ValueError as error:
+                raise ValueError(f"{path} line {number}: events = {error}") from error
+            if table[place]:
+                raise ValueError(f"{path} line {number}: the same region, month, field and level as before")
+            table[place] = events
+    totals = np.stack([table[:, :, list(codes.values())].sum(axis=2) for codes in fields.values()])
+    for region, month in np.argwhere((totals != totals[0]).any(axis=0)):
+        where = f"{list(regions)[region]} {list(all_months)[month]}"
+        raise ValueError(f"{path}: {where}: the fields have different numbers of events, {totals[:, region, month]}")
+    return cells(table)
+
+
+def count_lines(arrays: Mapping[str, np.ndarray], dataset: Dataset) -> Iterator[str]:
+    """Yield the lines of the file of counts that `read_counts` reads into these arrays."""
+    names = [(field, level) for field, levels in dataset.public["levels"].items() for level in levels]
+    all_months = months(dataset)
+    yield ",".join(COLUMNS)
+    for counts, region, month in zip(arrays["counts"], arrays["region"], arrays["month"], strict=True):
+        where = f"{dataset.settings['regions'][region]},{all_months[month]}"
+        for place in np.flatnonzero(counts):
+            yield f"{where},{','.join(names[place])},{counts[place]}"
+
+
+def difference(arrays: Mapping[str, np.ndarray], declared: Mapping[str, np.ndarray], dataset: Dataset) -> str:
+    """Return in words in which months counts differ from the declared ones, and by how many events."""
+    more = _table(arrays, dataset) - _table(declared, dataset)
+    events = more[:, :, : len(next(iter(dataset.public["levels"].values())))].sum(axis=(0, 2))
+    changed = np.abs(more).sum(axis=(0, 2))
+    said = [
+        f"{month} has {abs(n)} events {'more' if n > 0 else 'fewer'}" if n else f"{month} has {changes} other counts"
+        for month, n, changes in zip(months(dataset), events, changed, strict=True)
+        if changes
+    ]
+    further = f" and {len(said) - 6} further months" if len(said) > 6 else ""
+    return f"not the declared counts: {', '.join(said[:6])}{further}"
+
+
+def _table(arrays: Mapping[str, np.ndarray], dataset: Dataset) -> np.ndarray:
+    table = empty(dataset)
+    table[arrays["region"], arrays["month"]] = arrays["counts"]
+    return table

@@ -235,7 +235,7 @@ def _in_processes(study: Study, cells: Sequence[Cell], processes: int, how: dict
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, context, initializer=_follow, initargs=(os.getpid(),))
     try:
-        words = (study.name, study.scale, str(study.home), study.left_out)
+        words = (study.name, study.scale, str(study.home))
         futures: list[Future] = [pool.submit(_in_process, words, cell, how) for cell in cells]
         waiting = dict(zip(futures, cells, strict=True))
         for future in as_completed(futures):
@@ -263,8 +263,8 @@ def _in_process(words: tuple, cell: Cell, how: dict) -> _Outcome:
 
 @functools.cache
 def _study_of(words: tuple) -> tuple[Study, Origin]:
-    name, scale, home, left_out = words
-    study = Study(name, scale, Path(home), left_out)
+    name, scale, home = words
+    study = Study(name, scale, Path(home))
     return study, Origin(study)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from privpost.lab import ledgers, tables
+from privpost.lab import grid, ledgers, tables
 from privpost.lab.project import PUBLISHED
 from privpost.lab.published import SUMS, altered, sums
 from privpost.lab.study import Study
@@ -47,7 +47,7 @@ def compare(built: Study) -> list[Comparison]:
 
     Rows of data sets that the study leaves out are not compared.
     """
-    published = replace(built, home=PUBLISHED, left_out=())
+    published = replace(built, home=PUBLISHED)
     return [_compare(built, published, name) for name in built.tables]
 
 
@@ -57,7 +57,7 @@ def beside(built: Study) -> list[str]:
     These are its ledger, whose numbers may differ in the last digit, and the documents that today's code makes of the
     published tables.
     """
-    published = replace(built, home=PUBLISHED, left_out=())
+    published = replace(built, home=PUBLISHED)
     texts: dict = {}
     if published.has("documents") and not any(_lacks(published.table_path(name)) for name in published.tables):
         texts = published.module("documents").documents(tables.read_tables(published))
@@ -68,7 +68,7 @@ def beside(built: Study) -> list[str]:
 
 def _same_ledger(built: Study, published: Study) -> bool:
     path = published.ledger_path
-    if built.left_out or not path.is_file() or built.ledger_path.read_bytes() == path.read_bytes():
+    if grid.left_out(built) or not path.is_file() or built.ledger_path.read_bytes() == path.read_bytes():
         return True
     return not altered(path) and ledgers.alike(built.ledger_path, path)
 
@@ -88,11 +88,10 @@ def _compare(built: Study, published: Study, name: str) -> Comparison:
     if altered(path):
         return Comparison(label, "outside tolerance", float("inf"), f"{path} is not what {SUMS} has the sha256 of")
     new, old = tables.read_table(built.table_path(name)), tables.read_table(path)
-    if built.left_out and "dataset" in old:
-        old = old[~old.dataset.isin(built.left_out)].reset_index(drop=True)
-    elif built.left_out:
-        left_out = ", ".join(built.left_out)
-        return Comparison(label, "not published", where=f"has rows of {left_out}, which no column marks")
+    if (left_out := grid.left_out(built)) and "dataset" in old:
+        old = old[~old.dataset.isin(left_out)].reset_index(drop=True)
+    elif left_out:
+        return Comparison(label, "not published", where=f"has rows of {', '.join(left_out)}, which no column marks")
     meanings = getattr(built.module(), "TABLES", {}).get(name, {})
     timed = [column for column, meaning in meanings.items() if meaning.endswith(TIMED)]
     return compare_frames(label, old, new, float(built.text.get("tolerance", RELATIVE)), timed)

@@ -13,7 +13,6 @@ import math
 import sys
 import textwrap
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from privpost.lab.study import SIZES, Cell, Study, canonical
 # Keys of a study's file that are not settings.
 DESCRIPTION = ("title", "paper", "claim", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
-RUN = ("scale", "mirrors")
+RUN = ("scale",)
 
 
 def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Study:
@@ -76,19 +75,33 @@ def _named(name: str, known: Sequence[str]) -> list[str]:
 
 
 def expand(study: Study) -> list[Cell]:
-    """Return the cells of the study's whole grid, in the order of its YAML.
+    """Return the cells of the study's whole grid, in the order of its YAML; of a build, those whose data can be had.
 
-    Raises SettingError for an unknown key or a value that is not allowed, naming the file.
+    The rebuild, a command and `status` plan the same cells: what lacks its data is left out here, and nowhere else.
+    What is published has all cells. Raises SettingError for an unknown key or a value that is not allowed, naming the
+    file.
     """
-    return list(study.once("cells", lambda: _expand(study)))
+    lacking = study.once("lacking", lambda: _lacking(study))
+    return [cell for cell in _whole(study) if cell.dataset not in lacking]
 
 
-def _expand(study: Study) -> list[Cell]:
-    cells: dict[str, Cell] = {}
-    for cell in make_cells(study, points(study)):
-        if cell.dataset not in study.left_out:
-            cells.setdefault(cell.digest, cell)
-    return list(cells.values())
+def _whole(study: Study) -> list[Cell]:
+    return study.once("cells", lambda: list({cell.digest: cell for cell in make_cells(study, points(study))}.values()))
+
+
+def _lacking(study: Study) -> set[str]:
+    """Return the data sets of a build's own cells that cannot be had."""
+    if study.home == PUBLISHED or not (names := {cell.dataset for cell in _whole(study) if cell.dataset}):
+        return set()
+    from privpost.datasets import catalogue, fetch
+
+    return {name for name in names if not fetch.findable(catalogue.load(name))}
+
+
+def left_out(study: Study) -> tuple[str, ...]:
+    """Return the data sets that cannot be had, without which a build of a study, or of what it reads, has to do."""
+    lacking = (other.once("lacking", lambda other=other: _lacking(other)) for other in (study, *read_by(study)))
+    return tuple(sorted(set().union(*lacking)))
 
 
 def names_read(study: Study) -> list[str]:
@@ -118,27 +131,9 @@ def _read_by(study: Study) -> list[Study]:
     if not (names := names_read(study)):
         return []
     # Studies that were loaded together are composed and checked once.
-    beside, others = study.once("beside", dict), []
+    beside = study.once("beside", dict)
     beside |= {other.name: other for other in load_studies({*names} - {*beside}, study.scale, study.home)}
-    for other in map(beside.__getitem__, names):
-        datasets = {cell.dataset for cell in expand(other)} if study.left_out else set()
-        left_out = tuple(name for name in study.left_out if name in datasets)
-        others.append(replace(other, left_out=left_out) if left_out else other)
-    return others
-
-
-def without_missing(study: Study) -> Study:
-    """Return the study without the bring-your-own data sets that cannot be had; itself when all can.
-
-    A study that reads ledgers also leaves out what the studies behind these ledgers leave out.
-    """
-    cells = itertools.chain(expand(study), *map(expand, read_by(study)))
-    if not (names := sorted({cell.dataset for cell in cells if cell.dataset})):
-        return study
-    from privpost.datasets import catalogue, fetch
-
-    missing = tuple(name for name in names if not fetch.findable(catalogue.load(name)))
-    return replace(study, left_out=missing) if missing else study
+    return [beside[name] for name in names]
 
 
 def points(study: Study) -> list[dict[str, Any]]:

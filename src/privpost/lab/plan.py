@@ -1,6 +1,7 @@
 """What a rebuild consists of: studies, data sets and files, read from the studies' own YAML without composing it."""
 
 import functools
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from privpost.lab import provenance
 from privpost.lab.project import PREPARED, RAW
 from privpost.lab.study import Study
 from privpost.lab.tables import WRITING, times_path
+from privpost.progress import some
 
 TEMPLATES = Path("docs/templates")
 
@@ -53,8 +55,34 @@ def datasets(*studies: Study) -> list[str]:
 
 
 def missing(*studies: Study) -> list[str]:
-    """Return the data sets of some studies that users bring and that are not there."""
+    """Return the data sets of some studies that cannot be had."""
     return sorted({name for study in studies for name in datasets_of(study) if not _findable(name)})
+
+
+def bring(*studies: Study) -> None:
+    """Ask the publishers for the data sets of some studies that are not here; a line tells of each in vain."""
+    names = [name for name in missing(*studies) if any(file.urls for file in catalogue.load(name).files)]
+    for name in names:
+        try:
+            fetch.fetch(catalogue.load(name))
+        except fetch.FetchError as error:
+            print(str(error).splitlines()[0], file=sys.stderr)
+    _findable.cache_clear()
+
+
+def lacking(*studies: Study) -> list[str]:
+    """Return a line for each data set that cannot be had: its files, where they belong, and what is left out."""
+    lines = []
+    for name in missing(*studies):
+        dataset = catalogue.load(name)
+        files = ", ".join(file.name for file in dataset.files)
+        without = [study.name for study in studies if name in datasets_of(study)]
+        again = f"privpost fetch {name} says more"
+        lines.append(
+            f"{name}: left out, since {files} is neither in {catalogue.ORIGINAL}/{dataset.place}/ nor in "
+            f"{catalogue.OWN}/{dataset.place}/ ({again}); its cells are missing in {some(without)}"
+        )
+    return lines
 
 
 def possible(studies: Iterable[Study]) -> list[Study]:
@@ -64,7 +92,7 @@ def possible(studies: Iterable[Study]) -> list[Study]:
 
 def raw_files(dataset: str) -> list[str]:
     """Return the raw files of a data set."""
-    return [str(RAW / dataset / file.name) for file in catalogue.load(dataset).files]
+    return list(map(str, fetch.raw_paths(catalogue.load(dataset), RAW)))
 
 
 def prepared_files(study: Study) -> list[str]:

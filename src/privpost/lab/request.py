@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from privpost.lab import aliases, grid
+from privpost.lab import aliases, grid, plan
 from privpost.lab.axes import LARGEST_GRID, check_size
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError, suggest
@@ -64,7 +64,7 @@ def key_of(override: str) -> str:
 def understand(argv: list[str]) -> Request:
     """Return what a command line asks for.
 
-    A whole grid and its shards skip cells whose data set the user has not supplied, as a rebuild does. Raises
+    A whole grid and its shards skip cells whose data cannot be had, as a rebuild does, and say so. Raises
     SettingError for a missing study, and for a key or a value that is not allowed, with the nearest right one.
     """
     words = [word for word in argv if "=" in word and not word.startswith("-")]
@@ -81,12 +81,11 @@ def understand(argv: list[str]) -> Request:
     fresh = _truth("fresh", given.get("fresh", "false"))
     settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
     settings, notes = _in_own_words(study, settings)
-    if (not settings and multirun) or study.text.get("reads"):
-        study = grid.without_missing(study)
     if settings or not multirun:
         cells = _sweep(study, {key_of(word): values(word) for word in settings}, multirun, shard)
     else:
         cells = list(grid.shard_of(grid.expand(study), *shard) if shard else grid.expand(study))
+        notes += plan.lacking(study)
     return Request(study, cells, settings, multirun, shard, fresh, *hydras, notes)
 
 

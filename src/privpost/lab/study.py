@@ -35,13 +35,11 @@ class Study:
     Attributes:
         name: `<paper>/<study>`.
         home: the folder that holds its `results/` and `figures/`: what is published, or a build.
-        left_out: data sets that are not available; the study then has no cells on them.
     """
 
     name: str
     scale: str = "paper"
     home: Path = PUBLISHED
-    left_out: tuple[str, ...] = ()
     _memory: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

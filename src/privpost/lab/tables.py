@@ -72,7 +72,7 @@ def outdated(study: Study) -> str:
         known = all(digests) and digests
         return "of other settings" * bool(known and digests != {cell.digest for cell in grid.expand(study)})
     rows = published.read_times(times_path(study))
-    if {row.get("digest") for row in rows} != {cell.digest for cell in grid.expand(grid.without_missing(study))}:
+    if {row.get("digest") for row in rows} != {cell.digest for cell in grid.expand(study)}:
         return "of other settings"
     if {row.get("code") for row in rows} != {code_of(study)}:
         return "of other code"
