@@ -31,7 +31,7 @@ def some(words: Sequence[str], most: int = 3) -> str:
 
 
 class Progress:
-    """Shows on a stream how many of all are done and the time left, or the bytes of a file.
+    """Shows on a stream how many of all are done and the time left.
 
     Args:
         noun: what is counted.
@@ -55,11 +55,6 @@ class Progress:
             left = elapsed * (1 / share - 1) if share > 0 else 0.0
         text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far, about {minutes(left)} left"
         self._tell(text, elapsed, last=done == total and elapsed > 1)
-
-    def received(self, name: str, size: int, total: int | None) -> None:
-        elapsed = time.perf_counter() - self._start
-        of_total = f" of {total:,}" if total is not None else ""
-        self._tell(f"{name}: {size:,}{of_total} bytes, {size / max(elapsed, 1e-3) / 1e6:.2f} MB/s", elapsed)
 
     def _tell(self, text: str, elapsed: float, last: bool = False) -> None:
         if self.terminal:

@@ -47,7 +47,7 @@ def _stored() -> Iterator[str]:
             yield _refusal(path, store.read, path, path.stem.rpartition("_")[2])
     for name in catalogue.names():
         dataset = catalogue.load(name)
-        for file in dataset.files:
+        for file in (file for chosen in dataset.choices() for file in chosen if file.sha256 != catalogue.ABSENT):
             if (path := RAW / name / file.name).is_file():
                 yield _refusal(path, _check_raw, path, file)
         if (path := PREPARED / f"{name}.npz").is_file():

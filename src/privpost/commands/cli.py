@@ -35,7 +35,7 @@ STEPS = {
     "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
     "check": ("commands.check:main", "look for damaged files, changing nothing; --read-data reads the whole store too"),
     "prune": ("commands.status:prune", "remove results that no grid names any more"),
-    "fetch": ("commands.data:fetch", "download (or copy from a mirror) and verify data sets"),
+    "fetch": ("commands.data:fetch", "unpack and verify data sets; what is not here is downloaded"),
     "prepare": ("commands.data:prepare", "parse a fetched data set into data/prepared"),
     "build": ("commands.steps:build", "compute a study's missing cells, then its tables"),
     "scorecard": ("commands.steps:scorecard", "score all claims"),
@@ -82,6 +82,13 @@ def main(argv: list[str]) -> int:
             "a run starts with study=<paper>/<study>."
         )
     except (SettingError, FileNotFoundError) as error:
+        print(f"privpost: {error}", file=sys.stderr)
+        return 2
+    except ValueError as error:
+        from privpost.datasets.catalogue import CatalogueError
+
+        if not isinstance(error, CatalogueError):
+            raise
         print(f"privpost: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -36,7 +36,10 @@ def prepare(argv: list[str]) -> int:
     dataset = catalogue.load(name)
     if given.counts and "counts" not in dataset.serves:
         raise SettingError(f"--counts is of war logs, but {name} serves {', '.join(dataset.serves) or 'no study'}.")
-    print(prepared.prepare(dataset, code=provenance.loader_digest(name)))
+    try:
+        print(prepared.prepare(dataset, code=provenance.loader_digest(name)))
+    except ValueError as error:
+        raise SettingError(str(error)) from error
     if given.counts:
         lines = war_logs.count_lines(prepared.read(name, dataset), dataset)
         with replacing(Path(given.counts)) as path:

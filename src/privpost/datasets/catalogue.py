@@ -28,6 +28,10 @@ _SERVES = re.compile(r"^serves: *\[(.*)\]", re.MULTILINE)
 _TITLES = re.compile(r"^(title|short): *(.*?) *$", re.MULTILINE)
 
 
+class CatalogueError(ValueError):
+    """A declaration that cannot be used: its file, what is unknown, missing or malformed, and what is allowed."""
+
+
 @dataclass(frozen=True)
 class File:
     """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order of trying.
@@ -124,19 +128,19 @@ def title(name: str) -> str:
 
 
 def load(name: str, conf: str | os.PathLike[str] | None = None) -> Dataset:
-    """Read and check ``<conf>/dataset/<name>.yaml``; raises ValueError naming what is unknown, missing or malformed."""
+    """Read and check ``<conf>/dataset/<name>.yaml``; raises CatalogueError naming what is unknown or malformed."""
     known = names(conf)
     if name not in known:
         close = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"dataset = {name!r}: unknown, known are {', '.join(known)}{hint}")
+        raise CatalogueError(f"dataset = {name!r}: unknown, known are {', '.join(known)}{hint}")
     path = Path(configurations.folder() if conf is None else conf) / "dataset" / f"{name}.yaml"
     try:
         return _checked(parsed(path), name)
     except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not valid YAML: {error}") from error
+        raise CatalogueError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise CatalogueError(f"{path}: {error}") from None
 
 
 def _checked(raw: Any, name: str) -> Dataset:
@@ -159,6 +163,11 @@ def _checked(raw: Any, name: str) -> Dataset:
     for key in ("public", "settings"):
         demand(isinstance(raw[key], dict), key, raw[key], "a mapping (possibly empty)")
         demand(_is_plain(raw[key]), key, raw[key], "made of texts, finite numbers, lists and maps with texts as keys")
+    for key in ("train_rows", "test_rows") if "classification" in raw["serves"] else ():
+        rows = raw["settings"].get(key)
+        demand(
+            type(rows) is int and rows > 0, f"settings.{key}", rows, "a positive integer, as serves has classification"
+        )
     if raw["access"] == "generated":
         demand(raw["files"] == [], "files", raw["files"], "empty, as access is generated")
     demand(isinstance(raw["files"], list), "files", raw["files"], "a list")

@@ -1,7 +1,8 @@
 """Census extracts for linear regression: named numeric columns, features and label scaled by public bounds."""
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset
 
 LABEL = "income"
+# How IPUMS writes what does not apply, is unknown or missing: 99, 98, ..., 9999997.
+_NINES = re.compile("9+[6-9]")
 
 
 def rows(lines: Iterable[str], columns: dict[str, str], where: str) -> dict[str, np.ndarray]:
@@ -30,6 +33,37 @@ def rows(lines: Iterable[str], columns: dict[str, str], where: str) -> dict[str,
     if not table:
         raise ValueError(f"{where}: no row without gaps")
     return dict(zip(columns.values(), np.array(table).T.copy(), strict=True))
+
+
+def check(arrays: Mapping[str, np.ndarray], dataset: Dataset, where: str) -> None:
+    """Raise ValueError, naming `where` and the column, for values that its declared bounds show to be codes.
+
+    Refused are other values than 0 and 1 where the bounds are [0, 1]; a value far beyond the bounds, or of nines beyond
+    them, which stands for "does not apply"; and a column that is constant within its bounds, as regression on it is
+    singular.
+    """
+    for name, (low, high) in dataset.public["bounds"].items():
+        values, numbers = np.unique(arrays[name], return_counts=True)
+        if (low, high) == (0, 1) and (others := values[~np.isin(values, (0, 1))]).size:
+            raise ValueError(
+                f"{where}: {name} has the value {others[0]:g}, but must be 0 or 1, as its bounds are [0, 1]; "
+                "recode it, for instance 1 and 2 to 0 and 1"
+            )
+        for value, number in zip(values, numbers, strict=True):
+            if not low <= value <= high and (_is_far(value, low, high) or _NINES.fullmatch(f"{value:.0f}")):
+                raise ValueError(
+                    f"{where}: {name} is {value:.0f} ({number} times), beyond [{low:g}, {high:g}]: "
+                    "probably the code for 'does not apply'; leave out these rows"
+                )
+        if np.ptp(np.clip(values, low, high)) == 0:
+            raise ValueError(
+                f"{where}: {name} is {np.clip(values[0], low, high):g} in every row, within its bounds "
+                f"[{low:g}, {high:g}]: give other bounds, or take it out of public.bounds"
+            )
+
+
+def _is_far(value: float, low: float, high: float) -> bool:
+    return not low - 2 * (high - low) <= value <= high + 2 * (high - low)
 
 
 def regression(arrays: dict[str, np.ndarray], dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:

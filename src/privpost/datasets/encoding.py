@@ -112,11 +112,15 @@ def split(task: Task, dataset: Dataset, rng: np.random.Generator) -> tuple[np.nd
     """Return which rows train and which test: ascending indices of shapes (train_rows,) and (test_rows,).
 
     An official split draws nothing; else one permutation is drawn, and the sizes are the data set's settings
-    ``train_rows`` and ``test_rows``. Raises ValueError when these do not add up to the number of rows.
+    ``train_rows`` and ``test_rows``. Raises ValueError when these are not declared, or do not add up to the number of
+    rows.
     """
     if task.is_test is not None:
         return np.flatnonzero(~task.is_test), np.flatnonzero(task.is_test)
     n_rows = len(task.labels)
+    for key in ("train_rows", "test_rows"):
+        if key not in dataset.settings:
+            raise ValueError(f"dataset {dataset.name}: settings.{key} is not declared")
     train_rows, test_rows = dataset.settings["train_rows"], dataset.settings["test_rows"]
     if train_rows + test_rows != n_rows:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,8 @@ def prepare(
 
     Raises FileNotFoundError when a raw file is missing and ValueError when its sum is wrong or its content malformed;
     an existing prepared file stays as it is then. Where files stand in for the data set's own, the first that is there
-    is read, and arrays that differ from the declared ones are refused.
+    is read, and arrays that differ from the declared ones are refused. Says on standard error how many values lie
+    outside the declared bounds.
     """
     paths = _verified(dataset, Path(raw) / dataset.name)
     arrays = dataset.loader().parse(paths, dataset)
@@ -38,6 +40,8 @@ def prepare(
     reserved = [name for name in arrays if name.startswith("__")]
     if reserved:
         raise ValueError(f"dataset {dataset.name}: array names {reserved} are reserved")
+    for line in outside(arrays, dataset):
+        print(f"{dataset.name}: {line}", file=sys.stderr, flush=True)
     target = Path(prepared) / f"{dataset.name}.npz"
     for temporary in abandoned(target):
         temporary.unlink(missing_ok=True)
@@ -67,6 +71,20 @@ def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
                 "delete it and fetch it again with `snakemake data`"
             )
     return {file.name: raw / file.name for file in (there or [dataset.files])[0]}
+
+
+def outside(arrays: dict[str, np.ndarray], dataset: Dataset) -> list[str]:
+    """Return a line for each column with values outside its declared bounds, to which encodings clip them."""
+    lines = []
+    for name, (low, high) in dataset.public.get("bounds", {}).items():
+        if name in arrays and (number := int(np.sum((arrays[name] < low) | (arrays[name] > high)))):
+            share = number / arrays[name].size
+            lines.append(
+                f"{name}: {number:,} of {arrays[name].size:,} values ({share:.2%}) lie outside the declared bounds "
+                f"[{low:g}, {high:g}] and will be clipped; the values go from {arrays[name].min():g} to "
+                f"{arrays[name].max():g}"
+            )
+    return lines
 
 
 def _otherwise(dataset: Dataset, arrays: dict[str, np.ndarray], raw: Path, actual: str) -> str:

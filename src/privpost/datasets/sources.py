@@ -1,6 +1,7 @@
 """Where the bytes of raw files come from: the project's folders and publishers, plain or packed."""
 
 import gzip
+import re
 import sys
 import zipfile
 import zlib
@@ -95,6 +96,9 @@ def download(url: str, name: str, sha256: str, folder: Path, timeout: float, ret
             if _unreachable(error):
                 raise NoNetwork("no connection; is there a network?") from error
             raise
+        with open(output, "rb") as handle:
+            if strange := likeness(handle.read(1 << 12), stored):
+                raise Unusable(f"wrong content{strange}")
 
     try:
         return Path(fetcher.fetch(stored, downloader=once))
@@ -105,7 +109,9 @@ def download(url: str, name: str, sha256: str, folder: Path, timeout: float, ret
     except requests.RequestException as error:
         raise Unusable(f"connection lost ({error}; asked {retries + 1} times)") from error
     except ValueError as error:
-        raise Unusable(f"wrong content ({error})") from error
+        # Pooch has removed it; its message ends with advice.
+        found = re.search("got ([0-9a-f]{64})", str(error))
+        raise Unusable(f"wrong content: found sha256 {found[1]}" if found else f"wrong content ({error})") from error
 
 
 def _status(error: Any) -> str:

@@ -295,9 +295,12 @@ def _prepare(missing: Iterable[Cell]) -> dict[str, str]:
             prepared.read(name, catalogue.load(name), prepared=PREPARED)
             if prepared.code_of(name, PREPARED) in ("", code):
                 continue
+        text = f"its data set {name} cannot be had (privpost fetch {name} says what is missing)"
         if fetch.main([name]) == 0:
-            prepared.prepare(catalogue.load(name), code=code)
-        else:
-            text = f"its data set {name} cannot be had (privpost fetch {name} says what is missing)"
-            reasons |= {cell.digest: text for cell in missing if cell.dataset == name}
+            try:
+                prepared.prepare(catalogue.load(name), code=code)
+                continue
+            except ValueError as error:
+                text = str(error)
+        reasons |= {cell.digest: text for cell in missing if cell.dataset == name}
     return reasons

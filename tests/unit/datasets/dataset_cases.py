@@ -13,9 +13,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 CONF = ROOT / "conf"
-
-
-MIRRORS = (ROOT / "data" / "raw", ROOT / "data" / "mirror", ROOT.parent / "shared" / "data")
+# Nothing outside the checkout, and nothing that a user put into it.
+ORIGINAL = (ROOT / "data" / "original",)
 
 
 # Sums, quotients and a square root of up to 784 numbers of size 1: each within a few hundred units of 2e-16.

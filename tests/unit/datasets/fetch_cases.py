@@ -98,7 +98,7 @@ def status(code: int) -> Respond:
 
 
 def get(dataset: Dataset, raw: Path, mirrors: tuple[Path, ...] = (), **settings: float) -> list[Path]:
-    return fetch(dataset, raw=raw, mirrors=mirrors, **{"timeout": 5.0, "retries": 2, "backoff": 0.0, **settings})
+    return fetch(dataset, raw=raw, folders=mirrors, **{"timeout": 5.0, "retries": 2, **settings})
 
 
 def left(raw: Path) -> list[str]:

@@ -56,7 +56,7 @@ def test_a_new_data_set_is_one_declaration_and_one_module(tmp_path: Path, monkey
     dataset = catalogue.load("toy", conf)
     (tmp_path / "mirror" / "toy").mkdir(parents=True)
     (tmp_path / "mirror" / "toy" / "a.csv").write_bytes(content)
-    fetch(dataset, raw=tmp_path / "raw", mirrors=[tmp_path / "mirror"])
+    fetch(dataset, raw=tmp_path / "raw", folders=[tmp_path / "mirror"])
     prepare(dataset, tmp_path)
     assert prepared.read("toy", dataset, prepared=tmp_path / "prepared")["x"].tolist() == [1, 2]
     with pytest.raises(ValueError, match="dataset = 'toy': has no classification task"):
@@ -124,17 +124,17 @@ def test_data_sets_can_share_a_mirrored_file(tmp_path: Path) -> None:
     dataset = catalogue.load("toy", catalogue_of(tmp_path / "conf", entry))
     (tmp_path / "mirror" / "shared_files").mkdir(parents=True)
     (tmp_path / "mirror" / "shared_files" / "a.csv").write_bytes(content)
-    (path,) = fetch(dataset, raw=tmp_path / "raw", mirrors=[tmp_path / "mirror"])
+    (path,) = fetch(dataset, raw=tmp_path / "raw", folders=[tmp_path / "mirror"])
     assert path == tmp_path / "raw" / "toy" / "a.csv"
     assert path.read_bytes() == content
     plain = catalogue.load("toy", catalogue_of(tmp_path / "plain", {**entry, "folder": ""}))
     assert json.dumps(plain.identity(), sort_keys=True) == json.dumps(dataset.identity(), sort_keys=True)
-    assert (dataset.mirror_folder, plain.mirror_folder) == ("shared_files", "toy")
+    assert (dataset.place, plain.place) == ("shared_files", "toy")
 
 
 def test_a_generated_data_set_has_no_files(tmp_path: Path) -> None:
     dataset = catalogue.load("toy", catalogue_of(tmp_path / "conf", {**GOOD, "access": "generated", "files": []}))
-    assert fetch(dataset, raw=tmp_path / "raw", mirrors=[]) == []
+    assert fetch(dataset, raw=tmp_path / "raw", folders=[]) == []
 
 
 def test_a_file_that_is_not_yaml_is_refused(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_the_declaration_is_whole_and_both_yaml_readers_see_the_same(name: str) 
     assert OmegaConf.to_container(OmegaConf.load(path), resolve=False) == yaml.safe_load(path.read_text())
     assert "${" not in path.read_text()
     assert dataset.origin.startswith(("http://", "https://"))
-    assert all(bool(file.urls) == (dataset.access == "public") for file in dataset.files)
+    assert all(bool(file.urls) == (dataset.access == "public" and not dataset.instead) for file in dataset.files)
 
 
 @pytest.mark.parametrize("name", NAMES)

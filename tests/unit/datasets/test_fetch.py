@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fetch_cases import CONTENT, NAME, OTHER, Server, body, get, left, sha256, status, toy, zipped
 
-from privpost import atomic, progress
+from privpost import atomic
 from privpost.datasets import fetch as fetching
 from privpost.datasets.catalogue import Dataset, File
 from privpost.datasets.fetch import FetchError, fetch
@@ -93,29 +93,25 @@ def test_the_file_gets_ordinary_permissions(server: Server, raw: Path) -> None:
     assert (raw / "toy" / NAME).stat().st_mode & 0o777 == 0o640
 
 
-def test_the_environment_replaces_the_default_mirrors(
-    tmp_path: Path, raw: Path, mirror: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (mirror / "toy" / NAME).write_bytes(CONTENT)
-    monkeypatch.setenv("PRIVPOST_MIRRORS", os.pathsep.join([str(tmp_path / "absent"), str(mirror)]))
-    fetch(toy(), raw=raw)
-    assert (raw / "toy" / NAME).read_bytes() == CONTENT
-    monkeypatch.setenv("PRIVPOST_MIRRORS", "")
-    with pytest.raises(FetchError, match="tried:    nothing"):
-        fetch(toy(), raw=tmp_path / "second")
-
-
-@pytest.mark.parametrize("place", ["checkout/data/mirror", "shared/data"])
-def test_the_default_mirrors_lie_in_and_beside_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    (tmp_path / "checkout").mkdir()
+@pytest.mark.parametrize("place", ["data/original", "data/mirror"])
+def test_the_folders_lie_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     (tmp_path / place / "toy").mkdir(parents=True)
     (tmp_path / place / "toy" / NAME).write_bytes(CONTENT)
-    monkeypatch.delenv("PRIVPOST_MIRRORS", raising=False)
-    monkeypatch.chdir(tmp_path / "checkout")
+    monkeypatch.chdir(tmp_path)
     assert fetch(toy()) == [Path("data/raw/toy") / NAME]
     assert Path("data/raw/toy", NAME).read_bytes() == CONTENT
+
+
+def test_nothing_outside_the_working_directory_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "checkout").mkdir()
+    for place in ("data/original", "data/mirror", "shared/data"):
+        (tmp_path / place / "toy").mkdir(parents=True)
+        (tmp_path / place / "toy" / NAME).write_bytes(CONTENT)
+    monkeypatch.setenv("PRIVPOST_MIRRORS", str(tmp_path / "data/mirror"))
+    monkeypatch.chdir(tmp_path / "checkout")
+    assert not fetching.findable(toy())
+    with pytest.raises(FetchError, match="it is not here"):
+        fetch(toy())
 
 
 def test_a_wrong_raw_file_is_moved_aside_and_replaced(
@@ -199,7 +195,7 @@ def test_licensed_data_are_asked_of_the_user(raw: Path, mirror: Path) -> None:
     assert caught.value.access == "bring-your-own"
     message = str(caught.value)
     assert "licence:  CC0; it is not downloaded, each user has to obtain it" in message
-    assert f"put it at {raw / 'toy' / NAME} or into {mirror / 'toy'}/ (plain or as {NAME}.gz)" in message
+    assert f"put it into {mirror / 'toy'}/ (plain, as {NAME}.gz or in a zip)" in message
 
 
 def test_the_error_of_public_data_says_so(raw: Path) -> None:
@@ -211,7 +207,7 @@ def test_the_error_of_public_data_says_so(raw: Path) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("timeout", 0.0), ("timeout", float("nan")), ("retries", -1), ("retries", 1.5), ("backoff", -1)],
+    [("timeout", 0.0), ("timeout", float("nan")), ("retries", -1), ("retries", 1.5)],
 )
 def test_settings_out_of_range_are_refused(raw: Path, setting: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{setting} = "):
@@ -223,27 +219,17 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_on_a_terminal_is_one_changing_line(
+def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_log(
     server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    get(toy(server.add("/good", body(CONTENT))), raw)
-    *_, shown, _, said = terminal.getvalue().split("\r")
-    assert shown.startswith(f"{NAME}: 200,000 of 200,000 bytes, ") and shown.rstrip().endswith("MB/s")
-    assert said.startswith(f"{raw / 'toy' / NAME}: fetched from http://127.0.0.1:") and said.count("\n") == 1
-
-
-def test_progress_in_a_log_is_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, stream = iter(range(0, 10_000, 2)), io.StringIO()
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: float(next(clock)))
-    shown = progress.Progress(stream)
-    for size in range(0, 1_000_000, 50_000):
-        shown.received(NAME, size, 1_000_000)
-    lines = stream.getvalue().splitlines()
-    # Twenty calls two seconds apart, one line each sixteen seconds.
-    assert len(lines) == 2
-    assert lines[0] == f"{NAME}: 350,000 of 1,000,000 bytes, 0.02 MB/s"
+    url = server.add("/good", body(CONTENT))
+    for stream, bars in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        get(toy(url), raw.with_name(str(bars)))
+        text = stream.getvalue()
+        assert ("200k/200k" in text) is bars
+        said = text.rpartition("\r")[2].strip().splitlines()[-1]
+        assert said == f"{raw.with_name(str(bars)) / 'toy' / NAME}: fetched from {url}"
 
 
 def test_main_reports_each_file_and_goes_on_after_a_failure(
@@ -263,10 +249,8 @@ settings: {{}}
     (tmp_path / "conf" / "dataset").mkdir(parents=True)
     for name in ("present", "absent"):
         (tmp_path / "conf" / "dataset" / f"{name}.yaml").write_text(f"name: {name}\ntitle: {name}\n{text}")
-    (tmp_path / "mirror" / "present").mkdir(parents=True)
-    (tmp_path / "mirror" / "present" / NAME).write_bytes(CONTENT)
-    monkeypatch.setenv("PRIVPOST_MIRRORS", "mirror")
-    monkeypatch.setattr(fetching.time, "sleep", lambda seconds: None)
+    (tmp_path / "data/mirror/present").mkdir(parents=True)
+    (tmp_path / "data/mirror/present" / NAME).write_bytes(CONTENT)
     monkeypatch.chdir(tmp_path)
     assert fetching.main(["present"]) == 0
     assert capsys.readouterr().out == f"data/raw/present/{NAME}  {len(CONTENT)} bytes, sha256 verified\n"
@@ -277,24 +261,65 @@ settings: {{}}
     assert "error: dataset = 'absnt': unknown, known are absent, present; did you mean 'absent'?" in shown.err
 
 
-def test_only_a_bring_your_own_data_set_that_is_nowhere_cannot_be_had(raw: Path, mirror: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("access", ["public", "bring-your-own"])
+def test_a_data_set_that_is_nowhere_cannot_be_had_whatever_its_access(
+    raw: Path, mirror: Path, tmp_path: Path, access: str
+) -> None:
     prepared = tmp_path / "prepared"
-    owned = toy(access="bring-your-own", names=("a", "b"))
+    dataset = toy("https://example.org/x", access=access, names=("a", "b"))
 
-    def findable(dataset: Dataset) -> bool:
-        return fetching.findable(dataset, raw=raw, prepared=prepared, mirrors=(mirror,))
+    def findable() -> bool:
+        return fetching.findable(dataset, raw=raw, prepared=prepared, folders=(mirror,))
 
-    assert findable(toy())
-    assert not findable(owned)
+    assert not findable()
     (mirror / "toy" / "a").write_bytes(CONTENT)
-    assert not findable(owned)
+    assert not findable()
     (raw / "toy").mkdir(parents=True)
     (raw / "toy" / "b").write_bytes(CONTENT)
-    assert findable(owned)
+    assert findable()
     (raw / "toy" / "b").rename(mirror / "toy" / "b.gz")
-    assert findable(owned)
+    assert findable()
     (mirror / "toy" / "b.gz").unlink()
-    assert not findable(owned)
+    assert not findable()
+    (mirror / "toy" / "all.zip").write_bytes(zipped({"folder/b": CONTENT}))
+    assert findable()
+    (mirror / "toy" / "all.zip").write_bytes(zipped({"folder/c": CONTENT}))
+    assert not findable()
     prepared.mkdir()
     (prepared / "toy.npz").touch()
-    assert findable(owned)
+    assert findable()
+
+
+def test_a_zip_as_a_publisher_gives_it_is_looked_into(raw: Path, mirror: Path) -> None:
+    (mirror / "toy" / "download.zip").write_bytes(zipped({"Index": b"other", f"folder/{NAME}": CONTENT}))
+    get(toy(), raw, (mirror,))
+    assert (raw / "toy" / NAME).read_bytes() == CONTENT
+    assert left(raw) == [NAME]
+
+
+def test_a_file_without_a_declared_sum_is_not_called_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data/mirror/toy").mkdir(parents=True)
+    (tmp_path / "data/mirror/toy" / NAME).write_bytes(CONTENT)
+    file = File(NAME, len(CONTENT), sha256(CONTENT), (), declared=False)
+    monkeypatch.setattr(
+        fetching.catalogue, "load", lambda name: Dataset(**{**vars(toy(access="bring-your-own")), "files": (file,)})
+    )
+    assert fetching.main(["toy"]) == 0
+    said = capsys.readouterr().out
+    assert "no sum is declared" in said
+    assert "verified\n" in said and "sha256 verified" not in said
+
+
+def test_of_files_that_stand_in_for_others_the_first_that_is_here_is_taken(raw: Path, mirror: Path) -> None:
+    counts = File("counts", len(OTHER), sha256(OTHER), ())
+    dataset = Dataset(**{**vars(toy()), "instead": (File("any", 0, "absent", (), declared=False), counts)})
+    (mirror / "toy" / "counts.gz").write_bytes(gzip.compress(OTHER))
+    assert get(dataset, raw, (mirror,)) == [raw / "toy" / "counts"]
+    (mirror / "toy" / "any").write_bytes(b"whatever")
+    assert get(dataset, raw, (mirror,)) == [raw / "toy" / "any"]
+    (mirror / "toy" / NAME).write_bytes(CONTENT)
+    assert get(dataset, raw, (mirror,)) == [raw / "toy" / NAME]
+    assert left(raw) == ["any", "counts", NAME]

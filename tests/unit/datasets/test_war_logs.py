@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from privpost.datasets import catalogue, war_logs
-from privpost.datasets.fetch import FetchError, fetch
+from privpost.datasets.fetch import fetch
 from privpost.datasets.prepared import prepare
 
 ROOT = Path(__file__).resolve().parents[3]
 CONF = ROOT / "conf"
-MIRRORS = (ROOT / "data" / "raw", ROOT / "data" / "mirror", ROOT.parent / "shared" / "data")
+ORIGINAL = (ROOT / "data" / "original",)
 NAMES = ("afghanistan", "afghanistan_dense", "iraq_sigact", "iraq_simulated")
 
 HEADER = (
@@ -25,10 +25,7 @@ HEADER = (
 
 def load(name: str, folder: Path) -> war_logs.WarLogs:
     dataset = catalogue.load(name, CONF)
-    try:
-        fetch(dataset, raw=folder / "raw", mirrors=MIRRORS)
-    except FetchError:
-        pytest.skip(f"the raw files of {name} are in none of {', '.join(map(str, MIRRORS))}")
+    fetch(dataset, raw=folder / "raw", folders=ORIGINAL)
     prepare(dataset, folder / "raw", folder / "prepared")
     return war_logs.load(name, folder / "prepared", CONF)
 
