@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from privpost.datasets import catalogue
 from privpost.samplers import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,8 +48,7 @@ class Clone:
 
     def environment(self, **extra: str) -> dict[str, str]:
         found = {key: value for key, value in os.environ.items() if not key.startswith("PRIVPOST_")}
-        found |= {"PYTHONPATH": str(self.folder / "src"), "PRIVPOST_MIRRORS": mirrors()}
-        return found | extra
+        return found | {"PYTHONPATH": str(self.folder / "src")} | extra
 
     def start_command(self, module: str, *arguments: str, prefix=()) -> list[str]:
         return [*prefix, sys.executable, "-m", module, *arguments]
@@ -86,6 +86,14 @@ class Clone:
         text = (self / file).read_text()
         assert old in text, f"{file} has no {old!r}"
         (self / file).write_text(text.replace(old, new, 1))
+
+    def take_away(self, *datasets: str) -> None:
+        """Remove all that there is of some data sets."""
+        for name in datasets:
+            place = catalogue.load(name, self / "conf").place
+            for folder in (f"data/original/{place}", f"data/raw/{name}"):
+                shutil.rmtree(self / folder, ignore_errors=True)
+            (self / f"data/prepared/{name}.npz").unlink(missing_ok=True)
 
     def copy(self, folder: Path) -> Clone:
         """Return a copy of the clone whose files keep their times."""
@@ -145,14 +153,6 @@ def until(condition, seconds: float = 120):
             return value
         time.sleep(0.05)
     raise AssertionError("waited in vain")
-
-
-def mirrors() -> str:
-    """Return the folders where the checkout itself looks for raw data."""
-    folders = os.environ.get("PRIVPOST_MIRRORS")
-    if folders is not None:
-        return folders
-    return os.pathsep.join(str(ROOT / folder) for folder in ("data/raw", "data/mirror", "../shared/data"))
 
 
 @pytest.fixture(scope="session")

@@ -76,7 +76,7 @@ def test_a_data_set_is_one_description_and_one_loader(clone):
     mirror = clone / "data/mirror/coins"
     mirror.mkdir(parents=True)
     (mirror / "coins.csv").write_text("".join("1\n" if (i * i + i // 3) % 7 < 3 else "0\n" for i in range(200)))
-    clone.run("privpost", "fetch", "coins", PRIVPOST_MIRRORS="data/mirror")
+    clone.run("privpost", "fetch", "coins")
     assert "data/prepared/coins.npz" in clone.run("privpost", "prepare", "coins")
     code = (
         "from privpost.datasets import catalogue, prepared\n"

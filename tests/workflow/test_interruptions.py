@@ -107,16 +107,6 @@ def test_damaged_results_are_set_aside_and_computed_again(smoke, truth):
     assert smoke.contents("build/smoke") == truth
 
 
-def test_data_that_cannot_be_had_fail_their_own_studies_only(clone, without_network):
-    """The other study is built, the exit status is not 0, and the terminal says what to do."""
-    words = ("reproduce", "geumlek2017/logistic", QUICK, "--scale", "smoke")
-    output = clone.run("privpost", *words, prefix=without_network, status=1, PRIVPOST_MIRRORS="nowhere")
-    built, _, lacking = output.partition("Not built:")
-    assert QUICK in built.splitlines()[-1]
-    assert "geumlek2017/logistic: abalone.data (Abalone) could not be had" in lacking
-    assert (clone / f"build/smoke/results/{QUICK}.csv").is_file()
-
-
 def test_a_failed_cell_is_named_with_its_reason_and_costs_no_other(clone):
     failing = '    if config.coefficient == 0.5:\n        raise RuntimeError("seeded failure")\n    epsilon = np.full'
     clone.edit(f"src/privpost/experiments/{QUICK}/study.py", "    epsilon = np.full", failing)

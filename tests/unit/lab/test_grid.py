@@ -7,13 +7,18 @@ import json
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from privpost.configurations import CHECKOUT as CONF
-from privpost.lab import compose, grid, request
+from privpost.datasets import catalogue, fetch
+from privpost.lab import compose, grid, plan, request
 from privpost.lab.axes import axis_values
+from privpost.lab.project import built
 from privpost.lab.schema import SettingError
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def digests(toy, scale="paper"):
@@ -246,7 +251,7 @@ def test_every_cells_command_gives_its_digest_again(checkout, scale):
     from hydra import initialize_config_dir
 
     commands = []
-    for study in grid.load_studies(scale=scale):
+    for study in grid.load_studies(scale=scale, home=built(scale)):
         cells = grid.expand(study)
         chosen = list({tuple(map(request.key_of, cell.overrides)): cell for cell in cells}.values())
         for cell in chosen[:: 5 if scale == "paper" else 1]:
@@ -256,6 +261,41 @@ def test_every_cells_command_gives_its_digest_again(checkout, scale):
     with initialize_config_dir(version_base="1.3", config_dir=str(CONF.resolve())):
         for words in commands[::20]:
             hydra_compose("config", overrides=words)
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict:
+    """Each cell of the paper's grids, whether or not its data can be had, by its digest."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        return {cell.digest: cell for study in grid.load_studies() for cell in grid.expand(study)}
+
+
+@pytest.mark.parametrize("missing", [name for name in catalogue.names(ROOT / CONF) if name != "iraq_simulated"])
+def test_each_data_set_may_be_missing_and_takes_away_its_cells_alone(checkout, monkeypatch, whole, missing):
+    """A cell, the audit's too, has one digest: by its command, as a rebuild plans it and in `status`."""
+    findable = fetch.findable
+    monkeypatch.setattr(fetch, "findable", lambda dataset: dataset.name != missing and findable(dataset))
+    plan._findable.cache_clear()
+    try:
+        studies = {study.name: study for study in grid.load_studies(home=built("paper"))}
+        cells = [cell for study in studies.values() for cell in grid.expand(study)]
+        lost = {digest for digest, cell in whole.items() if cell.dataset == missing}
+        reading = {study.name for study in studies.values() if study.text.get("reads")}
+        left = {digest for digest, cell in whole.items() if cell.study not in reading} - lost
+        assert {cell.digest for cell in cells if cell.study not in reading} == left
+        assert missing not in {cell.dataset for cell in cells}
+        for cell in (cell for cell in cells if cell.study in reading):
+            (again,) = request.understand(cell.command()).cells
+            assert again.digest == cell.digest, " ".join(cell.command())
+        # The audit goes without what is missing, and its cells are planned anew where it is not.
+        audit = [cell.digest for cell in grid.expand(studies["audit/audit"])]
+        assert len(audit) == sum(cell.study == "audit/audit" for cell in whole.values())
+        assert set(audit).isdisjoint(whole) is bool(lost)
+        assert len(plan.lacking(*studies.values())) == bool(lost)
+        assert grid.left_out(studies["audit/audit"]) == ((missing,) if lost else ())
+    finally:
+        plan._findable.cache_clear()
 
 
 def test_the_first_lines_of_a_study_file_are_its_package_and_its_command(checkout):
