@@ -87,6 +87,40 @@ def test_a_data_set_is_one_description_and_one_loader(clone):
     assert changed(clone) == files
 
 
+def test_a_study_runs_on_data_of_ones_own(clone):
+    """And what newcomers leave out first is said in one line, whichever command meets it."""
+    files = follow(clone, "Try a study on your own data")
+    assert len(files) == 2
+    command = re.search(
+        "^    privpost (-m study=.* dataset=pebbles .*)$", (clone / "CONTRIBUTING.md").read_text(), re.MULTILINE
+    )
+    words = [*command[1].split(), "scale=smoke"]
+    said = clone.run("privpost", *words, status=1)
+    assert "pebbles.csv (Pebbles) could not be had: it is not here" in said
+    assert "put it into data/mirror/pebbles/" in said
+    own = clone / "data/mirror/pebbles/pebbles.csv"
+    own.parent.mkdir(parents=True)
+    rows = [f"{20 + i * 7 % 60},{10 + i * 11 % 50},{100 + i * 13 % 300},{int(i * i % 7 < 3)}" for i in range(300)]
+    own.write_text("\n".join(["length,width,weight,smooth", *rows]) + "\n")
+    said = clone.run("privpost", *words)
+    assert "8 cells" in said or "2 cells" in said, said
+    (table,) = clone.folder.glob("build/sweeps/*/logistic.csv")
+    assert "pebbles" in table.read_text()
+    assert changed(clone) == files
+    for old, new, line in (
+        ("bytes: null, sha256: null, ", "", "files[0]: missing bytes, sha256"),
+        ("train_rows: 200, ", "", "settings.train_rows = None: must be a positive integer"),
+        ("bounds: {", "bounds: {height: [1, 0], ", "public.bounds.height = [1, 0]: must be [low, high]"),
+    ):
+        text = (clone / files[0]).read_text()
+        clone.edit(files[0], old, new)
+        for once in (words, ("prepare", "pebbles")):
+            said = clone.run("privpost", *once, status=2 if once is words else 1).strip()
+            assert "\n" not in said, said
+            assert f"conf/dataset/pebbles.yaml: {line}" in said
+        (clone / files[0]).write_text(text)
+
+
 @pytest.fixture
 def tutorial(clone):
     """A clone with the guide's mechanism and study."""
