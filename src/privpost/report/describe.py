@@ -108,7 +108,7 @@ def _split(note: str, name: str) -> tuple[str, str]:
 
 
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
-    """Return the data sets that studies read, each with title, whether it stands in, access, licence, source."""
+    """Return the data sets that studies read, each with title, whether it stands in, what is here, licence, source."""
     notes = []
     for name in sorted({name for study in studies for name in datasets_of(study)}):
         data = catalogue.load(name)
@@ -117,13 +117,22 @@ def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
                 "name": name,
                 "title": data.title,
                 "kind": "stands in for the paper's data" if data.stand_in else "the paper's own data",
-                "access": data.access,
+                "here": _here(data),
                 "licence": data.licence,
                 "citation": " ".join(data.citation.split()),
                 "origin": data.origin,
             }
         )
     return notes
+
+
+def _here(data: catalogue.Dataset) -> str:
+    """Return what the repository has of a data set, in words."""
+    if data.access == "generated":
+        return "drawn anew"
+    if data.access == "bring-your-own":
+        return "nothing: each user has to obtain it"
+    return "counts, no record" if data.instead else "the original files"
 
 
 def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str, str]]) -> list[str]:
