@@ -65,18 +65,20 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
 def _events(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and fields of each event of the release, or of an extract with a header."""
     with path.open(encoding="latin-1", newline="") as lines:
-        headless = len(next(csv.reader(lines), [])) == len(RELEASE)
-        lines.seek(0)
-        if not headless:
-            yield from files.records(lines, ASKED, str(path))
-            return
         reader = csv.reader(lines)
-        for row in reader:
-            if len(row) != len(RELEASE):
-                raise ValueError(f"{path} line {reader.line_num}: {len(row)} fields, expected {len(RELEASE)}")
-            event = dict(zip(RELEASE, row, strict=True))
-            if _inside(event["Latitude"], LATITUDES) and _inside(event["Longitude"], LONGITUDES):
-                yield reader.line_num, event
+        try:
+            if len(first := next(reader, [])) != len(RELEASE):
+                lines.seek(0)
+                yield from files.records(lines, ASKED, str(path))
+                return
+            for row in itertools.chain([first], reader):
+                if len(row) != len(RELEASE):
+                    raise ValueError(f"{path} line {reader.line_num}: {len(row)} fields, expected {len(RELEASE)}")
+                event = dict(zip(RELEASE, row, strict=True))
+                if _inside(event["Latitude"], LATITUDES) and _inside(event["Longitude"], LONGITUDES):
+                    yield reader.line_num, event
+        except csv.Error as error:
+            raise ValueError(f"{path} line {reader.line_num + 1}: damaged ({error})") from error
 
 
 def _inside(degrees: str, bounds: tuple[float, float]) -> bool:

@@ -111,7 +111,7 @@ def test_damaged_data_are_named(toy, checked, monkeypatch):
     np.savez(prepared / "bits.npz", a=np.zeros(1))
     file = catalogue.File("bits.csv", 2, hashlib.sha256(b"0\n").hexdigest(), ())
     monkeypatch.setattr(catalogue, "names", lambda: ["bits"])
-    monkeypatch.setattr(catalogue, "load", lambda name: SimpleNamespace(files=(file,), identity=dict))
+    monkeypatch.setattr(catalogue, "load", lambda name: SimpleNamespace(choices=lambda: [(file,)], identity=dict))
     status, lines = checked("--read-data")
     assert status == 1
     assert [line.split(": ")[0].split(" does ")[0] for line in lines] == [
