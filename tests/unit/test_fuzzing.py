@@ -297,7 +297,7 @@ def table(columns, *rows: str) -> bytes:
 SIDES = ("friendly_or_host", "civilian", "enemy")
 # An event of the release: a text of two lines with a quote, and a place in the country.
 AFGHAN_RELEASE = (
-    b'"K","2004-01-01 00:00:00","Enemy Action","Direct Fire","T","Title","a ""quoted"" text,\ntwo lines \xe9","RC EAST",'
+    b'"K","2004-01-01 00:00:00","Enemy Action","Direct Fire","T","x","a ""quoted"" text,\ntwo lines \xe9","RC EAST",'
     b'"","","","","","0","1","","0","0","0","2","0","0","","34.25","69.5","","","","","ENEMY","RED","SECRET"\n'
 )
 COUNTED = [("type", "enemy action"), ("category", "direct fire"), *((side, "none") for side in SIDES)]
