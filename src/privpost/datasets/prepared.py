@@ -95,7 +95,7 @@ def _otherwise(dataset: Dataset, arrays: dict[str, np.ndarray], raw: Path, actua
     if hasattr(loader, "difference") and path.is_file():
         declared = loader.parse({path.name: path}, dataset)
         if sum_of(declared) == dataset.arrays:
-            return f"{loader.difference(arrays, declared, dataset)}; {said}"
+            said = f"{loader.difference(arrays, declared, dataset)}; {said}; take the file away, and {path} is read"
     return said
 
 
