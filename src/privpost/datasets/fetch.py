@@ -189,7 +189,7 @@ class _Search:
         if self.dataset.access == "bring-your-own":
             lines.append(f"  licence:  {self.dataset.licence}; it is not downloaded, each user has to obtain it")
         else:
-            lines.append(f"  clone:    the repository has it in {ORIGINAL}/{self.dataset.place}/, wheel and sdist do not")
+            lines.append(f"  clone:    the repository has it in {ORIGINAL}/{self.dataset.place}/, no wheel does")
         packed = f" (plain, as {file.name}.gz or in a zip)"
         lines.append(f"  by hand:  get it from {self.dataset.origin} and put it into {own}/{packed}; then run again")
         return "\n".join(lines)

@@ -9,7 +9,7 @@ import numpy as np
 
 from privpost import archive
 from privpost.atomic import abandoned, replacing
-from privpost.datasets.catalogue import ABSENT, Dataset
+from privpost.datasets.catalogue import ABSENT, OWN, Dataset
 from privpost.datasets.files import checksum
 
 IDENTITY = "__identity__"
@@ -95,7 +95,8 @@ def _otherwise(dataset: Dataset, arrays: dict[str, np.ndarray], raw: Path, actua
     if hasattr(loader, "difference") and path.is_file():
         declared = loader.parse({path.name: path}, dataset)
         if sum_of(declared) == dataset.arrays:
-            said = f"{loader.difference(arrays, declared, dataset)}; {said}; take the file away, and {path} is read"
+            cure = f"without the file, there and in {OWN}/{dataset.place}/, {path.name} is read"
+            said = f"{loader.difference(arrays, declared, dataset)}; {said}; {cure}"
     return said
 
 
