@@ -103,7 +103,7 @@ def test_a_study_runs_on_data_of_ones_own(clone):
     rows = [f"{20 + i * 7 % 60},{10 + i * 11 % 50},{100 + i * 13 % 300},{int(i * i % 7 < 3)}" for i in range(300)]
     own.write_text("\n".join(["length,width,weight,smooth", *rows]) + "\n")
     said = clone.run("privpost", *words)
-    assert "8 cells" in said or "2 cells" in said, said
+    assert "8 cells; tables, figure and record" in said
     (table,) = clone.folder.glob("build/sweeps/*/logistic.csv")
     assert "pebbles" in table.read_text()
     assert changed(clone) == files

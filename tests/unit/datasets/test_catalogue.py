@@ -84,6 +84,15 @@ def test_whole_numbers_and_fractions_give_one_identity(tmp_path: Path) -> None:
         ({**GOOD, "serves": ["count"]}, "serves = .*: must be a list of counts, classification"),
         ({**GOOD, "rev": 0}, "rev = 0: must be an integer of 1 or more"),
         ({**GOOD, "rev": True}, "rev = True: must be an integer"),
+        ({**GOOD, "serves": ["classification"]}, r"settings\.train_rows = None: must be a positive integer"),
+        (
+            {**GOOD, "serves": ["classification"], "settings": {"train_rows": 2}},
+            r"settings\.test_rows = None: must be a positive integer",
+        ),
+        (with_file(bytes=None, sha256=None), r"files\[0\]\.bytes = None: must be a positive integer"),
+        ({**GOOD, "instead": [{}]}, r"instead\[0\]: missing name, bytes, sha256, urls"),
+        ({**GOOD, "instead": GOOD["files"]}, "arrays = '': must be 64 lower-case .*, as instead names files"),
+        ({**GOOD, "arrays": "x"}, "arrays = 'x': must be 64 lower-case"),
         ({**GOOD, "files": []}, r"files = \[\]: must be a non-empty list"),
         ({**GOOD, "files": GOOD["files"] * 2}, r"files\[1\]\.name = 'a\.csv': must be unique"),
         ({**GOOD, "settings": None}, "settings = None: must be a mapping"),
@@ -116,6 +125,16 @@ def test_a_wrong_declaration_is_refused(tmp_path: Path, entry: dict[str, Any], m
 def test_a_licensed_data_set_has_no_addresses(tmp_path: Path) -> None:
     entry = {**with_file(urls=[]), "access": "bring-your-own"}
     assert catalogue.load("toy", catalogue_of(tmp_path, entry)).files[0].urls == ()
+
+
+def test_files_that_stand_in_for_others_are_no_part_of_the_identity(tmp_path: Path) -> None:
+    without = catalogue.load("toy", catalogue_of(tmp_path / "without", GOOD))
+    other = {"name": "any", "bytes": None, "sha256": None, "urls": []}
+    entry = {**with_file(urls=[]), "instead": [other, {**other, "name": "b", "bytes": 1, "sha256": "0" * 64}]}
+    dataset = catalogue.load("toy", catalogue_of(tmp_path, {**entry, "arrays": "1" * 64}))
+    assert dataset.identity() == without.identity()
+    assert [[file.name for file in files] for files in dataset.choices()] == [["a.csv"], ["any"], ["b"]]
+    assert [file.declared for file in dataset.instead] == [False, True]
 
 
 def test_data_sets_can_share_a_mirrored_file(tmp_path: Path) -> None:
