@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
-import time
 from pathlib import Path
 
 import matplotlib as mpl
@@ -17,7 +15,7 @@ import pytest
 from privpost import atomic
 from privpost.commands import cli
 from privpost.drawing import style
-from privpost.lab import cells, published, store
+from privpost.lab import published, store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,10 +60,10 @@ def test_figures_do_not_follow_the_users_matplotlibrc(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("fault", ["a number is halved", "empty", "no header", "not in the sums"])
 def test_an_altered_table_is_named_and_read_by_nobody(built, capsys, fault):
-    shutil.copytree("build/results/toy", "results/toy")
+    shutil.copytree("build/paper/results/toy", "results/toy")
     published.write_sums()
     assert privpost("claims", "toy/curve") == 0
-    table = published.RESULTS / "toy/curve.csv"
+    table = published.RESULTS / "toy/curve/curve.csv"
     if fault == "a number is halved":
         head, first, rest = table.read_text().split("\n", 2)
         *words, number = first.split(",")
@@ -143,7 +141,7 @@ def test_every_path_in_every_rule_is_quoted():
 )  # fmt: skip
 def test_sums_of_an_odd_shape_give_lines_and_no_stack(built, capsys, content):
     """One line for each file, and the other studies are reported as usual; a stack overflow once ended all of them."""
-    shutil.copytree("build/results/toy", "results/toy")
+    shutil.copytree("build/paper/results/toy", "results/toy")
     published.SUMS.write_bytes(content)
     for words, status in ((["status"], 0), (["check"], 1), (["draw", "toy/curve"], 2)):
         assert privpost(*words) == status
@@ -186,29 +184,3 @@ def test_a_folder_in_the_way_of_a_damaged_cell_keeps_it_from_nothing(built, caps
     assert f"set aside as {cell.path.name}.2.corrupt" in capsys.readouterr().err
     assert (folder / "x").is_file()
     assert store.checksum(store.read(cell.path, cell.digest).arrays) == store.checksum(before.arrays)
-
-
-# Processes
-
-
-def test_a_process_of_the_loop_ends_when_the_loop_is_killed(monkeypatch):
-    """An idle or a busy one: until then it would wait for minutes."""
-    monkeypatch.setattr(cells, "WATCHED", 0.02)
-    reading, writing = os.pipe()
-    loop = os.fork()
-    if not loop:
-        if not os.fork():
-            os.close(reading)
-            cells._follow(os.getppid())
-            os.write(writing, b".")
-        time.sleep(60)
-        os._exit(0)
-    os.close(writing)
-    assert os.read(reading, 1) == b"."
-    os.kill(loop, signal.SIGKILL)
-    os.waitpid(loop, 0)
-    start = time.monotonic()
-    # The end of the pipe: the process held it.
-    assert os.read(reading, 1) == b""
-    os.close(reading)
-    assert time.monotonic() - start < 10

@@ -100,7 +100,7 @@ def test_a_study_is_four_files(tutorial):
     assert "tutorial/noise" in tutorial.run("privpost", "list")
     output = tutorial.run("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
     assert "tutorial/noise" in output
-    assert (tutorial / "build/smoke/figures/tutorial/noise_error.svg").stat().st_size > 5000
+    assert (tutorial / "build/smoke/figures/tutorial/noise/noise_error.svg").stat().st_size > 5000
     assert "T1  holds" in tutorial.run("privpost", "claims", "tutorial/noise", "--scale", "smoke")
     assert "1 cells" not in tutorial.run("privpost", "-m", "study=tutorial/noise", "scale=smoke", "n=50,200")
     pytest_passes(tutorial, "tests/unit/lab/test_grid.py", "-k", "first_lines or depend_on_nothing")

@@ -114,7 +114,7 @@ def test_data_that_cannot_be_had_fail_their_own_studies_only(clone, without_netw
     built, _, lacking = output.partition("Not built:")
     assert QUICK in built.splitlines()[-1]
     assert "geumlek2017/logistic: abalone.data (Abalone) could not be had" in lacking
-    assert (clone / f"build/smoke/results/{QUICK}.csv").is_file()
+    assert (clone / f"build/smoke/results/{QUICK}/rdp_curves.csv").is_file()
 
 
 def test_a_failed_cell_is_named_with_its_reason_and_costs_no_other(clone):
@@ -132,7 +132,7 @@ def test_progress_on_a_terminal_is_one_line_that_changes(smoke):
     import pty
 
     cells(smoke)[0].unlink()
-    (smoke / f"build/smoke/results/{QUICK}.csv").unlink()
+    (smoke / f"build/smoke/results/{QUICK}/rdp_curves.csv").unlink()
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         smoke.start_command("privpost", *REPRODUCE),

@@ -16,13 +16,13 @@ QUICK = "geumlek2017/rdp_curves"
 YAML = f"conf/study/{QUICK}.yaml"
 MODULE = f"src/privpost/experiments/{QUICK}/study.py"
 POINTS = "coefficient: [0.5, 1.0]"
-TABLE = f"build/smoke/results/{QUICK}.csv"
-FIGURE = "build/smoke/figures/geumlek2017/fig1_rdp_curves.svg"
+TABLE = f"build/smoke/results/{QUICK}/rdp_curves.csv"
+FIGURE = "build/smoke/figures/geumlek2017/rdp_curves/fig1_rdp_curves.svg"
 BUILD, DRAW = "build_geumlek2017_rdp_curves", "draw_geumlek2017_rdp_curves"
 
 
 def cells(clone, scale: str = "smoke") -> list[Path]:
-    folder = "build/smoke/cells" if scale == "smoke" else "build/cells"
+    folder = "build/smoke/cells" if scale == "smoke" else "build/paper/cells"
     return sorted((clone / folder / QUICK).glob("*.npz"))
 
 
@@ -117,7 +117,7 @@ def test_other_settings_make_other_tables_whatever_snakemake_remembers(smoke):
 
 def test_a_difference_is_told_with_its_place_and_decides_the_exit_status(paper):
     """A number within tolerance, one outside, and a table of another shape."""
-    published = paper / f"results/{QUICK}.csv"
+    published = paper / f"results/{QUICK}/rdp_curves.csv"
     table = pd.read_csv(published, keep_default_na=False, na_values=[""])
     column = "epsilon"
     row = table.index[table[column].between(0.1, 10)][0]
@@ -143,7 +143,7 @@ def test_a_difference_is_told_with_its_place_and_decides_the_exit_status(paper):
 
 
 def test_a_published_table_that_was_edited_by_hand_is_read_by_nobody(paper):
-    file = paper / f"results/{QUICK}.csv"
+    file = paper / f"results/{QUICK}/rdp_curves.csv"
     file.write_text(file.read_text().replace("0", "1", 1))
     for words in (("draw", QUICK), ("claims", QUICK), ("report",)):
         assert "does not have the sha256 that results/SHA256SUMS names" in paper.run("privpost", *words, status=2)
@@ -171,14 +171,15 @@ def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
     paper.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
     assert "its built tables are of other code" in paper.run("privpost", "publish", QUICK, status=1)
     paper.run("privpost", "build", QUICK)
-    edited = paper / f"results/{QUICK}.csv"
+    edited = paper / f"results/{QUICK}/rdp_curves.csv"
     edited.write_text(edited.read_text().replace("0", "1", 1))
     output = paper.run("privpost", "publish", QUICK)
-    assert f"outside tolerance results/{QUICK}.csv is not what results/SHA256SUMS has the sha256 of" in output
+    assert f"outside tolerance results/{QUICK}/rdp_curves.csv is not what results/SHA256SUMS has" in output
     assert output.count("outside tolerance") == 1
     assert "cells were computed by other code (privacy/renyi.py changed)" in output
     changed = {line[3:] for line in git_status(paper).splitlines()}
-    assert {f"results/{QUICK}.csv", "results/SHA256SUMS", "figures/geumlek2017/fig1_rdp_curves.svg"} <= changed
+    figure = f"figures/{QUICK}/fig1_rdp_curves.svg"
+    assert {f"results/{QUICK}/rdp_curves.csv", "results/SHA256SUMS", figure} <= changed
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=paper / "results", check=True)
     assert "not built" in paper.run("privpost", "publish", "foulds2016/adversary", status=1)
 

@@ -58,8 +58,8 @@ def test_the_logged_command_gives_the_same_cell(toy):
 def test_a_multirun_alone_is_the_whole_grid(toy, capsys):
     assert privpost("-m", "study=toy/curve") == 0
     assert in_store(toy) == {str(cell.path) for cell in toy.cells()}
-    assert "build/results/toy/curve.csv" in capsys.readouterr().out
-    assert {"build/results/toy/curve.csv", "build/results/toy/curve.ledger.json"} <= files(toy)
+    assert "build/paper/results/toy/curve/curve.csv" in capsys.readouterr().out
+    assert {"build/paper/results/toy/curve/curve.csv", "build/paper/results/toy/curve/ledger.json"} <= files(toy)
 
 
 def test_a_ragged_grid_takes_several_multiruns(toy):
@@ -102,7 +102,7 @@ def test_hydra_leaves_nothing_behind(toy):
     assert privpost("study=toy/curve") == 0
     assert privpost("-m", "study=toy/curve", "level=1,2") == 0
     new = files(toy) - before
-    assert all(name.startswith(("build/cells/", "build/sweeps/")) for name in new), new
+    assert all(name.startswith(("build/paper/cells/", "build/sweeps/")) for name in new), new
 
 
 def test_what_is_in_the_store_is_not_computed_again(toy, capsys):
@@ -247,7 +247,7 @@ def test_an_installed_package_works_in_any_folder(toy, tmp_path, monkeypatch, ca
     assert privpost("list") == 0
     assert capsys.readouterr().out.split() == ["toy/curve", "new", "0", "s", "A", "toy"]
     assert privpost("study=toy/curve") == 0
-    assert len(list((tmp_path / "any/build/cells/toy/curve").iterdir())) == 1
+    assert len(list((tmp_path / "any/build/paper/cells/toy/curve").iterdir())) == 1
     assert privpost("reproduce") == 2
     assert "run privpost inside a checkout" in capsys.readouterr().err
 
