@@ -15,7 +15,7 @@ FIRST: tuple[str, ...] = ()
 @contextlib.contextmanager
 def found_by(primary: str | None, *folders: str | None) -> Iterator[None]:
     """Compose from another file of conf, or look in other folders first: Hydra's --config-name and --config-dir."""
-    global PRIMARY, FIRST  # noqa: PLW0603
+    global PRIMARY, FIRST
     before = PRIMARY, FIRST
     PRIMARY, FIRST = primary or PRIMARY, tuple(str(Path(folder).resolve()) for folder in folders if folder)
     try:

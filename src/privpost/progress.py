@@ -28,7 +28,7 @@ def some(words: Sequence[str], most: int = 3) -> str:
 
 
 class Progress:
-    """Shows on a stream how many of all are done and the time left, or the bytes of a file; `noun` is what is counted."""
+    """Shows on a stream how many of all are done, and the time left, or the bytes of a file; all are called `noun`."""
 
     def __init__(self, stream: TextIO, noun: str = "jobs"):
         self._stream, self._noun = stream, noun

@@ -97,7 +97,7 @@ def test_one_function_puts_files_in_their_place():
     """Two others rename a file that is no good aside."""
     found = {
         f"{path.relative_to(ROOT)}"
-        for folder in ("src", "benchmarks", "workflow")
+        for folder in ("src", "benchmarks", "workflow", "tools")
         for path in (ROOT / folder).rglob("*.py")
         if re.search(r"os\.(replace|rename)\(|\.(rename|replace)\(\w*(path|target)\w*\)", path.read_text())
     }
@@ -118,18 +118,14 @@ def test_a_study_with_letters_of_the_shell_in_its_name_is_refused(toy, capsys, n
 
 
 def test_every_path_in_every_rule_is_quoted():
-    """What a rule hands to the shell is quoted, but for the names of studies and scales, which are plain words."""
-    lines = []
-    for path in (ROOT / "workflow/rules").glob("*.smk"):
-        for line in re.findall(r"'\"\$\{\{.*'", path.read_text()):
-            names = re.findall(r"(?<!\{)\{([^{}]+)\}(?!\})", line)
-            lines.append(line)
-            assert {name for name in names if not name.endswith(":q")} <= {
-                "params.words",
-                "params.study",
-                "params.scale",
-            }, line
-    assert len(lines) > 5
+    """What a rule hands to the shell is quoted, but for the words of a command, which are names of studies and scales."""
+    text = (ROOT / "workflow/Snakefile").read_text()
+    lines = re.findall(r"shell:\n +f(.*)", text)
+    for line in lines:
+        assert set(re.findall(r"\{\{([^{}]+)\}\}", line)) == {"params.words", "log:q"}, line
+        assert set(re.findall(r"(?<!\{)\{(\w+)\}(?!\})", line)) == {"RUN"}, line
+    assert len(lines) == text.count("shell:") == 2
+    assert """RUN = f'"{sys.executable}" -m privpost""" in text
 
 
 @pytest.mark.parametrize(

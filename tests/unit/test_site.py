@@ -21,7 +21,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def module(name: str):
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"workflow/{name}.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded

@@ -89,9 +89,7 @@ def _of(asked: Request) -> dict[str, Any]:
     return {"study": asked.study.name, "scale": asked.study.scale, "overrides": asked.settings}
 
 
-def write(
-    asked: Request, folder: Path, argv: list[str], cells: list[Cell], results: Iterable[store.Result]
-) -> Written:
+def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell], results: Iterable[store.Result]) -> Written:
     """Write the tables, the figure and the record of a sweep's cells: each point by itself, told apart by settings."""
     study = asked.study
     check_folder(folder, asked)

@@ -168,9 +168,7 @@ def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[
     return [cell for cell in stock.missing if cell.digest not in failed], failed
 
 
-def compute_each(
-    study: Study, cells: Sequence[Cell], *, fresh: bool = False, asked: str = "grid"
-) -> dict[str, str]:
+def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
     """Compute the cells that the store lacks, as `compute_ready`; returns why cells failed, by digest."""
     waiting, failed = ready(study, cells, fresh=fresh)
     return failed | compute_ready(study, waiting, fresh=fresh, asked=asked)

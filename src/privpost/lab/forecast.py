@@ -110,6 +110,11 @@ class Watch:
         self._before = {path.name: path.stat().st_mtime_ns for path in self._files(".npz")}
         self.progress = Progress(stream, "cells")
 
+    def left(self, running: Mapping[str, float] | None = None) -> float:
+        """Return the seconds that are left; before the run, or with the seconds of the cells that are under way."""
+        running = running or {}
+        return self._forecast.left(running, self._cores or len(running))
+
     def _files(self, ending: str) -> Iterator[Path]:
         for folder in self._folders:
             with contextlib.suppress(FileNotFoundError):
@@ -133,8 +138,7 @@ class Watch:
         done = len(self._forecast.done)
         # After the last cell only tables and figures are left: say so once.
         if new or (done < len(self._cells) and (running or done) and not last):
-            left = self._forecast.left(running, self._cores or len(running))
-            self.progress.update(done, len(self._cells), left)
+            self.progress.update(done, len(self._cells), self.left(running))
 
     def _is_new(self, path: Path) -> bool:
         with contextlib.suppress(FileNotFoundError):
