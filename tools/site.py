@@ -1,7 +1,7 @@
 """Lays out the documentation site under build/site/source: documents, what they link to, and pages of the API.
 
-Documents are rendered from the published tables first, in the checkout too. Link targets have the same paths as in the checkout, so the links work
-here too. Tables are compressed, and figures lose everything that is not visible.
+Documents are rendered from the published tables first, in the checkout too. Link targets have the same paths as in the
+checkout, so the links work here too. Tables are compressed, and figures lose everything that is not visible.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def test_a_study_with_letters_of_the_shell_in_its_name_is_refused(toy, capsys, n
 
 
 def test_every_path_in_every_rule_is_quoted():
-    """What a rule hands to the shell is quoted, but for the words of a command, which are names of studies and scales."""
+    """What a rule hands to the shell is quoted, but for the words of a command: names of studies and scales."""
     text = (ROOT / "workflow/Snakefile").read_text()
     lines = re.findall(r"shell:\n +f(.*)", text)
     for line in lines:

@@ -237,7 +237,7 @@ def values(word: str) -> list:
 
 
 def _as_written(word: str, swept: list) -> list:
-    """Return the numbers of a range in a function, as sort(range(7,0,-3)); raises SettingError if Hydra reads others."""
+    """Return the numbers of a range in a function, sort(range(7,0,-3)); raises SettingError if Hydra reads others."""
     key, _, text = word.partition("=")
     if (written := re.search(r"range\([^()]*\)", text)) and written[0] != text.strip():
         numbers = values(f"{key}={written[0]}")
