@@ -7,21 +7,21 @@ from pathlib import Path
 # Relative to the root of a checkout.
 CHECKOUT = Path("conf")
 PACKAGED = Path(__file__).parent / "conf"
-# The file from which Hydra composes, without its ending, and the folders in which it looks before conf.
+# The file from which Hydra composes, without its ending, and the folders in which it looks after conf.
 PRIMARY = "config"
-FIRST: tuple[str, ...] = ()
+MORE: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
 def found_by(primary: str | None, *folders: str | None) -> Iterator[None]:
-    """Compose from another file of conf, or look in other folders first: Hydra's --config-name and --config-dir."""
-    global PRIMARY, FIRST
-    before = PRIMARY, FIRST
-    PRIMARY, FIRST = primary or PRIMARY, tuple(str(Path(folder).resolve()) for folder in folders if folder)
+    """Compose from another file of conf, or look in other folders too: Hydra's --config-name and --config-dir."""
+    global PRIMARY, MORE
+    before = PRIMARY, MORE
+    PRIMARY, MORE = primary or PRIMARY, tuple(str(Path(folder).resolve()) for folder in folders if folder)
     try:
         yield
     finally:
-        PRIMARY, FIRST = before
+        PRIMARY, MORE = before
 
 
 def folder() -> Path:

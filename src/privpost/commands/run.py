@@ -131,6 +131,10 @@ def _hydra(argv: list[str]) -> int:
     folder, name = str(configurations.folder().resolve()), configurations.PRIMARY
     try:
         hydra.main(version_base="1.3", config_path=folder, config_name=name)(job)()
+    except SystemExit as end:
+        # How Hydra ends after some of its options.
+        if end.code:
+            raise
     except (HydraException, OmegaConfBaseException, ImportError, ValueError) as error:
         if full:
             raise

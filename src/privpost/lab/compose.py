@@ -31,8 +31,8 @@ def compose(name: str, scale: str) -> dict[str, Any]:
     from omegaconf.errors import OmegaConfBaseException
 
     words = [f"study={name}", f"scale={scale}"]
-    if configurations.FIRST:
-        words.append(f"hydra.searchpath={hydra_value([f'file://{folder}' for folder in configurations.FIRST])}")
+    if configurations.MORE:
+        words.append(f"hydra.searchpath={hydra_value([f'file://{folder}' for folder in configurations.MORE])}")
     # Within a job of Hydra, its own state comes back afterwards.
     running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None
     try:

@@ -117,7 +117,7 @@ class Watch:
 
     def _files(self, ending: str) -> Iterator[Path]:
         for folder in self._folders:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 yield from (path for path in folder.iterdir() if path.name.endswith(ending))
 
     def look(self, last: bool = False) -> None:

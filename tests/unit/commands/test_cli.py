@@ -75,7 +75,7 @@ def test_a_sweep_is_those_points_with_a_table_and_a_figure(toy):
     assert privpost("-m", "study=toy/curve", "level=1,5", "order=2,3") == 0
     assert len(in_store(toy)) == 4
     folder = toy.folder / "build/sweeps/toy_curve__level=1,5__order=2,3"
-    assert sorted(os.listdir(folder)) == ["curve.csv", "sweep.json", "sweep.pdf", "sweep.png"]
+    assert sorted(os.listdir(folder)) == ["curve.csv", "multirun.yaml", "sweep.json", "sweep.pdf", "sweep.png"]
     record = json.loads((folder / "sweep.json").read_text())
     assert record["overrides"] == ["level=1,5", "order=2,3"]
     assert len(record["cells"]) == 4 and record["versions"]["numpy"]
@@ -182,9 +182,22 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["study=toy/curve", "order=1"], ["order is 1, but must be a number in (1, inf)"]),
         (["study=toy/curve,toy/other"], ["a run computes one study"]),
         (["study=toy/curve", "fresh=yes"], ["fresh is 'yes', but must be true or false"]),
-        (["-m", "study=toy/curve", "hydra/launcher=joblip"], ["hydra/launcher is 'joblip'", "basic or joblib"]),
-        (["study=toy/curve", "hydra.verbose=true"], ["hydra.verbose is not served"]),
-        (["study=toy/curve", "hydra.job.chdr=true"], ["Did you mean 'hydra.job.chdir'?"]),
+        (
+            ["-m", "study=toy/curve", "hydra/launcher=joblip"],
+            ["Could not find 'hydra/launcher/joblip'", "joblib store"],
+        ),
+        (["-m", "study=toy/curve", "hydra.launcher.n_jobs=2"], ["Could not override 'hydra.launcher.n_jobs'"]),
+        (["study=toy/curve", "hydra.job.chdr=true"], ["Could not override 'hydra.job.chdr'"]),
+        (["study=toy/curve", "--cfg", "jib"], ["argument --cfg/-c: invalid choice: 'jib'"]),
+        (["study=toy/curve", "-m", "--cfg", "job"], ["Only one of --run, --multirun, --cfg"]),
+        (["-m", "study=toy/curve", "study=toy/curve"], ["study is given twice, as 'toy/curve' and 'toy/curve'"]),
+        (["-m", "study=toy/curve", "scale=smoke", "scale=paper"], ["scale is given twice, as 'smoke' and 'paper'"]),
+        (["-m", "study=toy/curve", "shard=1/2", "shard=2/2"], ["shard is given twice, as '1/2' and '2/2'"]),
+        (["study=toy/curve", "fresh=true", "fresh=false"], ["fresh is given twice, as 'true' and 'false'"]),
+        (["study=toy/curve", "hydra.run.dir=a", "hydra.run.dir=b"], ["hydra.run.dir is given twice"]),
+        (["-m", "study=toy/curve", "level=sort(range(7,0,-3))"], ["Hydra reads other numbers", "(level=7,4,1)"]),
+        (["study=toy/curve", "objective=kurve.mean"], ["objective is 'kurve.mean', but must be curve.<column>"]),
+        (["study=toy/curve", "++extra=1"], ["there is no setting 'extra'"]),
         (["study=toy/curve", "trials=15", "block=10"], ["trials is 15, but must be a multiple of block, which is 10"]),
         (["study=toy/curve", "level=1,2"], ["level has 2 values, but a run takes one", "-m study=toy/curve"]),
         (["study=toy/curve", "+extra=1"], ["'+extra=1'", "not added or removed"]),
