@@ -53,7 +53,7 @@ def test_a_mechanism_is_one_file(everything, tmp_path):
     # The audit has a second cell, of the settings that studies ran.
     clone.run("privpost", f"study={AUDIT}", "scale=smoke", "source=examples")
     tables = ["build/sweeps/audit_audit__source=examples__scale=smoke/audit.csv"]
-    tables += [f"build/smoke/results/{study}.csv" for study in TAKING_EVERY_MECHANISM]
+    tables += [f"build/smoke/results/{study}/{study.split('/')[1]}.csv" for study in TAKING_EVERY_MECHANISM]
     for table in tables:
         text = (clone / table).read_text()
         assert "logistic_noise" in text, f"{table} has no new mechanism"

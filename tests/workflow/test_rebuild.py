@@ -12,13 +12,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from privpost.lab import grid, plan
+
 QUICK = "geumlek2017/rdp_curves"
 YAML = f"conf/study/{QUICK}.yaml"
 MODULE = f"src/privpost/experiments/{QUICK}/study.py"
 POINTS = "coefficient: [0.5, 1.0]"
 TABLE = f"build/smoke/results/{QUICK}/rdp_curves.csv"
 FIGURE = "build/smoke/figures/geumlek2017/rdp_curves/fig1_rdp_curves.svg"
-BUILD, DRAW = "build_geumlek2017_rdp_curves", "draw_geumlek2017_rdp_curves"
+COMPUTE, TABULATE, DRAW = (f"{rule} {QUICK}" for rule in ("cells", "tabulate", "draw"))
 
 
 def cells(clone, scale: str = "smoke") -> list[Path]:
@@ -36,19 +38,35 @@ def git_status(clone) -> str:
     ).stdout
 
 
-# What is done to a built clone -> the rules that run then.
+def under_an_old_time_stamp(clone, file: str, old: str, new: str) -> None:
+    """Edit a file as rsync -a, tar and cp -p bring it: with its own time."""
+    times = (clone / file).stat()
+    clone.edit(file, old, new)
+    os.utime(clone / file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+# What is done to a built clone -> the jobs that run then.
 CASES = {
     "nothing": (lambda c: None, []),
-    "settings edited": (lambda c: c.edit(YAML, "n: 100", "n: 90"), [BUILD, DRAW]),
-    "seed edited": (lambda c: c.edit("conf/config.yaml", "seed: ", "seed: 1"), [BUILD, DRAW]),
-    "code edited": (lambda c: c.edit(MODULE, "np.nan)", "np.inf)"), [BUILD, DRAW]),
+    "settings edited": (lambda c: c.edit(YAML, "n: 100", "n: 90"), [COMPUTE, DRAW, TABULATE]),
+    "seed edited": (lambda c: c.edit("conf/config.yaml", "seed: ", "seed: 1"), [COMPUTE, DRAW, TABULATE]),
+    "code edited": (lambda c: c.edit(MODULE, "np.nan)", "np.inf)"), [COMPUTE, DRAW, TABULATE]),
     "a sampler's import edited": (
         lambda c: c.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = 1"),
-        [BUILD, DRAW],
+        [COMPUTE, DRAW, TABULATE],
     ),
     "style edited": (lambda c: c.edit("src/privpost/drawing/style.py", "import gc", "import gc\n\nEDITED = 1"), [DRAW]),
-    "table deleted": (lambda c: (c / TABLE).unlink(), [BUILD, DRAW]),
-    "figure deleted": (lambda c: (c / FIGURE).unlink(), [DRAW]),
+    "settings edited under an old time stamp": (
+        lambda c: under_an_old_time_stamp(c, YAML, "n: 100", "n: 90"),
+        [COMPUTE, DRAW, TABULATE],
+    ),
+    "code edited under an old time stamp": (
+        lambda c: under_an_old_time_stamp(c, MODULE, "np.nan)", "np.inf)"),
+        [COMPUTE, DRAW, TABULATE],
+    ),
+    "a comment": (lambda c: c.edit(YAML, "alpha: 6 # paper", "alpha: 6 # from the paper"), []),
+    "tables deleted": (lambda c: shutil.rmtree((c / TABLE).parent), [DRAW, TABULATE]),
+    "figures deleted": (lambda c: shutil.rmtree((c / FIGURE).parent), [DRAW]),
     # The store is a cache: tables and figures are whole without it.
     "store deleted": (lambda c: shutil.rmtree(c / "build/smoke/cells"), []),
     "another study's code edited": (
@@ -65,12 +83,55 @@ def test_exactly_what_changed_runs_again(smoke, case):
     assert smoke.planned() == rules
 
 
-def test_a_comment_runs_a_job_that_computes_no_cell(smoke):
-    before, times = smoke.contents("build/smoke"), [path.stat().st_mtime_ns for path in cells(smoke)]
-    smoke.edit(YAML, "alpha: 6 # paper", "alpha: 6 # from the paper")
-    smoke.snakemake()
-    assert smoke.contents("build/smoke") == before
-    assert [path.stat().st_mtime_ns for path in cells(smoke)] == times
+def test_a_file_that_is_gone_from_a_folder_is_made_again(smoke):
+    """Snakemake knows of folders only; make reproduce looks into them."""
+    (smoke / TABLE).unlink()
+    (smoke / FIGURE).unlink()
+    assert "1 of 1 cells" not in reproduce(smoke, "--scale", "smoke")
+    assert (smoke / TABLE).is_file() and (smoke / FIGURE).is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "old", "new", "rebuilt"),
+    [
+        (YAML, "n: 100", "n: 90", {QUICK}),
+        (MODULE, "np.nan)", "np.inf)", {QUICK}),
+        ("conf/dataset/abalone.yaml", "rev: 1", "rev: 2", "abalone"),
+    ],
+)
+def test_of_all_studies_what_changed_and_the_audit_are_computed(everything, monkeypatch, file, old, new, rebuilt):
+    """The audit reads all ledgers. Then come scorecard and report, and no cell of another study."""
+    clone, _ = everything
+    assert clone.planned(None) == []
+    before, times = (clone / file).read_bytes(), (clone / file).stat()
+    try:
+        under_an_old_time_stamp(clone, file, old, new)
+        jobs = clone.planned(None)
+    finally:
+        (clone / file).write_bytes(before)
+        os.utime(clone / file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    if isinstance(rebuilt, str):
+        monkeypatch.chdir(clone.folder)
+        rebuilt = {s.name for s in grid.load_studies(None, "smoke") if "abalone" in plan.datasets_of(s)}
+        assert "prepare abalone" in jobs and len(rebuilt) > 1
+    computed = {job.split()[1] for job in jobs if job.startswith("cells ")}
+    assert computed == rebuilt | {"audit/audit"}
+    assert {"scorecard", "report"} <= set(jobs)
+
+
+def test_a_study_is_a_target_and_snakemake_reports_on_it(smoke):
+    figures = f"build/smoke/figures/{QUICK}"
+    assert "Nothing to be done" in smoke.run("snakemake", "--cores", "1", "--dry-run", figures)
+    smoke.run("snakemake", figures, "--report", "report.html")
+    page = (smoke / "report.html").read_text()
+    assert "fig1_rdp_curves.svg" in page and "RDP curves of diffused and concentrated" in page
+
+
+def test_a_wrong_configuration_of_snakemake_is_named(smoke):
+    for config, said in ((("stdies=x",), "stdies"), (("scale=smok",), "scale is 'smok', but must be one of paper, smoke")):
+        output = smoke.run("snakemake", "--cores", "1", "--dry-run", "--config", *config, status=1)
+        assert said in output
 
 
 def test_a_new_point_computes_its_own_cell_only_and_its_reversal_gives_the_same_bytes(smoke):

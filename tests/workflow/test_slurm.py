@@ -103,7 +103,7 @@ def test_a_rebuild_through_slurm_gives_the_tables_of_a_local_one(clone, slurm, l
     if CHOSEN == "all":
         assert built == local
     states = [state for job, state in jobs(slurm).items() if job not in before]
-    # A job a study.
+    # A job a study, which has one part.
     assert set(states) == {"COMPLETED"}
     if CHOSEN != "all":
         assert len(states) == len(CHOSEN.split(","))
