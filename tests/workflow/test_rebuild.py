@@ -129,8 +129,8 @@ def test_a_study_is_a_target_and_snakemake_reports_on_it(smoke):
 
 
 def test_a_wrong_configuration_of_snakemake_is_named(smoke):
-    for config, said in ((("stdies=x",), "stdies"), (("scale=smok",), "scale is 'smok', but must be one of paper, smoke")):
-        output = smoke.run("snakemake", "--cores", "1", "--dry-run", "--config", *config, status=1)
+    for config, said in (("stdies=x", "stdies"), ("scale=smok", "scale is 'smok', but must be one of paper, smoke")):
+        output = smoke.run("snakemake", "--cores", "1", "--dry-run", "--config", config, status=1)
         assert said in output
 
 

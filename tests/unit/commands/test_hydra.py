@@ -1,4 +1,4 @@
-"""`privpost` is a Hydra application: its options, launchers, sweepers and plugins, and what a sweep's folder may hold."""
+"""`privpost` is a Hydra application: options, launchers, sweepers, plugins, and what the folder of a sweep may hold."""
 
 from __future__ import annotations
 
