@@ -32,6 +32,7 @@ class Run:
     asked: Request
     code: str
     cells: dict[str, Cell] = field(default_factory=dict)
+    waiting: list[Cell] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     start: float = field(default_factory=time.time)
     status: int = 0
@@ -180,20 +181,20 @@ def sweep(launcher: Any) -> list:
     asked = run.asked
     _say_there(asked)
     run.cells |= {cell.digest: cell for cell in asked.cells}
-    waiting, failed = cells.ready(asked.study, asked.cells, fresh=asked.fresh)
+    run.waiting, failed = cells.ready(asked.study, asked.cells, fresh=asked.fresh)
     run.failed |= failed
     try:
         fresh = ["fresh=true"] * asked.fresh
-        with forecast.shown(waiting, asked.study.scale):
-            returns = launcher.launch([[*cell.command(), *fresh] for cell in waiting], initial_job_idx=0)
-            for cell, result in zip(waiting, returns, strict=True):
+        with forecast.shown(run.waiting, asked.study.scale):
+            returns = launcher.launch([[*cell.command(), *fresh] for cell in run.waiting], initial_job_idx=0)
+            for cell, result in zip(run.waiting, returns, strict=True):
                 if isinstance(error := result.return_value, str):
                     run.failed[cell.digest] = error
             return list(returns)
     except Exception as error:
         # A launcher whose process was killed; what its jobs stored stays.
         reason = f"its process ended: {type(error).__name__}: {error}"
-        run.failed |= {cell.digest: reason for cell in waiting if not cell.path.exists()}
+        run.failed |= {cell.digest: reason for cell in run.waiting if not cell.path.exists()}
         return []
 
 
@@ -201,11 +202,9 @@ def launch(jobs: Sequence[Sequence[str]]) -> list:
     """Compute the cells of some jobs of this process; returns why each failed, or its objective."""
     run = _run
     assert run is not None
-    by_command = {tuple(cell.command()): cell for cell in run.asked.cells}
-    words = [tuple(word for word in job if not word.startswith("fresh=")) for job in jobs]
-    chosen = [by_command.get(job) or request.cell_of(run.asked.study, job) for job in words]
-    run.cells |= {cell.digest: cell for cell in chosen}
-    return _compute(run.asked, chosen)
+    # Our sweeper's jobs are what it waits for; another one chose the words of its own.
+    ours = run.asked.sweeper == request.OURS and len(jobs) == len(run.waiting)
+    return _compute(run.asked, run.waiting if ours else [request.cell_of(run.asked.study, job) for job in jobs])
 
 
 def _compute(asked: Request, chosen: list[Cell]) -> list:

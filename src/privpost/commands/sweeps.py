@@ -122,6 +122,9 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], p
     from privpost.experiments.columns import of_column
 
     name = sweep.choose(frames, columns, study.schema)
+    if sweep.layout(frames[name], columns[name], study.schema) is None:
+        # Known before anything that draws is loaded.
+        return [], [sweep.NOTHING]
     meanings = ((column, of_column(study, name, column)) for column in frames[name])
     words = {
         column: f"{known.text} [{known.unit}]" if known.unit else known.text for column, known in meanings if known
