@@ -186,19 +186,19 @@ def test_a_difference_is_told_with_its_place_and_decides_the_exit_status(paper):
     def publish(frame):
         frame.to_csv(published, index=False, lineterminator="\n")
         sums = paper / "results/SHA256SUMS"
-        lines = [line for line in sums.read_text().splitlines() if not line.endswith(f"  {QUICK}.csv")]
+        lines = [line for line in sums.read_text().splitlines() if not line.endswith(f"  {QUICK}/rdp_curves.csv")]
         digest = hashlib.sha256(published.read_bytes()).hexdigest()
-        sums.write_text("\n".join([*lines, f"{digest}  {QUICK}.csv"]) + "\n")
+        sums.write_text("\n".join([*lines, f"{digest}  {QUICK}/rdp_curves.csv"]) + "\n")
 
     near = table.copy()
     near.loc[row, column] *= 1 + 1e-8
     publish(near)
-    assert "1 within tolerance (largest difference: geumlek2017/rdp_curves, epsilon in row" in reproduce(paper)
+    assert "1 within tolerance (largest difference: geumlek2017/rdp_curves/rdp_curves, epsilon in row" in reproduce(paper)
     far = table.copy()
     far.loc[row, column] *= 1.01
     publish(far)
     output = reproduce(paper, status=1)
-    assert f"geumlek2017/rdp_curves: epsilon in row {row + 1}: " in output
+    assert f"geumlek2017/rdp_curves/rdp_curves: epsilon in row {row + 1}: " in output
     publish(table.iloc[:-1])
     assert f"{len(table) - 1} rows became {len(table)}" in reproduce(paper, status=1)
 
