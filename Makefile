@@ -32,15 +32,15 @@ test: environment ## all tests (CORES=)
 
 # While working: the unit tests that import what changed since the last commit, and one study at toy size.
 quick: environment ## the tests of what changed, and one study at toy size
-	.venv/bin/python workflow/quick.py
+	.venv/bin/python tools/quick.py
 
 environment: ## make .venv from the lock, once
-	@workflow/environment.sh
+	@tools/environment.sh
 
 # By hand, some minutes a file: STUDY is a study, or a module such as mechanisms/laplace; EVERY=5 takes every fifth fault.
 # Without STUDY, as in continuous integration: two minutes for the modules that differ from where the branch left BASE.
 mutants: environment ## which small faults does no quick test see, in a study, a mechanism or what changed? (STUDY= EVERY= BASE=)
-	.venv/bin/python workflow/mutants.py $(if $(STUDY),$(STUDY) --every $(EVERY),--changed $(BASE) --seconds 120)
+	.venv/bin/python tools/mutants.py $(if $(STUDY),$(STUDY) --every $(EVERY),--changed $(BASE) --seconds 120)
 
 figures: environment ## draw the published tables, into build/published, also as PDF and PNG
 	@$(RUN) privpost draw --printed
@@ -51,7 +51,7 @@ report: environment ## build/published/report.html: everything that is published
 
 # README, documents and an API reference as a site that opens from disk; a broken link stops it.
 docs: environment ## the documents and the API as a site that opens from disk
-	@.venv/bin/python workflow/site.py && NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet && echo "The site is build/site/html/index.html."
+	@.venv/bin/python tools/site.py && NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet && echo "The site is build/site/html/index.html."
 
 smoke: environment ## everything at toy size, under build/smoke
 	@$(RUN) privpost reproduce --scale smoke --cores $(CORES)
@@ -69,7 +69,7 @@ lint: environment ## ruff, mypy, snakefmt and Snakemake's own checks
 	$(RUN) snakemake --lint
 
 dist: environment ## build the sdist and the wheel, check them, and try the wheel in an empty folder
-	@workflow/distributions.sh
+	@tools/distributions.sh
 
 # Resolve pyproject.toml anew (needs uv); commit the result.
 lock: ## resolve pyproject.toml anew; needs uv

@@ -102,9 +102,10 @@ def composed_once():
 
     def remembered(name, scale):
         folder = configurations.folder().resolve()
+        found_by = (configurations.PRIMARY, *configurations.MORE)
         # No test changes the checkout's files; a toy's are few.
         files = [] if folder == ROOT / "conf" else sorted(path for path in folder.rglob("*") if path.is_file())
-        return copy.deepcopy(once(name, scale, (folder, *((path, path.read_bytes()) for path in files))))
+        return copy.deepcopy(once(name, scale, (folder, *found_by, *((path, path.read_bytes()) for path in files))))
 
     study.compose = remembered
 

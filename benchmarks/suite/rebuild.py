@@ -27,7 +27,7 @@ def run() -> list[dict]:
 def _recorded() -> list[dict]:
     """Rows from the last complete rebuild at paper scale and from what the cells of the shipped results recorded."""
     times = page.run_times(grid.load_studies(), Path("results/times.csv")).set_index("study")
-    path = Path("build/rebuild.json")
+    path = Path("build/paper/rebuild.json")
     if not path.is_file():
         print(f"skipped: the overhead of a rebuild ({path} does not exist; make reproduce FRESH=1 writes it)")
         return []

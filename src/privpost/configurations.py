@@ -1,10 +1,27 @@
 """Where the configurations are: in the checkout, or in the package when it was installed from a wheel."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 # Relative to the root of a checkout.
 CHECKOUT = Path("conf")
 PACKAGED = Path(__file__).parent / "conf"
+# The file from which Hydra composes, without its ending, and the folders in which it looks after conf.
+PRIMARY = "config"
+MORE: tuple[str, ...] = ()
+
+
+@contextlib.contextmanager
+def found_by(primary: str | None, *folders: str | None) -> Iterator[None]:
+    """Compose from another file of conf, or look in other folders too: Hydra's --config-name and --config-dir."""
+    global PRIMARY, MORE
+    before = PRIMARY, MORE
+    PRIMARY, MORE = primary or PRIMARY, tuple(str(Path(folder).resolve()) for folder in folders if folder)
+    try:
+        yield
+    finally:
+        PRIMARY, MORE = before
 
 
 def folder() -> Path:

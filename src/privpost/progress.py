@@ -9,9 +9,6 @@ from typing import TextIO
 
 # Seconds between two lines where there is no terminal.
 PAUSE = 15
-# Seconds for which an estimate made before the run weighs as much as what the run has shown: the first cells tell
-# little of the others.
-TRUSTED = 60
 
 
 def minutes(seconds: float) -> str:
@@ -31,28 +28,18 @@ def some(words: Sequence[str], most: int = 3) -> str:
 
 
 class Progress:
-    """Shows on a stream how many of all are done and the time left.
+    """Shows on a stream how many of all are done, and the time left; all are called `noun`."""
 
-    Args:
-        noun: what is counted.
-        expected: seconds that all should take, where that is known before.
-    """
-
-    def __init__(self, stream: TextIO, noun: str = "jobs", expected: float | None = None):
-        self._stream, self._noun, self._expected = stream, noun, expected
+    def __init__(self, stream: TextIO, noun: str = "jobs"):
+        self._stream, self._noun = stream, noun
         self._start = time.perf_counter()
         self._shown = 0.0
         self.terminal = stream.isatty()
 
-    def update(self, done: int, total: int, share: float | None = None) -> None:
-        """Show how many of all are done, and the time left; `share` is the part of the work, where parts differ."""
+    def update(self, done: int, total: int, left: float | None = None) -> None:
+        """Show how many of all are done, and the seconds that are left; by default as if all took the same."""
         elapsed = time.perf_counter() - self._start
-        share = done / total if share is None else share
-        if self._expected:
-            slower = (elapsed + TRUSTED) / (share * self._expected + TRUSTED)
-            left = slower * (1 - share) * self._expected
-        else:
-            left = elapsed * (1 / share - 1) if share > 0 else 0.0
+        left = elapsed * (total / done - 1) if left is None else left
         text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far, about {minutes(left)} left"
         self._tell(text, elapsed, last=done == total and elapsed > 1)
 

@@ -180,7 +180,7 @@ def test_the_recorded_rebuild_is_judged(modules, monkeypatch, tmp_path):
     assert rebuild._recorded() == []
     (tmp_path / "build").mkdir()
     record = {"seconds": 300, "cores": 2, "cell_seconds": 500.0}
-    (tmp_path / "build/rebuild.json").write_text(json.dumps(record))
+    (tmp_path / "build/paper/rebuild.json").write_text(json.dumps(record))
     rows = {row["what"]: row for row in rebuild._recorded()}
     whole = next(row for what, row in rows.items() if what.startswith("whole rebuild"))
     # 300 s on two cores for 500 s of computing.

@@ -141,7 +141,7 @@ def test_environment_yml_is_what_conda_reads(checkout, project):
 
 
 def test_the_shell_script_takes_the_same_pythons(checkout, project):
-    text = (checkout / "workflow" / "environment.sh").read_text()
+    text = (checkout / "tools" / "environment.sh").read_text()
     listed = re.search(r"^([0-9. |]+)\) ;;$", text, re.MULTILINE)[1].split(" | ")
     allowed = [
         f"3.{minor}" for minor in range(8, 20) if f"3.{minor}" in SpecifierSet(project["project"]["requires-python"])
@@ -150,7 +150,7 @@ def test_the_shell_script_takes_the_same_pythons(checkout, project):
 
 
 def test_an_environment_of_the_user_is_moved_and_none_that_was_moved_before_is_deleted(checkout, tmp_path):
-    for name in ("workflow/environment.sh", "requirements.lock", "pyproject.toml"):
+    for name in ("tools/environment.sh", "requirements.lock", "pyproject.toml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(checkout / name, tmp_path / name)
     for folder in (".venv", ".venv.before"):
@@ -161,7 +161,7 @@ def test_an_environment_of_the_user_is_moved_and_none_that_was_moved_before_is_d
     (tmp_path / "uv").chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHON": sys.executable}
     done = subprocess.run(
-        ["sh", "workflow/environment.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        ["sh", "tools/environment.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 7
     assert "moved to .venv.before.2" in done.stderr
@@ -190,7 +190,7 @@ def test_nothing_is_built_by_tools_that_are_not_locked(checkout, lock):
     assert len(lock["setuptools"]) == 1
     installs = [
         line.strip()
-        for line in (checkout / "workflow" / "environment.sh").read_text().splitlines()
+        for line in (checkout / "tools" / "environment.sh").read_text().splitlines()
         if re.search(r"pip install\b", line)
     ]
     # Build tools, everything, the package itself; with uv and with pip.

@@ -143,7 +143,7 @@ SMALL = st.sampled_from(
 def test_a_command_line_gives_one_whole_result_or_none(toy, words):
     """Through Hydra: status 0 and the one cell that was understood, or status 2, one message and an unchanged store."""
     argv = ["study=toy/curve", *(word for word in words if not word.startswith(("trials", "block")))]
-    folder = Path("build/cells/toy/curve")
+    folder = Path("build/paper/cells/toy/curve")
     before = set(folder.glob("*"))
     out, err = io.StringIO(), io.StringIO()
     with no_hang(), redirect_stdout(out), redirect_stderr(err):

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
-import time
 from pathlib import Path
 
 import matplotlib as mpl
@@ -17,7 +15,7 @@ import pytest
 from privpost import atomic
 from privpost.commands import cli
 from privpost.drawing import style
-from privpost.lab import cells, published, store
+from privpost.lab import published, store
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,10 +60,10 @@ def test_figures_do_not_follow_the_users_matplotlibrc(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("fault", ["a number is halved", "empty", "no header", "not in the sums"])
 def test_an_altered_table_is_named_and_read_by_nobody(built, capsys, fault):
-    shutil.copytree("build/results/toy", "results/toy")
+    shutil.copytree("build/paper/results/toy", "results/toy")
     published.write_sums()
     assert privpost("claims", "toy/curve") == 0
-    table = published.RESULTS / "toy/curve.csv"
+    table = published.RESULTS / "toy/curve/curve.csv"
     if fault == "a number is halved":
         head, first, rest = table.read_text().split("\n", 2)
         *words, number = first.split(",")
@@ -99,7 +97,7 @@ def test_one_function_puts_files_in_their_place():
     """Two others rename a file that is no good aside."""
     found = {
         f"{path.relative_to(ROOT)}"
-        for folder in ("src", "benchmarks", "workflow")
+        for folder in ("src", "benchmarks", "workflow", "tools")
         for path in (ROOT / folder).rglob("*.py")
         if re.search(r"os\.(replace|rename)\(|\.(rename|replace)\(\w*(path|target)\w*\)", path.read_text())
     }
@@ -120,18 +118,14 @@ def test_a_study_with_letters_of_the_shell_in_its_name_is_refused(toy, capsys, n
 
 
 def test_every_path_in_every_rule_is_quoted():
-    """What a rule hands to the shell is quoted, but for the names of studies and scales, which are plain words."""
-    lines = []
-    for path in (ROOT / "workflow/rules").glob("*.smk"):
-        for line in re.findall(r"'\"\$\{\{.*'", path.read_text()):
-            names = re.findall(r"(?<!\{)\{([^{}]+)\}(?!\})", line)
-            lines.append(line)
-            assert {name for name in names if not name.endswith(":q")} <= {
-                "params.words",
-                "params.study",
-                "params.scale",
-            }, line
-    assert len(lines) > 5
+    """What a rule hands to the shell is quoted, but for the words of a command: names of studies and scales."""
+    text = (ROOT / "workflow/Snakefile").read_text()
+    lines = re.findall(r"shell:\n +f(.*)", text)
+    for line in lines:
+        assert set(re.findall(r"\{\{([^{}]+)\}\}", line)) == {"params.words", "log:q"}, line
+        assert set(re.findall(r"(?<!\{)\{(\w+)\}(?!\})", line)) == {"RUN"}, line
+    assert len(lines) == text.count("shell:") == 2
+    assert """RUN = f'"{sys.executable}" -m privpost""" in text
 
 
 @pytest.mark.parametrize(
@@ -143,7 +137,7 @@ def test_every_path_in_every_rule_is_quoted():
 )  # fmt: skip
 def test_sums_of_an_odd_shape_give_lines_and_no_stack(built, capsys, content):
     """One line for each file, and the other studies are reported as usual; a stack overflow once ended all of them."""
-    shutil.copytree("build/results/toy", "results/toy")
+    shutil.copytree("build/paper/results/toy", "results/toy")
     published.SUMS.write_bytes(content)
     for words, status in ((["status"], 0), (["check"], 1), (["draw", "toy/curve"], 2)):
         assert privpost(*words) == status
@@ -186,29 +180,3 @@ def test_a_folder_in_the_way_of_a_damaged_cell_keeps_it_from_nothing(built, caps
     assert f"set aside as {cell.path.name}.2.corrupt" in capsys.readouterr().err
     assert (folder / "x").is_file()
     assert store.checksum(store.read(cell.path, cell.digest).arrays) == store.checksum(before.arrays)
-
-
-# Processes
-
-
-def test_a_process_of_the_loop_ends_when_the_loop_is_killed(monkeypatch):
-    """An idle or a busy one: until then it would wait for minutes."""
-    monkeypatch.setattr(cells, "WATCHED", 0.02)
-    reading, writing = os.pipe()
-    loop = os.fork()
-    if not loop:
-        if not os.fork():
-            os.close(reading)
-            cells._follow(os.getppid())
-            os.write(writing, b".")
-        time.sleep(60)
-        os._exit(0)
-    os.close(writing)
-    assert os.read(reading, 1) == b"."
-    os.kill(loop, signal.SIGKILL)
-    os.waitpid(loop, 0)
-    start = time.monotonic()
-    # The end of the pipe: the process held it.
-    assert os.read(reading, 1) == b""
-    os.close(reading)
-    assert time.monotonic() - start < 10

@@ -45,10 +45,10 @@ def test_the_snakemake_catalogue_finds_what_it_needs(checkout):
     found = yaml.safe_load((checkout / ".snakemake-workflow-catalog.yml").read_text())["usage"]
     assert found["software-stack-deployment"]["conda"] is True
     assert (checkout / "environment.yml").is_file()
-    text = "".join(
-        path.read_text() for path in [checkout / "workflow/Snakefile", *checkout.glob("workflow/rules/*.smk")]
-    )
+    text = (checkout / "workflow/Snakefile").read_text()
     # The keys of `--config` are described, and no other ones.
     keys = set(re.findall(r'\bconfig(?:\.get\(|\[)"(\w+)"', text))
     assert keys == set(re.findall(r"^\| `(\w+)` \|", (checkout / "config/README.md").read_text(), re.MULTILINE))
-    assert "scale" in keys
+    schema = yaml.safe_load((checkout / "workflow/schemas/config.schema.yaml").read_text())
+    assert keys == set(schema["properties"]) == set(yaml.safe_load((checkout / "config/config.yaml").read_text()))
+    assert found["report"] is True

@@ -32,7 +32,7 @@ def paired(p):
 @pytest.fixture(scope="module")
 def tool():
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "workflow")
+        patch.syspath_prepend(ROOT / "tools")
         return importlib.import_module("mutants")
 
 
@@ -256,7 +256,7 @@ def toy(tool, tmp_path):
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-sys.path[:0] = [{str(ROOT / "workflow")!r}, {str(tmp_path)!r}]
+sys.path[:0] = [{str(ROOT / "tools")!r}, {str(tmp_path)!r}]
 import mutants
 folder = Path({str(tmp_path)!r})
 mutants.ROOT = mutants.PACKAGE = mutants.SOURCES = folder
@@ -295,7 +295,7 @@ def test_equivalent_faults_are_not_tried_and_a_file_is_left_once_its_time_is_ove
 
 def test_a_fault_that_is_named_equivalent_is_one_of_a_line_that_stands_in_its_file(tool):
     """Where the line has changed, somebody has to look again."""
-    lines = (ROOT / "workflow/equivalent_mutants.txt").read_text().splitlines()
+    lines = (ROOT / "tools/equivalent_mutants.txt").read_text().splitlines()
     assert len(set(map(tool.without_comment, lines))) == len(lines)
     gone = []
     for line in map(tool.without_comment, lines):

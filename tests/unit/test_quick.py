@@ -13,7 +13,7 @@ NEW = "src/privpost/mechanisms/new_noise.py"
 @pytest.fixture
 def quick(monkeypatch, tmp_path):
     """The script in a folder with one mechanism, one contract test and one test that imports nothing of it."""
-    spec = importlib.util.spec_from_file_location("quick", ROOT / "workflow/quick.py")
+    spec = importlib.util.spec_from_file_location("quick", ROOT / "tools/quick.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     for path, text in {

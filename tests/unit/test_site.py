@@ -11,12 +11,17 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FIGURES = ("bernstein2018/fig1a_ks", "foulds2016/fig4_state_map", "foulds2016/fig2_sampling_error", "zhang2016/bounds")
+FIGURES = (
+    "bernstein2018/calibration/fig1a_ks",
+    "foulds2016/war_logs_states/fig4_state_map",
+    "foulds2016/sampling_error/fig2_sampling_error",
+    "zhang2016/bounds/bounds",
+)
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def module(name: str):
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"workflow/{name}.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded

@@ -71,16 +71,21 @@ class Clone:
         assert process.returncode == status, output
         return output
 
-    def snakemake(self, *arguments: str, studies: str = QUICK, scale: str = "smoke", config=(), **options) -> str:
-        config = [f"scale={scale}", f"studies={studies}", *config]
+    def snakemake(
+        self, *arguments: str, studies: str | None = QUICK, scale: str = "smoke", config=(), **options
+    ) -> str:
+        config = [f"scale={scale}", *([f"studies={studies}"] if studies else []), *config]
         return self.run("snakemake", "--cores", "2", *arguments, "--config", *config, **options)
 
-    def planned(self, studies: str = QUICK, scale: str = "smoke") -> list[str]:
-        """Return the rules that Snakemake would run, without targets."""
+    def planned(self, studies: str | None = QUICK, scale: str = "smoke") -> list[str]:
+        """Return the jobs that Snakemake would run: a rule, and its study or data set where it has one."""
         output = self.snakemake("--dry-run", "--quiet", "host", studies=studies, scale=scale)
-        rules = re.findall(r"^((?:build|compute|draw|fetch|prepare)_\S+)\s+\d+$", output, re.MULTILINE)
-        assert rules or "Nothing to be done" in output, output
-        return sorted(set(rules))
+        jobs = set()
+        for rule, lines in re.findall(r"^(?:local)?rule (\w+):\n((?: .*\n)*)", output, re.MULTILINE):
+            named = re.search(r"wildcards: .*(?:study|dataset)=([^,\s]+)", lines)
+            jobs.add(f"{rule} {named[1]}" if named else rule)
+        assert jobs or "Nothing to be done" in output, output
+        return sorted(jobs - {"all", "everything"})
 
     def edit(self, file: str, old: str, new: str) -> None:
         text = (self / file).read_text()

@@ -53,7 +53,7 @@ def test_a_mechanism_is_one_file(everything, tmp_path):
     # The audit has a second cell, of the settings that studies ran.
     clone.run("privpost", f"study={AUDIT}", "scale=smoke", "source=examples")
     tables = ["build/sweeps/audit_audit__source=examples__scale=smoke/audit.csv"]
-    tables += [f"build/smoke/results/{study}.csv" for study in TAKING_EVERY_MECHANISM]
+    tables += [f"build/smoke/results/{study}/{study.split('/')[1]}.csv" for study in TAKING_EVERY_MECHANISM]
     for table in tables:
         text = (clone / table).read_text()
         assert "logistic_noise" in text, f"{table} has no new mechanism"
@@ -134,7 +134,7 @@ def test_a_study_is_four_files(tutorial):
     assert "tutorial/noise" in tutorial.run("privpost", "list")
     output = tutorial.run("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
     assert "tutorial/noise" in output
-    assert (tutorial / "build/smoke/figures/tutorial/noise_error.svg").stat().st_size > 5000
+    assert (tutorial / "build/smoke/figures/tutorial/noise/noise_error.svg").stat().st_size > 5000
     assert "T1  holds" in tutorial.run("privpost", "claims", "tutorial/noise", "--scale", "smoke")
     assert "1 cells" not in tutorial.run("privpost", "-m", "study=tutorial/noise", "scale=smoke", "n=50,200")
     pytest_passes(tutorial, "tests/unit/lab/test_grid.py", "-k", "first_lines or depend_on_nothing")

@@ -122,7 +122,7 @@ def test_progress_on_a_terminal_is_one_line_that_changes(smoke):
     import pty
 
     cells(smoke)[0].unlink()
-    (smoke / f"build/smoke/results/{QUICK}.csv").unlink()
+    (smoke / f"build/smoke/results/{QUICK}/rdp_curves.csv").unlink()
     leader, follower = pty.openpty()
     process = subprocess.Popen(
         smoke.start_command("privpost", *REPRODUCE),

@@ -30,15 +30,15 @@ def test_a_missing_data_set_takes_away_its_cells_and_no_study_that_has_others(cl
         in output
     )
     assert "Not built" not in output
-    assert (clone / "build/smoke/results/geumlek2017/rdp_curves.csv").is_file()
+    assert (clone / "build/smoke/results/geumlek2017/rdp_curves/rdp_curves.csv").is_file()
     for study in READERS[missing]:
-        table = clone / f"build/smoke/results/{study}.csv"
+        table = clone / f"build/smoke/results/{study}/{study.partition('/')[2]}.csv"
         left = study == STUDY
         assert table.is_file() is left
         assert (f"{study} has no cells left, and was not built" in output) is not left
         if left:
             assert missing not in table.read_text()
-            assert (clone / "build/smoke/figures/geumlek2017/fig3_test_error.svg").is_file()
+            assert (clone / "build/smoke/figures/geumlek2017/logistic/fig3_test_error.svg").is_file()
     strict = clone.run("privpost", *words, "--strict", prefix=without_network, status=1)
     assert "Missing data sets" in strict
     lines = clone.run("privpost", "status", "--scale", "smoke").splitlines()
@@ -56,5 +56,5 @@ def test_the_audit_is_built_whatever_is_missing(everything, tmp_path, without_ne
 def test_figures_of_a_clone_are_drawn_from_published_tables_without_the_data(clone, without_network) -> None:
     clone.take_away("abalone", "adult", "mnist")
     clone.run("privpost", "draw", STUDY, prefix=without_network)
-    assert (clone / "build/published/figures/geumlek2017/fig3_test_error.svg").stat().st_size > 5000
-    assert not (clone / "build/cells").exists()
+    assert (clone / "build/published/figures/geumlek2017/logistic/fig3_test_error.svg").stat().st_size > 5000
+    assert not (clone / "build/paper/cells").exists()

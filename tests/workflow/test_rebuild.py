@@ -12,17 +12,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from privpost.lab import grid, plan
+
 QUICK = "geumlek2017/rdp_curves"
 YAML = f"conf/study/{QUICK}.yaml"
 MODULE = f"src/privpost/experiments/{QUICK}/study.py"
 POINTS = "coefficient: [0.5, 1.0]"
-TABLE = f"build/smoke/results/{QUICK}.csv"
-FIGURE = "build/smoke/figures/geumlek2017/fig1_rdp_curves.svg"
-BUILD, DRAW = "build_geumlek2017_rdp_curves", "draw_geumlek2017_rdp_curves"
+TABLE = f"build/smoke/results/{QUICK}/rdp_curves.csv"
+FIGURE = "build/smoke/figures/geumlek2017/rdp_curves/fig1_rdp_curves.svg"
+COMPUTE, TABULATE, DRAW = (f"{rule} {QUICK}" for rule in ("cells", "tabulate", "draw"))
 
 
 def cells(clone, scale: str = "smoke") -> list[Path]:
-    folder = "build/smoke/cells" if scale == "smoke" else "build/cells"
+    folder = "build/smoke/cells" if scale == "smoke" else "build/paper/cells"
     return sorted((clone / folder / QUICK).glob("*.npz"))
 
 
@@ -36,19 +38,35 @@ def git_status(clone) -> str:
     ).stdout
 
 
-# What is done to a built clone -> the rules that run then.
+def under_an_old_time_stamp(clone, file: str, old: str, new: str) -> None:
+    """Edit a file as rsync -a, tar and cp -p bring it: with its own time."""
+    times = (clone / file).stat()
+    clone.edit(file, old, new)
+    os.utime(clone / file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+# What is done to a built clone -> the jobs that run then.
 CASES = {
     "nothing": (lambda c: None, []),
-    "settings edited": (lambda c: c.edit(YAML, "n: 100", "n: 90"), [BUILD, DRAW]),
-    "seed edited": (lambda c: c.edit("conf/config.yaml", "seed: ", "seed: 1"), [BUILD, DRAW]),
-    "code edited": (lambda c: c.edit(MODULE, "np.nan)", "np.inf)"), [BUILD, DRAW]),
+    "settings edited": (lambda c: c.edit(YAML, "n: 100", "n: 90"), [COMPUTE, DRAW, TABULATE]),
+    "seed edited": (lambda c: c.edit("conf/config.yaml", "seed: ", "seed: 1"), [COMPUTE, DRAW, TABULATE]),
+    "code edited": (lambda c: c.edit(MODULE, "np.nan)", "np.inf)"), [COMPUTE, DRAW, TABULATE]),
     "a sampler's import edited": (
         lambda c: c.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = 1"),
-        [BUILD, DRAW],
+        [COMPUTE, DRAW, TABULATE],
     ),
     "style edited": (lambda c: c.edit("src/privpost/drawing/style.py", "import gc", "import gc\n\nEDITED = 1"), [DRAW]),
-    "table deleted": (lambda c: (c / TABLE).unlink(), [BUILD, DRAW]),
-    "figure deleted": (lambda c: (c / FIGURE).unlink(), [DRAW]),
+    "settings edited under an old time stamp": (
+        lambda c: under_an_old_time_stamp(c, YAML, "n: 100", "n: 90"),
+        [COMPUTE, DRAW, TABULATE],
+    ),
+    "code edited under an old time stamp": (
+        lambda c: under_an_old_time_stamp(c, MODULE, "np.nan)", "np.inf)"),
+        [COMPUTE, DRAW, TABULATE],
+    ),
+    "a comment": (lambda c: c.edit(YAML, "alpha: 6 # paper", "alpha: 6 # from the paper"), []),
+    "tables deleted": (lambda c: shutil.rmtree((c / TABLE).parent), [DRAW, TABULATE]),
+    "figures deleted": (lambda c: shutil.rmtree((c / FIGURE).parent), [DRAW]),
     # The store is a cache: tables and figures are whole without it.
     "store deleted": (lambda c: shutil.rmtree(c / "build/smoke/cells"), []),
     "another study's code edited": (
@@ -65,12 +83,55 @@ def test_exactly_what_changed_runs_again(smoke, case):
     assert smoke.planned() == rules
 
 
-def test_a_comment_runs_a_job_that_computes_no_cell(smoke):
-    before, times = smoke.contents("build/smoke"), [path.stat().st_mtime_ns for path in cells(smoke)]
-    smoke.edit(YAML, "alpha: 6 # paper", "alpha: 6 # from the paper")
-    smoke.snakemake()
-    assert smoke.contents("build/smoke") == before
-    assert [path.stat().st_mtime_ns for path in cells(smoke)] == times
+def test_a_file_that_is_gone_from_a_folder_is_made_again(smoke):
+    """Snakemake knows of folders only; make reproduce looks into them."""
+    (smoke / TABLE).unlink()
+    (smoke / FIGURE).unlink()
+    assert "1 of 1 cells" not in reproduce(smoke, "--scale", "smoke")
+    assert (smoke / TABLE).is_file() and (smoke / FIGURE).is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("file", "old", "new", "rebuilt"),
+    [
+        (YAML, "n: 100", "n: 90", {QUICK}),
+        (MODULE, "np.nan)", "np.inf)", {QUICK}),
+        ("conf/dataset/abalone.yaml", "rev: 1", "rev: 2", "abalone"),
+    ],
+)
+def test_of_all_studies_what_changed_and_the_audit_are_computed(everything, monkeypatch, file, old, new, rebuilt):
+    """The audit reads all ledgers. Then come scorecard and report, and no cell of another study."""
+    clone, _ = everything
+    assert clone.planned(None) == []
+    before, times = (clone / file).read_bytes(), (clone / file).stat()
+    try:
+        under_an_old_time_stamp(clone, file, old, new)
+        jobs = clone.planned(None)
+    finally:
+        (clone / file).write_bytes(before)
+        os.utime(clone / file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    if isinstance(rebuilt, str):
+        monkeypatch.chdir(clone.folder)
+        rebuilt = {s.name for s in grid.load_studies(None, "smoke") if "abalone" in plan.datasets_of(s)}
+        assert "prepare abalone" in jobs and len(rebuilt) > 1
+    computed = {job.split()[1] for job in jobs if job.startswith("cells ")}
+    assert computed == rebuilt | {"audit/audit"}
+    assert {"scorecard", "report"} <= set(jobs)
+
+
+def test_a_study_is_a_target_and_snakemake_reports_on_it(smoke):
+    figures = f"build/smoke/figures/{QUICK}"
+    assert "Nothing to be done" in smoke.run("snakemake", "--cores", "1", "--dry-run", figures)
+    smoke.run("snakemake", figures, "--report", "report.html")
+    page = (smoke / "report.html").read_text()
+    assert "fig1_rdp_curves.svg" in page and "RDP curves of diffused and concentrated" in page
+
+
+def test_a_wrong_configuration_of_snakemake_is_named(smoke):
+    for config, said in (("stdies=x", "stdies"), ("scale=smok", "scale is 'smok', but must be one of paper, smoke")):
+        output = smoke.run("snakemake", "--cores", "1", "--dry-run", "--config", config, status=1)
+        assert said in output
 
 
 def test_a_new_point_computes_its_own_cell_only_and_its_reversal_gives_the_same_bytes(smoke):
@@ -117,7 +178,7 @@ def test_other_settings_make_other_tables_whatever_snakemake_remembers(smoke):
 
 def test_a_difference_is_told_with_its_place_and_decides_the_exit_status(paper):
     """A number within tolerance, one outside, and a table of another shape."""
-    published = paper / f"results/{QUICK}.csv"
+    published = paper / f"results/{QUICK}/rdp_curves.csv"
     table = pd.read_csv(published, keep_default_na=False, na_values=[""])
     column = "epsilon"
     row = table.index[table[column].between(0.1, 10)][0]
@@ -125,25 +186,25 @@ def test_a_difference_is_told_with_its_place_and_decides_the_exit_status(paper):
     def publish(frame):
         frame.to_csv(published, index=False, lineterminator="\n")
         sums = paper / "results/SHA256SUMS"
-        lines = [line for line in sums.read_text().splitlines() if not line.endswith(f"  {QUICK}.csv")]
+        lines = [line for line in sums.read_text().splitlines() if not line.endswith(f"  {QUICK}/rdp_curves.csv")]
         digest = hashlib.sha256(published.read_bytes()).hexdigest()
-        sums.write_text("\n".join([*lines, f"{digest}  {QUICK}.csv"]) + "\n")
+        sums.write_text("\n".join([*lines, f"{digest}  {QUICK}/rdp_curves.csv"]) + "\n")
 
     near = table.copy()
     near.loc[row, column] *= 1 + 1e-8
     publish(near)
-    assert "1 within tolerance (largest difference: geumlek2017/rdp_curves, epsilon in row" in reproduce(paper)
+    assert "1 within tolerance (largest difference: geumlek2017/rdp_curves/rdp_curves, epsilon in row" in reproduce(paper)
     far = table.copy()
     far.loc[row, column] *= 1.01
     publish(far)
     output = reproduce(paper, status=1)
-    assert f"geumlek2017/rdp_curves: epsilon in row {row + 1}: " in output
+    assert f"geumlek2017/rdp_curves/rdp_curves: epsilon in row {row + 1}: " in output
     publish(table.iloc[:-1])
     assert f"{len(table) - 1} rows became {len(table)}" in reproduce(paper, status=1)
 
 
 def test_a_published_table_that_was_edited_by_hand_is_read_by_nobody(paper):
-    file = paper / f"results/{QUICK}.csv"
+    file = paper / f"results/{QUICK}/rdp_curves.csv"
     file.write_text(file.read_text().replace("0", "1", 1))
     for words in (("draw", QUICK), ("claims", QUICK), ("report",)):
         assert "does not have the sha256 that results/SHA256SUMS names" in paper.run("privpost", *words, status=2)
@@ -171,14 +232,15 @@ def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
     paper.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
     assert "its built tables are of other code" in paper.run("privpost", "publish", QUICK, status=1)
     paper.run("privpost", "build", QUICK)
-    edited = paper / f"results/{QUICK}.csv"
+    edited = paper / f"results/{QUICK}/rdp_curves.csv"
     edited.write_text(edited.read_text().replace("0", "1", 1))
     output = paper.run("privpost", "publish", QUICK)
-    assert f"outside tolerance results/{QUICK}.csv is not what results/SHA256SUMS has the sha256 of" in output
+    assert f"outside tolerance results/{QUICK}/rdp_curves.csv is not what results/SHA256SUMS has" in output
     assert output.count("outside tolerance") == 1
     assert "cells were computed by other code (privacy/renyi.py changed)" in output
     changed = {line[3:] for line in git_status(paper).splitlines()}
-    assert {f"results/{QUICK}.csv", "results/SHA256SUMS", "figures/geumlek2017/fig1_rdp_curves.svg"} <= changed
+    figure = f"figures/{QUICK}/fig1_rdp_curves.svg"
+    assert {f"results/{QUICK}/rdp_curves.csv", "results/SHA256SUMS", figure} <= changed
     subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=paper / "results", check=True)
     assert "not built" in paper.run("privpost", "publish", "foulds2016/adversary", status=1)
 

@@ -103,11 +103,11 @@ def test_a_rebuild_through_slurm_gives_the_tables_of_a_local_one(clone, slurm, l
     if CHOSEN == "all":
         assert built == local
     states = [state for job, state in jobs(slurm).items() if job not in before]
-    # A job a study.
+    # A job a study, which has one part.
     assert set(states) == {"COMPLETED"}
     if CHOSEN != "all":
         assert len(states) == len(CHOSEN.split(","))
-        assert {f"build/smoke/results/{study}.ledger.json" for study in CHOSEN.split(",")} <= set(built)
+        assert {f"build/smoke/results/{study}/ledger.json" for study in CHOSEN.split(",")} <= set(built)
 
 
 def test_a_cancelled_job_is_submitted_again_and_the_rebuild_completes(slow, slurm, local):
@@ -124,7 +124,7 @@ def test_a_cancelled_job_is_submitted_again_and_the_rebuild_completes(slow, slur
     assert "CANCELLED" in output
     assert sorted(state for job, state in jobs(slurm).items() if job not in before) == ["CANCELLED", "COMPLETED"]
     built = tables(slow)
-    assert f"build/smoke/results/{QUICK}.csv" in built
+    assert f"build/smoke/results/{QUICK}/rdp_curves.csv" in built
     assert built == {name: local[name] for name in built}
 
 
@@ -149,7 +149,7 @@ def test_an_array_job_computes_a_sweep_in_shards(clone, slurm, monkeypatch):
     study = grid.load_study(QUICK)
     points = [{"coefficient": c, "alpha": a, "order": [2, 3]} for c in (0.5, 1) for a in (1, 2, 3)]
     expected = {cell.path for cell in grid.make_cells(study, points)}
-    assert {path.relative_to(clone.folder) for path in (clone / "build/cells").rglob("*.npz")} == expected
+    assert {path.relative_to(clone.folder) for path in (clone / "build/paper/cells").rglob("*.npz")} == expected
     output = clone.run("privpost", "-m", *words)
     assert "6 of 6 cells in the store already" in output
     assert "6 cells; tables, figure and record:" in output

@@ -41,7 +41,7 @@ def _published() -> Iterator[str]:
 
 
 def _stored() -> Iterator[str]:
-    for path in sorted({*built("paper").glob("cells/**/*.npz"), *built("paper").glob("*/cells/**/*.npz")}):
+    for path in sorted(built("paper").parent.glob("*/cells/**/*.npz")):
         # A name that begins with a dot is a file that is being written.
         if not path.name.startswith("."):
             yield _refusal(path, store.read, path, path.stem.rpartition("_")[2])

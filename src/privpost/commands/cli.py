@@ -3,6 +3,7 @@
 import os
 import pkgutil
 import sys
+import textwrap
 
 from privpost import __version__
 
@@ -13,8 +14,13 @@ privpost: studies of Bayesian inference under differential privacy, rebuilt
   privpost -m study=<paper>/<study> key=a,b ...     compute a sweep; without keys the study's whole grid
 {common}
 
-  A key is a setting of the study, trials or seed. scale=smoke is toy size; hydra/launcher=joblib uses all cores;
+  A key is a setting of the study, trials or seed; study=<paper>/<study> --help lists them. scale=smoke is toy size;
   shard=3/40 computes a part; fresh=true computes again what is in the store; -n only says what would be computed.
+  This is a Hydra application: hydra/launcher=joblib uses all cores, --hydra-help lists Hydra's options, and
+  eval "$(privpost -sc install=bash)" completes studies, settings and values.
+
+Groups (study=..., dataset=..., scale=...)
+{groups}
 
 Single steps, and what the project publishes
 {steps}
@@ -50,16 +56,50 @@ ANYWHERE = {"release", "ledger", "mechanisms"}
 OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 
 
+def _help(argv: list[str]) -> int:
+    """Print the commands, the groups and, where one is named, a study's settings; returns the exit status."""
+    from privpost.commands import words
+    from privpost.lab import project
+    from privpost.lab.schema import SettingError
+
+    lines = {
+        group: "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary) in commands.items())
+        for group, commands in (("common", COMMON), ("steps", STEPS))
+    }
+    try:
+        project.enter()
+        options = words.groups()
+        lines["groups"] = "\n".join(
+            textwrap.fill(", ".join(names), 118, initial_indent=f"  {group:<9}", subsequent_indent=" " * 11)
+            for group, names in options.items()
+        )
+        print(USAGE.format(**lines))
+        for name in [word.removeprefix("study=") for word in argv if word.startswith("study=")]:
+            print("\n".join(["", *words.of_study(name)]))
+    except FileNotFoundError:
+        print(USAGE.format(**lines, groups="  none here: no conf/config.yaml"))
+    except SettingError as error:
+        print(f"privpost: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(argv: list[str]) -> int:
+    """Run cells, or complete a command line for a shell; returns the exit status."""
+    if "-sc" in argv or "--shell-completion" in argv:
+        from privpost.commands import words
+
+        if words.complete(list(COMMANDS)):
+            return 0
+    from privpost.commands import run
+
+    return run.main(argv)
+
+
 def main(argv: list[str]) -> int:
     """Run one command; returns its exit status (2 for a mistake in the arguments or settings)."""
     if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
-        groups = {"common": COMMON, "steps": STEPS}
-        lines = {
-            group: "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary) in commands.items())
-            for group, commands in groups.items()
-        }
-        print(USAGE.format(**lines))
-        return 0
+        return _help(argv)
     if argv == ["--version"]:
         print(f"privpost {__version__}")
         return 0
@@ -73,10 +113,8 @@ def main(argv: list[str]) -> int:
                 project.enter(checkout=argv[0] in OF_A_CHECKOUT)
             return pkgutil.resolve_name(f"privpost.{COMMANDS[argv[0]][0]}")(argv[1:])
         if argv[0].startswith("-") or "=" in argv[0]:
-            from privpost.commands import run
-
             project.enter()
-            return run.main(argv)
+            return _run(argv)
         raise SettingError(
             f"there is no command {argv[0]!r}.{suggest(argv[0], COMMANDS)} Commands: {', '.join(COMMANDS)}; "
             "a run starts with study=<paper>/<study>."

@@ -12,7 +12,7 @@ SVG_LIMIT = 1_000_000
 
 
 def draw(study: Study, home: Path, endings: Sequence[str] = ("svg",)) -> list[Path]:
-    """Draw a study's figures from its tables, into `<home>/figures/<paper>`; returns their paths.
+    """Draw a study's figures from its tables, into `<home>/figures/<paper>/<study>`; returns their paths.
 
     Each file replaces the old one only when all have been written. Raises ValueError for an SVG of more than 1 MB.
     """
@@ -23,7 +23,7 @@ def draw(study: Study, home: Path, endings: Sequence[str] = ("svg",)) -> list[Pa
             with style.context():
                 figure = study.draw(stem, frames)
                 for ending in endings:
-                    path = home / "figures" / study.paper / f"{stem}.{ending}"
+                    path = home / "figures" / study.name / f"{stem}.{ending}"
                     temporary = written.enter_context(store.replacing(path))
                     style.save(figure, temporary)
                     if ending == "svg" and (size := temporary.stat().st_size) > SVG_LIMIT:

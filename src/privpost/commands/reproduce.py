@@ -12,18 +12,16 @@ import time
 from pathlib import Path
 
 from privpost.commands import options
-from privpost.lab import cells, compare, grid, plan, published, tables
+from privpost.lab import cells, compare, forecast, grid, plan, published, tables
 from privpost.lab.plan import figure_files, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
-from privpost.progress import Progress, counted, minutes
+from privpost.progress import counted, minutes
 
 PROFILES = Path("profiles")
 LOG = LOGS / "reproduce.log"
 LOCKS = Path(".snakemake/locks")
-# How often the store is looked at, in seconds.
-PAUSE = 2.0
 # How many lines of a failed run are shown.
 SHOWN = 12
 
@@ -55,13 +53,16 @@ def main(argv: list[str]) -> int:
                 shutil.rmtree(study.cells_folder)
             _forget(study)
     for study in possible:
-        # Of other settings and code Snakemake makes them again by itself, unless its own records are gone.
-        if tables.outdated(study):
+        # Of other settings and code Snakemake makes them again by itself, unless its own records are gone; that a file
+        # of a folder is gone it does not see.
+        lacking = study.results.exists() and any(not Path(path).is_file() for path in table_files(study))
+        if lacking or tables.outdated(study):
             _forget(study)
-    all_cells = [cell for study in possible for cell in _told(study)]
-    _announce(studies, all_cells, given.cores)
+        if study.drawings.exists() and any(not Path(path).is_file() for path in figure_files(study)):
+            shutil.rmtree(study.drawings)
+    watch = _announce(possible, given)
     start = time.perf_counter()
-    code = _snakemake(given, studies, all_cells)
+    code = _snakemake(given, studies, watch)
     if code == 130:
         return code
     seconds = time.perf_counter() - start
@@ -77,9 +78,10 @@ def main(argv: list[str]) -> int:
 
 
 def _forget(study: Study) -> None:
-    """Remove a study's tables, and the marks of its shards, so that its jobs run."""
-    for path in (*map(Path, table_files(study)), *study.cells_folder.glob(".shard_*")):
-        path.unlink(missing_ok=True)
+    """Remove a study's tables, and the marks of its parts, so that its jobs run."""
+    for folder in (study.results, plan.parts_folder(study)):
+        if folder.exists():
+            shutil.rmtree(folder)
 
 
 def _told(study: Study) -> list[Cell]:
@@ -89,23 +91,28 @@ def _told(study: Study) -> list[Cell]:
     return grid_cells
 
 
-def _announce(studies: list[Study], all_cells: list[Cell], cores: int) -> None:
-    missing = [cell for cell in all_cells if not cell.path.exists()]
-    seconds = sum(published.expected(missing, studies[0].scale).values())
-    number, there = len(studies), len(all_cells) - len(missing)
+def _announce(studies: list[Study], given: argparse.Namespace) -> forecast.Watch:
+    """Say how much there is to do, and return what watches it."""
+    jobs, late, cells_known = [], [], 0
+    for study in studies:
+        grid_cells = _told(study)
+        cells_known += len(grid_cells)
+        parts = [grid.shard_of(grid_cells, part + 1, study.shards) for part in range(study.shards)]
+        missing = [[cell for cell in part if not cell.path.exists()] for part in parts]
+        # These wait for the others, whose results they read.
+        late += range(len(jobs), len(jobs) + len(missing)) if study.text.get("reads") else []
+        jobs += missing
+    waiting = [cell for job in jobs for cell in job]
+    watch = forecast.Watch(waiting, given.scale, sys.stdout, jobs, late, given.cores)
     print(
-        f"{counted(number, 'study', 'studies')}, {counted(len(all_cells), 'cell')}, {there} of them in the store "
-        f"already. About {minutes(_wall(seconds, number, cores))} on {counted(cores, 'core')}.",
+        f"{counted(len(studies), 'study', 'studies')}, {counted(cells_known, 'cell')}, {cells_known - len(waiting)} of "
+        f"them in the store already. About {minutes(watch.left())} on {counted(given.cores, 'core')}.",
         flush=True,
     )
+    return watch
 
 
-def _wall(seconds: float, studies: int, cores: int) -> float:
-    """Return how long a rebuild takes, from the seconds of its cells; each study adds three."""
-    return (seconds + 3 * studies) / cores
-
-
-def _snakemake(given: argparse.Namespace, studies: list[Study], all_cells: list[Cell]) -> int:
+def _snakemake(given: argparse.Namespace, studies: list[Study], watch: forecast.Watch) -> int:
     """Run Snakemake with its output in the log, and show how far the store is; returns its exit status."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     config = [f"scale={given.scale}"]
@@ -113,10 +120,6 @@ def _snakemake(given: argparse.Namespace, studies: list[Study], all_cells: list[
     cores = ["--cores", str(given.cores)] if given.profile == "default" else ["--local-cores", str(given.cores)]
     profile = ["--workflow-profile", str(PROFILES / given.profile)]
     command = [sys.executable, "-m", "snakemake", *profile, *cores, "--config", *config]
-    missing = [cell for cell in all_cells if not cell.path.exists()]
-    expected = published.expected(missing, given.scale)
-    total, done = sum(expected.values()), 0
-    progress = Progress(sys.stdout, "cells", _wall(total, len(studies), given.cores))
     # A group of its own: an interrupt reaches Snakemake and its jobs once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -124,22 +127,18 @@ def _snakemake(given: argparse.Namespace, studies: list[Study], all_cells: list[
         try:
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(PAUSE)
-                there = [cell for cell in missing if cell.path.exists()]
-                # After the last cell only tables and figures are left: say so once.
-                if there and (len(there) < len(missing) or done < len(there)):
-                    done = len(there)
-                    progress.update(len(there), len(missing), sum(expected[cell.digest] for cell in there) / total)
+                    process.wait(forecast.PAUSE)
+                watch.look()
         except (KeyboardInterrupt, SystemExit) as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGINT)
             process.wait()
-            progress.clear()
+            watch.progress.clear()
             print("Stopped. Finished cells are kept: the same command goes on from here.")
             if isinstance(error, SystemExit):
                 raise
             return 130
-    progress.clear()
+    watch.progress.clear()
     return process.returncode
 
 

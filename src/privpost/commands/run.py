@@ -1,50 +1,275 @@
-"""`privpost [-m] study=...`: one point, a sweep, a study's whole grid or a shard of it."""
+"""`privpost [-m] study=...`, a Hydra application: one point, a sweep, a study's whole grid or a shard of it."""
 
+import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from privpost.lab import cells, grid, request, store, tables
+from hydra.experimental.callback import Callback
+
+from privpost import configurations
+from privpost.lab import cells, forecast, grid, request, store, tables
+from privpost.lab.compose import hydra_value
 from privpost.lab.request import Request
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
 from privpost.progress import counted, say
 
+# Options of Hydra that run nothing and ask nothing of a study.
+ABOUT_HYDRA = ("hydra_help", "info", "shell_completion", "experimental_rerun")
+
+
+@dataclass
+class Run:
+    """What a command line asked for and what became of it: where Hydra's plugins, jobs and callback meet."""
+
+    argv: list[str]
+    asked: Request
+    code: str
+    cells: dict[str, Cell] = field(default_factory=dict)
+    waiting: list[Cell] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    start: float = field(default_factory=time.time)
+    status: int = 0
+    error: Exception | None = None
+
+
+# In a process that a launcher started there is none.
+_run: Run | None = None
+
 
 def main(argv: list[str]) -> int:
     """Run `privpost [-m] study=... [key=value ...]`; returns the exit status.
 
-    Raises SettingError for a key or a value that is not allowed, before anything runs.
+    Every setting is checked first, in the study's own words, and then Hydra runs. Raises SettingError for a key or a
+    value that is not allowed, before anything runs.
     """
-    if show := {"--cfg", "-c"} & set(argv):
-        # Hydra's `--cfg job`: the settings of what would run.
-        place = argv.index(show.pop())
-        return _show(request.understand(argv[:place] + argv[place + 2 :]))
-    asked = request.understand(argv)
-    for line in asked.notes:
-        say(line)
-    if request.DRY_RUN & set(argv):
-        return _announce(asked)
-    try:
-        return _run(asked)
-    except KeyboardInterrupt:
-        done = sum(cell.path.exists() for cell in asked.cells)
-        print(
-            f"\nprivpost: stopped; {done} of {counted(len(asked.cells), 'cell')} are in the store, and the same "
-            "command goes on from there.",
-            file=sys.stderr,
+    global _run  # noqa: PLW0603
+    words = [word for word in argv if "=" in word and not word.startswith("-")]
+    flags = [word for word in argv if word not in words]
+    options = _options(words, flags)
+    with configurations.found_by(options.config_name, options.config_dir or options.config_path):
+        if any(getattr(options, name) for name in ABOUT_HYDRA) or (options.cfg and not _names_study(words)):
+            return _hydra([*words, *flags])
+        asked = request.understand([*flags, *words])
+        for line in asked.notes:
+            print(line, file=sys.stderr) if options.cfg else say(line)
+        if options.dry_run:
+            return _announce(asked)
+        hydras = [*_in_hydras_words(asked, words), *flags]
+        if options.cfg:
+            return _hydra(hydras)
+        # Before the cells are computed: an edit made meanwhile is not what ran.
+        _run = Run(argv, asked, tables.code_of(asked.study) if asked.whole else "")
+        try:
+            return _hydra(hydras)
+        except KeyboardInterrupt:
+            done = sum(cell.path.exists() for cell in asked.cells)
+            print(
+                f"\nprivpost: stopped; {done} of {counted(len(asked.cells), 'cell')} are in the store, and the same "
+                "command goes on from there.",
+                file=sys.stderr,
+            )
+            return 130
+        finally:
+            _run = None
+
+
+def _names_study(words: list[str]) -> bool:
+    return any(word.startswith("study=") for word in words)
+
+
+def _options(words: list[str], flags: list[str]) -> Any:
+    """Return Hydra's options and ours; raises SettingError for others."""
+    from hydra._internal.utils import get_args_parser
+
+    def refuse(message: str):
+        raise SettingError(f"{message} (see privpost --help)")
+
+    parser = get_args_parser()
+    parser.allow_abbrev, parser.error = False, refuse  # type: ignore[method-assign, assignment]
+    parser.add_argument("-n", "--dry-run", action="store_true")
+    options, unknown = parser.parse_known_args([*words, *flags])
+    if unknown := sorted([*unknown, *(word for word in options.overrides if word not in words and word[0] != "~")]):
+        raise SettingError(
+            f"there is no option {unknown[0]!r}; a run takes -m, -n and key=value words (see privpost --help)"
         )
-        return 130
+    return options
 
 
-def _show(asked: Request) -> int:
-    """Print the settings of the first cell as YAML; returns the exit status."""
+def _in_hydras_words(asked: Request, words: list[str]) -> list[str]:
+    """Return the words as Hydra composes them, with the folder that has what was asked for as its name."""
+    from privpost.commands import sweeps
+
+    own = [word for word in words if request.key_of(word) in request.WORDS or word.lstrip("+~").startswith("hydra")]
+    within = asked.study.config["within"]
+    for word in asked.settings:
+        # An axis inside a cell has a key of its own: Hydra cannot replace a map by a list.
+        key = request.key_of(word)
+        own.append(f"{'++' if key in within else ''}{key}={word.split('=', 1)[1]}")
+    folder = sweeps.folder_of(asked)
+    sweeps.check_folder(folder, asked)
+    known = {word.split("=", 1)[0] for word in own}
+    folders = [key for key in ("hydra.run.dir", "hydra.sweep.dir") if key not in known]
+    return own + [f"{key}={hydra_value(str(folder))}" for key in folders]
+
+
+def _hydra(argv: list[str]) -> int:
+    """Run Hydra on some words; returns the exit status."""
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    # Exceptions come here instead of being printed.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    sys.argv = ["privpost", *(word for word in argv if word not in request.DRY_RUN)]
+    folder, name = str(configurations.folder().resolve()), configurations.PRIMARY
+    try:
+        hydra.main(version_base="1.3", config_path=folder, config_name=name)(job)()
+    except SystemExit as end:
+        # How Hydra ends after some of its options.
+        if end.code:
+            raise
+    except (HydraException, OmegaConfBaseException, ImportError, ValueError) as error:
+        if full:
+            raise
+        raise SettingError(" ".join(str(error).split())) from error
+    finally:
+        sys.argv = before
+        os.environ.pop("HYDRA_FULL_ERROR") if full is None else None
+    if _run is None:
+        return 0
+    if _run.error:
+        raise _run.error
+    return _run.status
+
+
+def job(cfg: Any) -> Any:
+    """Compute the cell of one of Hydra's jobs, unless the store has it; returns why it failed, or the objective."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    here = HydraConfig.get()
+    # Paths are relative to the project's root, also with hydra.job.chdir=true.
+    os.chdir(here.runtime.cwd)
+    if _run and here.mode == RunMode.RUN:
+        _say_there(_run.asked)
+        return _compute(_run.asked, _run.asked.cells)[0]
+    if _run:
+        return launch([list(here.overrides.task)])[0]
+    folders = [source.path for source in here.runtime.config_sources if source.provider == "command-line"]
+    with configurations.found_by(here.job.config_name, *folders):
+        asked = request.understand(list(here.overrides.task))
+    return _compute(asked, asked.cells)[0]
+
+
+def _say_there(asked: Request) -> None:
+    if (there := sum(cell.path.exists() for cell in asked.cells)) and not asked.fresh:
+        say(f"{there} of {counted(len(asked.cells), 'cell')} in the store already")
+
+
+def sweep(launcher: Any) -> list:
+    """Let a launcher compute what the store lacks of what was asked for; returns its jobs' results."""
+    run = _run
+    assert run is not None
+    asked = run.asked
+    _say_there(asked)
+    run.cells |= {cell.digest: cell for cell in asked.cells}
+    run.waiting, failed = cells.ready(asked.study, asked.cells, fresh=asked.fresh)
+    run.failed |= failed
+    try:
+        fresh = ["fresh=true"] * asked.fresh
+        with forecast.shown(run.waiting, asked.study.scale):
+            returns = launcher.launch([[*cell.command(), *fresh] for cell in run.waiting], initial_job_idx=0)
+            for cell, result in zip(run.waiting, returns, strict=True):
+                if isinstance(error := result.return_value, str):
+                    run.failed[cell.digest] = error
+            return list(returns)
+    except Exception as error:
+        # A launcher whose process was killed; what its jobs stored stays.
+        reason = f"its process ended: {type(error).__name__}: {error}"
+        run.failed |= {cell.digest: reason for cell in run.waiting if not cell.path.exists()}
+        return []
+
+
+def launch(jobs: Sequence[Sequence[str]]) -> list:
+    """Compute the cells of some jobs of this process; returns why each failed, or its objective."""
+    run = _run
+    assert run is not None
+    # Our sweeper's jobs are what it waits for; another one chose the words of its own.
+    ours = run.asked.sweeper == request.OURS and len(jobs) == len(run.waiting)
+    return _compute(run.asked, run.waiting if ours else [request.cell_of(run.asked.study, job) for job in jobs])
+
+
+def _compute(asked: Request, chosen: list[Cell]) -> list:
+    """Compute some cells unless the store has them; returns why each failed or, where one is asked for, its objective.
+
+    Raises RuntimeError for an objective of a cell that failed, so that a sweeper counts it as failed.
+    """
+    whose = "grid" if asked.whole else "sweep"
+    # Our sweeper looked for what is missing, and prepared the data, before it launched its jobs.
+    ready = _run and asked.multirun and asked.sweeper == request.OURS
+    compute = cells.compute_ready if ready else cells.compute_each
+    failed = compute(asked.study, chosen, fresh=asked.fresh, asked=whose)
+    if _run:
+        _run.failed |= failed
+        _run.cells |= {cell.digest: cell for cell in chosen}
+    if asked.objective is None:
+        return [failed.get(cell.digest) for cell in chosen]
+    if failed:
+        raise RuntimeError(next(iter(failed.values())))
+    return [_objective(asked, cell) for cell in chosen]
+
+
+def _objective(asked: Request, cell: Cell) -> float:
+    """Return the number that `objective` names at a point; raises SettingError where it is not one number."""
+    assert asked.objective is not None
+    name, column = asked.objective
+    frame = tables.tables_of(asked.study, [store.read(cell.path, cell.digest)])[name]
+    if column not in frame or len(frame) != 1:
+        rows = counted(len(frame), "row")
+        what = f"has {rows} at a point" if column in frame else f"has the columns {', '.join(frame.columns)}"
+        raise SettingError(f"objective is '{name}.{column}', but must be one number; the table {name} {what}.")
+    return float(frame[column].iloc[0])
+
+
+class Finish(Callback):
+    """Write tables, figure and record when a run or a sweep ends, whatever launcher ran it."""
+
+    def on_run_end(self, config: Any, **_: Any) -> None:
+        self._end(config.hydra.run.dir)
+
+    def on_multirun_end(self, config: Any, **_: Any) -> None:
+        self._end(config.hydra.sweep.dir)
+
+    def _end(self, folder: str) -> None:
+        if _run is None:
+            return
+        try:
+            if _run.asked.sweeper != request.OURS:
+                _take_jobs(_run, Path(folder))
+            _run.status = _finish(_run, Path(folder))
+            for best in Path(folder).glob("optimization_results.yaml"):
+                say("; ".join(best.read_text("utf-8").split("\n")).replace(":; ", ": ").rstrip("; "))
+        except Exception as error:
+            # Hydra turns what a callback raises into a warning.
+            _run.error = error
+
+
+def _take_jobs(run: Run, folder: Path) -> None:
+    """Add the cells of the jobs that another sweeper let another process run: Hydra noted their words."""
     import yaml
 
-    print(yaml.safe_dump({**vars(asked.cells[0].config), **asked.cells[0].sizes}, sort_keys=False), end="")
-    return 0
+    for path in folder.glob("*/.hydra/overrides.yaml"):
+        if path.stat().st_mtime >= run.start:
+            cell = request.cell_of(run.asked.study, yaml.safe_load(path.read_text("utf-8")))
+            run.cells[cell.digest] = cell
 
 
 def _announce(asked: Request) -> int:
@@ -54,27 +279,6 @@ def _announce(asked: Request) -> int:
     if missing:
         print(f"The first missing one: privpost {command_of(missing[0])}")
     return 0
-
-
-def _run(asked: Request) -> int:
-    there = sum(cell.path.exists() for cell in asked.cells)
-    if there and not asked.fresh:
-        say(f"{there} of {counted(len(asked.cells), 'cell')} in the store already")
-    code = tables.code_of(asked.study)
-    how = {"processes": asked.processes, "fresh": asked.fresh, "asked": "grid" if asked.whole else "sweep"}
-    failed = cells.compute_each(asked.study, asked.cells, **how)
-    if asked.shard:
-        number, count = asked.shard
-        there = len(asked.cells) - len(failed)
-        say(f"shard {number} of {count}: {there} of {counted(len(asked.cells), 'cell')} in the store")
-        return name_failed(asked.cells, failed)
-    if asked.whole and asked.folder is None:
-        if failed:
-            return name_failed(asked.cells, failed)
-        for path in build(asked.study, code):
-            say(path)
-        return 0
-    return _finish(asked, failed)
 
 
 def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
@@ -95,24 +299,33 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
     return paths
 
 
-def _finish(asked: Request, failed: dict[str, str]) -> int:
-    """Write the tables and the figure of a sweep's cells, without those that failed; returns the exit status."""
+def _finish(run: Run, folder: Path) -> int:
+    """Write the tables and figures of what was computed, without what failed; returns the exit status."""
+    asked, failed, chosen = run.asked, run.failed, list(run.cells.values())
+    if asked.shard:
+        number, count = asked.shard
+        there = len(chosen) - len(failed)
+        say(f"shard {number} of {count}: {there} of {counted(len(chosen), 'cell')} in the store")
+        return name_failed(chosen, failed)
+    if asked.whole and asked.folder is None:
+        if failed:
+            return name_failed(chosen, failed)
+        for path in build(asked.study, run.code):
+            say(path)
+        return 0
     from privpost.commands import sweeps
 
-    there = [cell for cell in asked.cells if cell.digest not in failed and cell.path.exists()]
-    if there:
-        print("writing tables and drawing the figure", file=sys.stderr, flush=True)
-        # Results are read one after another: a large sweep's would not fit into memory together.
-        written = sweeps.write(asked, there, _results(there))
+    if there := [cell for cell in chosen if cell.digest not in failed and cell.path.exists()]:
+        if (written := sweeps.already(asked, folder, there)) is None:
+            print("writing tables and drawing the figure", file=sys.stderr, flush=True)
+            # Results are read one after another: a large sweep's would not fit into memory together.
+            results = (store.read(cell.path, cell.digest) for cell in there)
+            written = sweeps.write(asked, folder, run.argv, there, results)
         failed |= written.failed
         say(f"{counted(len(there) - len(written.failed), 'cell')}; tables, figure and record:")
         for line in (*(f"  {path}" for path in written.paths), *written.notes):
             say(line)
-    return name_failed(asked.cells, failed)
-
-
-def _results(there: list[Cell]):
-    return (store.read(cell.path, cell.digest) for cell in there)
+    return name_failed(chosen, failed)
 
 
 def command_of(cell: Cell) -> str:

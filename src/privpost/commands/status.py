@@ -34,7 +34,7 @@ def state_of(study: Study) -> State:
     known = {str(cell.path) for cell in grid_cells}
     stale, ad_hoc = [], []
     for path in sorted(study.cells_folder.glob("*")):
-        if str(path) in known or path.name.startswith(".shard"):
+        if str(path) in known:
             continue
         if path.suffix != ".npz" or path.name.startswith("."):
             stale += [path] if path.suffix == store.CORRUPT or is_abandoned(path) else []

@@ -4,19 +4,21 @@ import hashlib
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost.drawing import style, sweep
-from privpost.experiments.columns import of_column
 from privpost.lab import provenance, request, store, tables
 from privpost.lab.request import Request
+from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
+from privpost.progress import some
 
 FOLDER = Path("build/sweeps")
 NAME_LENGTH = 80
+RECORD, FIGURE, ENDINGS = "sweep.json", "sweep", ("pdf", "png")
+# What Hydra writes into a sweep's folder: its records, and a folder for each job.
+HYDRAS = re.compile(r"multirun\.yaml|\.hydra|\.submitit|optimization_results\.yaml|\d+")
 
 
 class Written(NamedTuple):
@@ -38,33 +40,95 @@ def name_of(study: Study, settings: Iterable[str]) -> str:
     return name
 
 
-def write(asked: Request, cells: list[Cell], results: Iterable[store.Result]) -> Written:
+def folder_of(asked: Request) -> Path:
+    """Return the folder of a sweep's files: the given one, or one of its name."""
+    return asked.folder or FOLDER / name_of(asked.study, asked.settings)
+
+
+def check_folder(folder: Path, asked: Request) -> None:
+    """Raise SettingError for a given folder that holds another sweep, or files that no sweep wrote."""
+    if asked.folder is None or not folder.is_dir():
+        return
+    try:
+        record = json.loads((folder / RECORD).read_text("utf-8"))
+        same = {key: record[key] for key in ("study", "scale", "overrides")} == _of(asked)
+        if not same:
+            words = " ".join([f"study={record['study']}", *record["overrides"]])
+            raise SettingError(f"{folder} holds the sweep {words}: name another folder, or remove this one.")
+        files = {RECORD, *record["files"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if isinstance(error, SettingError):
+            raise
+        files = set()
+    others = [path.name for path in folder.iterdir() if path.name not in files and not HYDRAS.fullmatch(path.name)]
+    if others:
+        raise SettingError(f"{folder} holds files that no sweep wrote ({some(sorted(others))}): name another folder.")
+
+
+def already(asked: Request, folder: Path, cells: list[Cell]) -> Written | None:
+    """Return what a sweep wrote, where it is there, of these cells and made by today's code; else None."""
+    try:
+        record = json.loads((folder / RECORD).read_text("utf-8"))
+        paths = [folder / name for name in record["files"]]
+        made = [record[key] for key in ("study", "scale", "overrides", "cells", "code")]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    today = [*_of(asked).values(), [cell.digest for cell in cells], _code(asked.study)]
+    newest = max(cell.path.stat().st_mtime_ns for cell in cells)
+    whole = made == today and all(path.is_file() and path.stat().st_mtime_ns >= newest for path in paths)
+    return Written([*paths, folder / RECORD], record["notes"], {}) if whole else None
+
+
+def _code(study: Study) -> str:
+    """Return a digest of the code that makes tables and a figure of a study's cells."""
+    drawing = ("privpost.commands.sweeps", "privpost.drawing.sweep", "privpost.drawing.style")
+    return provenance.text_digest([f"{study.package}.study", *tables.WRITING, *drawing])
+
+
+def _of(asked: Request) -> dict[str, Any]:
+    return {"study": asked.study.name, "scale": asked.study.scale, "overrides": asked.settings}
+
+
+def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell], results: Iterable[store.Result]) -> Written:
     """Write the tables, the figure and the record of a sweep's cells: each point by itself, told apart by settings."""
-    study, folder = asked.study, asked.folder or FOLDER / name_of(asked.study, asked.settings)
+    study = asked.study
+    check_folder(folder, asked)
     points = tables.of_points(study, cells, results, map(request.key_of, asked.settings))
     notes = [f"The table {name} has no rows at these points." for name in study.tables if name not in points.tables]
-    paths = []
+    paths = [folder / f"{name}.csv" for name in points.tables]
+    drawings = [folder / f"{FIGURE}.{ending}" for ending in ENDINGS]
+    # The record first: it says which files of the folder may be written over. Its last state names what is there.
+    record = {**_record(asked, argv, cells), "code": None, "files": [path.name for path in (*paths, *drawings)]}
+    _write_record(folder, record)
     for name, frame in points.tables.items():
-        paths.append(folder / f"{name}.csv")
-        with store.replacing(paths[-1]) as temporary:
+        with store.replacing(folder / f"{name}.csv") as temporary:
             frame.to_csv(temporary, index=False, lineterminator="\n")
     if points.tables:
         frames = {name: tables.read_table(folder / f"{name}.csv") for name in points.tables}
-        drawn, more = _draw(study, frames, points.columns, folder)
+        drawn, more = _draw(study, frames, points.columns, drawings)
         paths, notes = paths + drawn, notes + more
-    paths.append(folder / "sweep.json")
-    store.write_text(paths[-1], json.dumps(_record(asked, cells), indent=1) + "\n")
-    return Written(paths, notes, points.failed)
+    whole = {"code": None if points.failed else _code(study), "files": [path.name for path in paths]}
+    _write_record(folder, {**record, **whole, "notes": notes})
+    return Written([*paths, folder / RECORD], notes, points.failed)
 
 
-def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], folder: Path):
+def _write_record(folder: Path, record: dict[str, Any]) -> None:
+    store.write_text(folder / RECORD, json.dumps(record, indent=1) + "\n")
+
+
+def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], paths: list[Path]):
     """Draw the table with the study's measured columns; returns paths and notes."""
+    from privpost.drawing import style, sweep
+    from privpost.experiments.columns import of_column
+
     name = sweep.choose(frames, columns, study.schema)
+    if sweep.layout(frames[name], columns[name], study.schema) is None:
+        # Known before anything that draws is loaded.
+        return [], [sweep.NOTHING]
     meanings = ((column, of_column(study, name, column)) for column in frames[name])
     words = {
         column: f"{known.text} [{known.unit}]" if known.unit else known.text for column, known in meanings if known
     }
-    paths = [folder / f"sweep.{ending}" for ending in ("pdf", "png")]
     with style.context():
         figure, notes = sweep.draw(frames[name], columns[name], study.schema, f"{study.name}, table {name}", words)
         if figure is None:
@@ -76,14 +140,13 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], f
     return paths, notes
 
 
-def _record(asked: Request, cells: list[Cell]) -> dict[str, Any]:
+def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any]:
     """Return what a sweep was: command, settings of its first point, versions, commit, and its cells."""
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     first = cells[0]
     return {
-        "command": ["privpost", *sys.argv[1:]],
-        "study": asked.study.name,
-        "overrides": asked.settings,
+        "command": ["privpost", *argv],
+        **_of(asked),
         "first point": {**first.settings, **first.within, **first.sizes},
         "versions": provenance.versions(),
         "commit": commit.stdout.strip() if commit.returncode == 0 else None,

@@ -20,6 +20,7 @@ LINES = 24
 # Most lines that a legend names if they differ by a number.
 NAMED = 8
 LONGEST = 80  # most letters of a label
+NOTHING = "There is no figure: the table has no measured number that varies with a setting."
 # Names of columns that hold the spread of another column, or a count; they are no measures.
 _SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p_value)|n_.+")
 _METRICS = ("metric", "statistic", "quantity", "parameter", "score")
@@ -122,7 +123,7 @@ def draw(
     Rows of panels are measures, for each value of the metrics; bars are 95 % intervals. `meanings`: words for columns.
     """
     if (parts := layout(table, swept, known)) is None:
-        return None, ["There is no figure: the table has no measured number that varies with a setting."]
+        return None, [NOTHING]
     looks, columns = _looks(table, parts), panels.values_of(table, tuple(parts.columns))
     many = bool(parts.lines) and is_numeric_dtype(table[parts.lines[0]])
     if len(columns) > 2 * PANELS or (len(looks) > 2 * LINES and not many):

@@ -2,31 +2,24 @@
 
 import contextlib
 import functools
-import multiprocessing
 import os
 import resource
-import signal
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from privpost.lab import grid, ledgers, provenance, published, store
+from privpost.lab import grid, ledgers, provenance, store
 from privpost.lab.project import PREPARED, CannotWrite, plainly
 from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.lab.study import Cell, Study
 from privpost.privacy.ledger import Ledger
-from privpost.progress import Progress, counted, some
-
-# How often a process of the loop looks whether the loop's own process lives, in seconds.
-WATCHED = 0.5
+from privpost.progress import counted, some
 
 
 class Origin:
@@ -67,7 +60,8 @@ def compute(
         config.ledgers = ledgers.contents(grid.read_by(study))
         config.results = functools.partial(_results, grid.read_by(study))
     try:
-        arrays = study.module().simulate(config, Streams.of(cell), ledger)
+        with store.under_way(cell.path, cell.digest):
+            arrays = study.module().simulate(config, Streams.of(cell), ledger)
     except ValueError as error:
         if _is_refusal(error):
             raise SettingError(f"{study.name}: {error}") from error
@@ -166,119 +160,57 @@ def tell_behind(study: str, stock: Stock, total: int) -> None:
     )
 
 
-def compute_each(
-    study: Study, cells: Sequence[Cell], *, processes: int = 1, fresh: bool = False, asked: str = "grid"
-) -> dict[str, str]:
-    """Compute the cells that the store lacks; returns why cells failed, by digest.
-
-    A failure stops no other cell, except that after one that cannot be written the rest is not attempted. Progress goes
-    to stderr, and so does the traceback of each error that is no refusal, once.
-
-    Args:
-        processes: how many cells are computed at a time.
-        fresh: whether cells in the store are computed again.
-        asked: who asks for them, as in `compute`.
-    """
+def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[list[Cell], dict[str, str]]:
+    """Return the cells that have to be computed, their data prepared, and why others cannot be, by digest."""
     stock = look(study, cells, fresh=fresh)
     tell_behind(study.name, stock, len(cells))
     failed = _prepare(stock.missing)
-    waiting = [cell for cell in stock.missing if cell.digest not in failed]
-    how = {"fresh": fresh, "asked": asked}
-    expected = published.expected(waiting, study.scale)
-    done, total = 0.0, sum(expected.values())
-    progress = Progress(sys.stderr, "cells", total / max(1, min(processes, len(waiting))))
-    told: set[str] = set()
-    for count, (cell, error, trace) in enumerate(_outcomes(study, waiting, processes, how), 1):
-        if error is not None:
-            failed[cell.digest] = error
-            if trace and trace not in told:
-                told.add(trace)
-                progress.clear()
-                print(trace, file=sys.stderr, end="")
-        done += expected[cell.digest]
-        progress.update(count, len(waiting), share=done / total)
-    progress.clear()
+    return [cell for cell in stock.missing if cell.digest not in failed], failed
+
+
+def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
+    """Compute the cells that the store lacks, as `compute_ready`; returns why cells failed, by digest."""
+    waiting, failed = ready(study, cells, fresh=fresh)
+    return failed | compute_ready(study, waiting, fresh=fresh, asked=asked)
+
+
+def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
+    """Compute cells whose data are prepared; returns why cells failed, by digest.
+
+    A failure stops no other cell, except that after one that cannot be written the rest is not attempted. The traceback
+    of each error that is no refusal goes to stderr, once.
+
+    Args:
+        fresh: whether cells in the store are computed again.
+        asked: who asks for them, as in `compute`.
+    """
+    failed: dict[str, str] = {}
+    origin, told = Origin(study), set()
+    for place, cell in enumerate(waiting):
+        error, trace = _attempt(study, cell, origin, {"fresh": fresh, "asked": asked})
+        if error is None:
+            continue
+        failed[cell.digest] = error
+        if trace and trace not in told:
+            told.add(trace)
+            print(trace, file=sys.stderr, end="")
+        if error.startswith("cannot write"):
+            failed |= {other.digest: "not attempted" for other in waiting[place + 1 :]}
+            break
     return failed
 
 
-class _Outcome(NamedTuple):
-    cell: Cell
-    error: str | None
-    trace: str = ""
-
-
-def _outcomes(study: Study, cells: Sequence[Cell], processes: int, how: dict) -> Iterator[_Outcome]:
-    """Compute cells, yield each outcome as it comes, and stop attempting after a cell that cannot be written."""
-    if processes > 1 and len(cells) > 1:
-        yield from _in_processes(study, cells, min(processes, len(cells)), how)
-        return
-    origin, stopped = Origin(study), False
-    for cell in cells:
-        outcome = _Outcome(cell, "not attempted") if stopped else _attempt(study, cell, origin, how)
-        stopped = stopped or (outcome.error or "").startswith("cannot write")
-        yield outcome
-
-
-def _attempt(study: Study, cell: Cell, origin: Origin, how: dict) -> _Outcome:
+def _attempt(study: Study, cell: Cell, origin: Origin, how: dict) -> tuple[str | None, str]:
+    """Compute a cell; returns why it failed, or None, and the traceback of an error that is no refusal."""
     try:
         compute(study, cell, origin, **how)
     except SettingError as error:
-        return _Outcome(cell, str(error))
+        return str(error), ""
     except (OSError, MemoryError) as error:
-        return _Outcome(cell, str(error) if isinstance(error, CannotWrite) else plainly(error))
+        return str(error) if isinstance(error, CannotWrite) else plainly(error), ""
     except Exception as error:
-        return _Outcome(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
-    return _Outcome(cell, None)
-
-
-def _in_processes(study: Study, cells: Sequence[Cell], processes: int, how: dict) -> Iterator[_Outcome]:
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, initializer=_follow, initargs=(os.getpid(),))
-    try:
-        words = (study.name, study.scale, str(study.home))
-        futures: list[Future] = [pool.submit(_in_process, words, cell, how) for cell in cells]
-        waiting = dict(zip(futures, cells, strict=True))
-        for future in as_completed(futures):
-            if future.cancelled():
-                continue
-            error = future.exception()
-            outcome = _Outcome(waiting[future], f"its process ended: {error}") if error else future.result()
-            yield outcome
-            if (outcome.error or "").startswith("cannot write"):
-                pool.shutdown(wait=True, cancel_futures=True)
-                rest = [waiting[other] for other in futures if other.cancelled()]
-                yield from (_Outcome(cell, "not attempted") for cell in rest)
-                return
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        with contextlib.suppress(Exception):
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-
-
-def _in_process(words: tuple, cell: Cell, how: dict) -> _Outcome:
-    study, origin = _study_of(words)
-    return _attempt(study, cell, origin, how)
-
-
-@functools.cache
-def _study_of(words: tuple) -> tuple[Study, Origin]:
-    name, scale, home = words
-    study = Study(name, scale, Path(home))
-    return study, Origin(study)
-
-
-def _follow(parent: int) -> None:
-    """Leave interrupts to the loop's own process, and end when it is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(WATCHED)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+        return f"{type(error).__name__}: {error}", traceback.format_exc()
+    return None, ""
 
 
 def _prepare(missing: Iterable[Cell]) -> dict[str, str]:

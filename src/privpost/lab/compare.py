@@ -30,7 +30,7 @@ class Comparison:
     """The result of comparing a table with the published one.
 
     Attributes:
-        table: `<paper>/<table>`.
+        table: `<paper>/<study>/<table>`.
         state: equal, within tolerance, outside tolerance, or not published.
         size: the largest difference as a share of what is tolerated.
         where: which column and row differ most, and by how much.
@@ -78,7 +78,7 @@ def _lacks(path: Path) -> bool:
 
 
 def _compare(built: Study, published: Study, name: str) -> Comparison:
-    label, path = f"{built.paper}/{name}", published.table_path(name)
+    label, path = f"{built.name}/{name}", published.table_path(name)
     if not path.is_file():
         if path in sums():
             return Comparison(label, "outside tolerance", float("inf"), f"{path} is not there, but {SUMS} names it")

@@ -25,18 +25,25 @@ def compose(name: str, scale: str) -> dict[str, Any]:
     import yaml
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     words = [f"study={name}", f"scale={scale}"]
+    if configurations.MORE:
+        words.append(f"hydra.searchpath={hydra_value([f'file://{folder}' for folder in configurations.MORE])}")
+    # Within a job of Hydra, its own state comes back afterwards.
+    running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(configurations.folder().resolve())):
-            return OmegaConf.to_container(hydra_compose("config", overrides=words), resolve=True)  # type: ignore
+            return OmegaConf.to_container(hydra_compose(configurations.PRIMARY, overrides=words), resolve=True)  # type: ignore
     except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
         # Hydra's messages go on for many lines; the first ones say what is wrong.
         reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
         raise SettingError(f"{configurations.folder()}/study/{name}.yaml cannot be read: {reason}") from error
+    finally:
+        GlobalHydra.instance().hydra = running
 
 
 # What Hydra would read as a number, a truth value or null; anything else in these characters is a plain word.

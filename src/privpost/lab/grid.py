@@ -26,7 +26,7 @@ from privpost.lab.study import SIZES, Cell, Study, canonical
 # Keys of a study's file that are not settings.
 DESCRIPTION = ("title", "paper", "claim", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
-RUN = ("scale",)
+RUN = ("scale", "fresh", "shard", "objective")
 
 
 def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Study:
@@ -141,15 +141,20 @@ def points(study: Study) -> list[dict[str, Any]]:
 
     Raises SettingError for more points than `LARGEST_GRID`.
     """
-    factorials = [
-        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
-        for block in _blocks(_scaled(study, {}).get("sweep"), study.file)
-    ]
+    factorials = blocks(study)
     check_size(sum(math.prod(map(len, block.values())) for block in factorials), f"{study.file}: sweep")
     return [
         dict(zip(block, combination, strict=True))
         for block in factorials
         for combination in itertools.product(*block.values())
+    ]
+
+
+def blocks(study: Study) -> list[dict[str, list]]:
+    """Return the axes of the study's sweep, a map for each block of a ragged one."""
+    return [
+        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
+        for block in _blocks(_scaled(study, {}).get("sweep"), study.file)
     ]
 
 

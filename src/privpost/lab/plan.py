@@ -1,20 +1,28 @@
 """What a rebuild consists of: studies, data sets and files, read from the studies' own YAML without composing it."""
 
 import functools
+import hashlib
+import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from privpost import configurations
 from privpost.datasets import catalogue, fetch
-from privpost.lab import provenance
-from privpost.lab.project import PREPARED, RAW
+from privpost.lab import grid, provenance
+from privpost.lab.project import PREPARED, built
+from privpost.lab.published import expected_seconds
+from privpost.lab.schema import SettingError
 from privpost.lab.study import Study
 from privpost.lab.tables import WRITING, times_path
 from privpost.progress import some
 
 TEMPLATES = Path("docs/templates")
+# A rebuild begins with some studies of a few seconds each.
+SAMPLES, SHORTEST, LONGEST, SAMPLED = 6, 3, 15, 10**5
 
 
 @functools.cache
@@ -90,19 +98,87 @@ def possible(studies: Iterable[Study]) -> list[Study]:
     return [study for study in studies if datasets(study) or not datasets_of(study)]
 
 
-def raw_files(dataset: str) -> list[str]:
-    """Return the raw files of a data set."""
-    return list(map(str, fetch.raw_paths(catalogue.load(dataset), RAW)))
+def prepared_files(*studies: Study) -> list[str]:
+    """Return the prepared data of some studies' data sets that can be had."""
+    return [str(PREPARED / f"{name}.npz") for name in datasets(*studies)]
 
 
-def prepared_files(study: Study) -> list[str]:
-    """Return the prepared data of a study's data sets that can be had."""
-    return [str(PREPARED / f"{name}.npz") for name in datasets(study)]
+@functools.cache
+def find(name: str, scale: str) -> Study:
+    """Return a study as a rebuild builds it."""
+    return grid.load_study(name, scale, built(scale))
 
 
-def networks() -> list[str]:
-    """Return the settings of the networks that studies may name."""
-    return sorted(map(str, (configurations.folder() / "network").glob("*.yaml")))
+def chosen(names: Sequence[str] | str | None, scale: str, refusal: type[Exception] = SettingError) -> list[Study]:
+    """Return the studies of a rebuild that can be built: all, or those that are named, also with commas between.
+
+    Raises `refusal` for an unknown study or scale, and for a study whose file cannot be read.
+    """
+    words = names.split(",") if isinstance(names, str) else names
+    try:
+        return possible(find(study.name, scale) for study in grid.load_studies(words, scale, built(scale)))
+    except SettingError as error:
+        raise refusal(str(error)) from None
+
+
+@functools.cache
+def read_by(name: str, scale: str) -> list[Study]:
+    """Return the studies that a study reads and that can be built."""
+    return possible(find(other, scale) for other in grid.names_read(find(name, scale)))
+
+
+def parts(name: str, scale: str) -> list[str]:
+    """Return the marks of the parts in which a study's cells are computed."""
+    study = find(name, scale)
+    return [str(parts_folder(study) / str(number)) for number in range(1, study.shards + 1)]
+
+
+def parts_folder(study: Study) -> Path:
+    """Return the folder of the marks of a study's parts."""
+    return study.home / "parts" / study.name
+
+
+@functools.cache
+def _seconds() -> dict[str, float]:
+    seconds: dict[str, float] = {}
+    for (name, _), cell in expected_seconds().items():
+        seconds[name] = seconds.get(name, 0) + cell
+    return seconds
+
+
+def priority(name: str) -> int:
+    """Return a study's rank: short ones tell first how fast a machine is, then the longest goes first."""
+    seconds = int(_seconds().get(name, 0))
+    return SAMPLED + 1 if name in _samples() else min(seconds, SAMPLED)
+
+
+@functools.cache
+def _samples() -> list[str]:
+    short = sorted((seconds, name) for name, seconds in _seconds().items() if SHORTEST < seconds < LONGEST)
+    return [name for _, name in short[:SAMPLES]]
+
+
+def settings_digest(name: str, scale: str) -> str:
+    """Return a digest of what a study's settings say, in whichever file and layout."""
+    folder = configurations.folder()
+    shared = [folder / f"{configurations.PRIMARY}.yaml", folder / "scale" / f"{scale}.yaml"]
+    texts = [find(name, scale).text, *map(_settings, [*shared, *sorted((folder / "network").glob("*.yaml"))])]
+    return _digest(texts)
+
+
+def dataset_digest(name: str) -> str:
+    """Return a digest of what is said of a data set, and of the code that parses it."""
+    return _digest([_settings(configurations.folder() / "dataset" / f"{name}.yaml"), provenance.loader_digest(name)])
+
+
+@functools.cache
+def _settings(path: Path) -> Any:
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def _digest(value: Any) -> str:
+    # The order of keys counts: it is that of a table's rows.
+    return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:16]
 
 
 def table_files(study: Study) -> list[str]:
@@ -139,21 +215,10 @@ def score_code_of(studies: list[Study]) -> str:
     return provenance.text_digest([*modules, *scoring])
 
 
-def report_code() -> str:
-    """Return a digest of the code of documents and report."""
+def overall_digest(studies: list[Study]) -> str:
+    """Return a digest of what scorecard, documents and report are made with: code, reasons and templates."""
     folder = provenance.PACKAGE / "report"
-    return provenance.text_digest(
-        ".".join(("privpost", *path.relative_to(provenance.PACKAGE).with_suffix("").parts))
-        for path in folder.rglob("*.py")
-    )
-
-
-def templates(pattern: str) -> list[str]:
-    """Return the files of docs/templates that fit a pattern."""
-    return sorted(str(path) for path in TEMPLATES.glob(pattern) if path.is_file())
-
-
-def document_files(home: Path) -> list[str]:
-    """Return README.md and the documents that are rendered below a folder."""
-    names = [path.name.removesuffix(".md.in") for path in sorted(TEMPLATES.glob("*.md.in"))]
-    return [f"{home}/documents/README.md" if name == "README" else f"{home}/documents/docs/{name}.md" for name in names]
+    modules = (path.relative_to(provenance.PACKAGE).with_suffix("").parts for path in folder.rglob("*.py"))
+    code = provenance.text_digest(".".join(("privpost", *parts)) for parts in modules)
+    texts = [path.read_text(encoding="utf-8") for path in sorted(TEMPLATES.rglob("*.*")) if path.is_file()]
+    return _digest([score_code_of(studies), code, texts])

@@ -17,7 +17,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 def built(scale: str) -> Path:
     """Return the folder of all that this machine makes at a scale: cells, results, figures, documents, report."""
-    return Path("build") if scale == "paper" else Path("build") / scale
+    return Path("build") / scale
 
 
 class CannotWrite(OSError):

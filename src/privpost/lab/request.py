@@ -2,25 +2,25 @@
 
 import itertools
 import math
-import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from privpost.lab import aliases, grid, plan
 from privpost.lab.axes import LARGEST_GRID, check_size
+from privpost.lab.compose import hydra_value
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError, suggest
 from privpost.lab.study import SIZES, Cell, Study
 
 MULTIRUN = {"-m", "--multirun"}
 DRY_RUN = {"-n", "--dry-run"}
-LAUNCHERS = ("basic", "joblib")
-# Hydra's settings that are served; chdir has no effect, as jobs write nothing into their folder.
-SERVED = ("hydra/launcher", "hydra.launcher.n_jobs", "hydra.sweep.dir", "hydra.run.dir", "hydra.job.chdir")
 # Words that choose what runs and where, rather than a setting of the study.
-WORDS = ("study", "scale", "shard", "fresh")
+WORDS = ("study", "scale", "shard", "fresh", "objective")
+# The sweeper that takes every point; another one (hydra/sweeper=optuna) chooses points itself.
+OURS = "study"
 
 # How Hydra's parser begins the reasons that speak of its grammar alone.
 _GRAMMAR = re.compile("no viable|mismatched|extraneous|token recognition|missing ")
@@ -35,9 +35,10 @@ class Request(NamedTuple):
         multirun: whether it is a sweep.
         shard: the part `(i, n)` of the cells that was asked for.
         fresh: whether cells in the store are computed again.
-        processes: how many cells are computed at a time.
         folder: where a sweep's tables and figure go; None for a folder of its name.
-        notes: lines on settings that were given by another name.
+        notes: lines on settings that were given by another name, and on data sets that were given alone.
+        objective: the table and the column whose number at a point a sweeper optimises.
+        sweeper: which of Hydra's sweepers chooses the points.
     """
 
     study: Study
@@ -46,9 +47,10 @@ class Request(NamedTuple):
     multirun: bool
     shard: tuple[int, int] | None
     fresh: bool
-    processes: int
     folder: Path | None
     notes: Sequence[str] = ()
+    objective: tuple[str, str] | None = None
+    sweeper: str = OURS
 
     @property
     def whole(self) -> bool:
@@ -62,31 +64,64 @@ def key_of(override: str) -> str:
 
 
 def understand(argv: list[str]) -> Request:
-    """Return what a command line asks for.
+    """Return what a command line asks for; Hydra's own words (`hydra...`) and options are left to Hydra.
 
     A whole grid and its shards skip cells whose data cannot be had, as a rebuild does, and say so. Raises
     SettingError for a missing study, and for a key or a value that is not allowed, with the nearest right one.
     """
     words = [word for word in argv if "=" in word and not word.startswith("-")]
-    flags = {word for word in argv if word not in words}
-    if unknown := sorted(flags - {*MULTIRUN, *DRY_RUN}):
-        raise SettingError(
-            f"there is no option {unknown[0]!r}; a run takes -m, -n and key=value words (see privpost --help)"
-        )
-    multirun = bool(MULTIRUN & flags)
-    given = {word.split("=", 1)[0]: word.split("=", 1)[1] for word in words}
+    given = _once(words)
+    multirun = bool(MULTIRUN & set(argv)) or given.get("hydra.mode") == "MULTIRUN"
     study = _study(given)
-    hydras = _hydras({key.lstrip("+"): value for key, value in given.items() if key.lstrip("+").startswith("hydra")})
+    folder = given.get("hydra.sweep.dir", given.get("hydra.run.dir"))
+    sweeper = given.get("hydra/sweeper", OURS)
     shard = _shard(given["shard"], multirun) if "shard" in given else None
     fresh = _truth("fresh", given.get("fresh", "false"))
+    objective = _objective(study, given["objective"]) if "objective" in given else None
     settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
     settings, notes = _in_own_words(study, settings)
     if settings or not multirun:
-        cells = _sweep(study, {key_of(word): values(word) for word in settings}, multirun, shard)
+        read = values if sweeper == OURS else ends
+        cells = _sweep(study, {key_of(word): read(word) for word in settings}, multirun, shard)
     else:
         cells = list(grid.shard_of(grid.expand(study), *shard) if shard else grid.expand(study))
         notes += plan.lacking(study)
-    return Request(study, cells, settings, multirun, shard, fresh, *hydras, notes)
+    if settings and {*map(key_of, settings)} <= {"dataset", *SIZES}:
+        notes += _grid_on(study, settings)
+    where = None if folder is None else Path(folder)
+    return Request(study, cells, settings, multirun, shard, fresh, where, notes, objective, sweeper)
+
+
+def cell_of(study: Study, words: Sequence[str]) -> Cell:
+    """Return the cell of one job of a sweep over a study; raises SettingError as `understand`."""
+    own = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
+    return grid.make_cell(study, {key_of(word): values(word)[0] for word in _in_own_words(study, own)[0]})
+
+
+def _once(words: list[str]) -> dict[str, str]:
+    """Return the values of words by key; raises SettingError for a word that chooses what runs and is given twice."""
+    given: dict[str, str] = {}
+    for word in words:
+        key, value = word.split("=", 1)
+        key = key.lstrip("+")
+        if key in given and (key in WORDS or key.startswith("hydra")):
+            raise SettingError(f"{key} is given twice, as {given[key]!r} and {value!r}; leave one of them out.")
+        given[key] = value
+    return given
+
+
+def _grid_on(study: Study, settings: list[str]) -> list[str]:
+    """Return a line with the words that give a study's grid on the data set of a single point; none without a grid."""
+    words = [word for word in settings if key_of(word) == "dataset"]
+    names = [name for word in words for name in values(word)]
+    all_blocks, blocks = grid.blocks(study), []
+    for block in [block for block in all_blocks if {*names} & {*block.get("dataset", ())}] or all_blocks:
+        axes = [f"{key}={','.join(map(hydra_value, axis))}" for key, axis in block.items() if key != "dataset"]
+        command = shlex.join(["privpost", "-m", f"study={study.name}", *settings, *axes])
+        blocks += [command] if axes and command not in blocks else []
+    if not words or not blocks:
+        return []
+    return [f"{words[0]} alone is one point, at the study's other settings; the grid on it: {'; '.join(blocks)}"]
 
 
 def _study(given: Mapping[str, str]) -> Study:
@@ -103,30 +138,19 @@ def _study(given: Mapping[str, str]) -> Study:
     return grid.load_study(given["study"], scale, built(scale))
 
 
-def _hydras(given: Mapping[str, str]) -> tuple[int, Path | None]:
-    """Return how many processes and which folder Hydra's own settings ask for."""
-    for key in given:
-        if key not in SERVED:
-            raise SettingError(f"{key} is not served.{suggest(key, SERVED)} Of Hydra's settings: {', '.join(SERVED)}.")
-    launcher = given.get("hydra/launcher", "basic")
-    if launcher not in LAUNCHERS:
-        raise SettingError(
-            f"hydra/launcher is {launcher!r}, but must be {' or '.join(LAUNCHERS)}; clusters: shard=i/n."
-        )
-    jobs = given.get("hydra.launcher.n_jobs", "-1")
-    if not re.fullmatch(r"-1|[1-9]\d{0,4}", jobs):
-        raise SettingError(f"hydra.launcher.n_jobs is {jobs!r}, but must be -1 (all cores) or a number of at least 1.")
-    _truth("hydra.job.chdir", given.get("hydra.job.chdir", "false"))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    processes = 1 if launcher == "basic" else cores if jobs == "-1" else int(jobs)
-    folder = given.get("hydra.sweep.dir", given.get("hydra.run.dir"))
-    return processes, None if folder is None else Path(folder)
-
-
 def _truth(key: str, value: str) -> bool:
     if value not in ("true", "false"):
         raise SettingError(f"{key} is {value!r}, but must be true or false.")
     return value == "true"
+
+
+def _objective(study: Study, text: str) -> tuple[str, str]:
+    """Return table and column of `objective=<table>.<column>`."""
+    table, _, column = text.partition(".")
+    if table not in study.tables or not column:
+        known = ", ".join(f"{name}.<column>" for name in study.tables)
+        raise SettingError(f"objective is {text!r}, but must be {known}.{suggest(table, study.tables)}")
+    return table, column
 
 
 def _shard(text: str, multirun: bool) -> tuple[int, int]:
@@ -155,7 +179,8 @@ def _in_own_words(study: Study, words: list[str]) -> tuple[list[str], list[str]]
 
 def _check_key(study: Study, word: str) -> None:
     key, within = key_of(word), study.config["within"]
-    if key not in within and (word[0] in "+~" or word.startswith("within.")):
+    added = word[0] in "+~" and not word.startswith("++")
+    if key not in within and (added or word.lstrip("+").startswith("within.")):
         raise SettingError(f"{word!r}: a study's settings can be changed (key=value), not added or removed.")
     if key not in study.schema and key not in SIZES:
         raise study.schema.unknown(key, study.file, others=[*SIZES, *WORDS])
@@ -200,7 +225,7 @@ def values(word: str) -> list:
         numbers = (float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator())
         if not (before := [number for number in numbers if number != value.stop]):
             raise SettingError(f"{word!r} has no values: a range stops before its second number.")
-        return before
+        return _as_written(word, before)
     except SettingError:
         raise
     # Not only Hydra refuses: so do numbers of a range that are infinite or have too many digits.
@@ -209,3 +234,22 @@ def values(word: str) -> list:
         if _GRAMMAR.match(reason):
             reason = "it must be key=value, with every bracket and quote closed."
         raise SettingError(f"{word!r} cannot be read: {reason}") from error
+
+
+def _as_written(word: str, swept: list) -> list:
+    """Return the numbers of a range in a function, sort(range(7,0,-3)); raises SettingError if Hydra reads others."""
+    key, _, text = word.partition("=")
+    if (written := re.search(r"range\([^()]*\)", text)) and written[0] != text.strip():
+        numbers = values(f"{key}={written[0]}")
+        if sorted(numbers) != sorted(swept):
+            listed = ",".join(map(hydra_value, numbers))
+            raise SettingError(f"{word!r}: Hydra reads other numbers than the range has; list them ({key}={listed}).")
+    return swept
+
+
+def ends(word: str) -> list:
+    """Return what a sweeper other than ours may choose for a key: both ends of an interval, else as `values`."""
+    if (interval := re.search(r"interval\(([^(),]+),([^(),]+)\)", word)) is None:
+        return values(word)
+    values(f"{word.split('=', 1)[0]}=[{interval[1]},{interval[2]}]")
+    return [values(f"key={end}")[0] for end in interval.groups()]

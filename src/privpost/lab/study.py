@@ -150,7 +150,12 @@ class Study:
     @property
     def results(self) -> Path:
         """The folder of its tables and ledger."""
-        return self.home / "results" / self.paper
+        return self.home / "results" / self.name
+
+    @property
+    def drawings(self) -> Path:
+        """The folder of its figures."""
+        return self.home / "figures" / self.name
 
     @property
     def cells_folder(self) -> Path:
@@ -161,11 +166,11 @@ class Study:
         return self.results / f"{table}.csv"
 
     def figure_path(self, stem: str, ending: str = "svg") -> Path:
-        return self.home / "figures" / self.paper / f"{stem}.{ending}"
+        return self.drawings / f"{stem}.{ending}"
 
     @property
     def ledger_path(self) -> Path:
-        return self.results / f"{self.name.split('/')[1]}.ledger.json"
+        return self.results / "ledger.json"
 
     def once(self, name: str, find):
         """Return the result of `find`, which is called once."""

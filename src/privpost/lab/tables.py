@@ -50,12 +50,12 @@ def write(study: Study, results: Sequence[store.Result], code: str) -> list[Path
 
 def times_path(study: Study) -> Path:
     """Return where the times of a study's built cells are."""
-    return study.home / "times" / f"{study.identifier}.csv"
+    return study.results / "times.csv"
 
 
 def gather_times(home: Path) -> None:
     """Write the times of all cells that were built into one file, which documents and the report quote."""
-    rows = [row for path in sorted((home / "times").glob("*.csv")) for row in published.read_times(path)]
+    rows = [row for path in sorted((home / "results").glob("*/*/times.csv")) for row in published.read_times(path)]
     store.write_text(home / "results/times.csv", published.times_text(rows))
 
 

@@ -1,7 +1,6 @@
 """What figures show: the docstrings of the functions that draw them, as title and text."""
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from privpost.drawing import figures as marked
@@ -20,11 +19,6 @@ class Caption(NamedTuple):
     @property
     def alternative(self) -> str:
         return f"{self.title} {self.text}".replace("`", "").strip()
-
-
-def of_studies(studies: Iterable[Study]) -> dict[str, Caption]:
-    """Return the captions of the studies' figures, by `<paper>/<stem>`."""
-    return {f"{study.paper}/{stem}": caption for study in studies for stem, caption in of_study(study).items()}
 
 
 def of_study(study: Study) -> dict[str, Caption]:

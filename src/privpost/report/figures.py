@@ -15,11 +15,11 @@ from privpost.report import scorecard as scorecards
 
 # The tables that the functions' parameters name, below the results.
 TABLES = {
-    "sampling_error": "foulds2016/sampling_error",
-    "naive_bayes_pairs": "zhang2016/naive_bayes_pairs",
-    "logistic": "geumlek2017/logistic",
-    "ecdf": "bernstein2018/ecdf",
-    "calibrations": "bernstein2018/calibration",
+    "sampling_error": "foulds2016/sampling_error/sampling_error",
+    "naive_bayes_pairs": "zhang2016/naive_bayes/naive_bayes_pairs",
+    "logistic": "geumlek2017/logistic/logistic",
+    "ecdf": "bernstein2018/calibration/ecdf",
+    "calibrations": "bernstein2018/calibration/calibration",
 }
 # Verdict → colour of its tile and sign on it.
 TILES = {

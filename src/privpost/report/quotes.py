@@ -61,10 +61,18 @@ class Quotes:
         functions |= {name: functools.partial(self._summary, how) for name, how in summaries.items()}
         return {**functions, "unlike": Unlike, "above": Above}
 
+    def _path(self, table: str) -> Path:
+        """Return the file of `<paper>/<table>`, which one study of the paper has."""
+        paper, _, name = table.rpartition("/")
+        paths = sorted(self.results.glob(f"{paper}/*/{name}.csv" if paper else f"{name}.csv"))
+        if len(paths) > 1:
+            raise ValueError(f"{table} is the name of several tables: {', '.join(map(str, paths))}")
+        return next(iter(paths), self.results / f"{table}.csv")
+
     def rows(self, table: str, where: Mapping[str, Any]):
         """Return the rows of a table that fulfil conditions."""
         if table not in self.tables:
-            self.tables[table] = tables.read_table(self.results / f"{table}.csv")
+            self.tables[table] = tables.read_table(self._path(table))
         rows = self.tables[table]
         fits = None
         for column, wanted in where.items():

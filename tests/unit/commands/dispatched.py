@@ -17,5 +17,5 @@ def build(toy) -> None:
     assert privpost("build", "toy/curve") == 0
 
 
-def in_store(toy, root="build") -> set[str]:
+def in_store(toy, root="build/paper") -> set[str]:
     return {str(path.relative_to(toy.folder)) for path in (toy.folder / root / "cells").rglob("*.npz")}

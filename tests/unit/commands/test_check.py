@@ -87,7 +87,7 @@ def test_a_published_file_that_was_altered_or_taken_away_is_named(toy, checked, 
 
 def test_a_published_figure_that_was_altered_is_named_and_not_shown(checked):
     """Those that show what was measured have no sums, as their tables."""
-    figure, measured = Path("figures/toy/one.svg"), Path("figures/measured/run_times.svg")
+    figure, measured = Path("figures/toy/curve/one.svg"), Path("figures/measured/run_times.svg")
     for path in (figure, measured):
         path.parent.mkdir(parents=True)
         path.write_text("<svg/>")
@@ -97,8 +97,8 @@ def test_a_published_figure_that_was_altered_is_named_and_not_shown(checked):
         path.write_text("<svg></svg>")
     status, lines = checked()
     assert (status, lines[1:]) == (1, ["2 files read, 1 damaged"])
-    assert lines[0].startswith("figures/toy/one.svg does not have the sha256")
-    with pytest.raises(SettingError, match=r"figures/toy/one\.svg"):
+    assert lines[0].startswith("figures/toy/curve/one.svg does not have the sha256")
+    with pytest.raises(SettingError, match=r"figures/toy/curve/one\.svg"):
         page.Packed().figure(figure, captions.Caption("One.", ""))
 
 

@@ -58,8 +58,8 @@ def test_the_logged_command_gives_the_same_cell(toy):
 def test_a_multirun_alone_is_the_whole_grid(toy, capsys):
     assert privpost("-m", "study=toy/curve") == 0
     assert in_store(toy) == {str(cell.path) for cell in toy.cells()}
-    assert "build/results/toy/curve.csv" in capsys.readouterr().out
-    assert {"build/results/toy/curve.csv", "build/results/toy/curve.ledger.json"} <= files(toy)
+    assert "build/paper/results/toy/curve/curve.csv" in capsys.readouterr().out
+    assert {"build/paper/results/toy/curve/curve.csv", "build/paper/results/toy/curve/ledger.json"} <= files(toy)
 
 
 def test_a_ragged_grid_takes_several_multiruns(toy):
@@ -75,7 +75,7 @@ def test_a_sweep_is_those_points_with_a_table_and_a_figure(toy):
     assert privpost("-m", "study=toy/curve", "level=1,5", "order=2,3") == 0
     assert len(in_store(toy)) == 4
     folder = toy.folder / "build/sweeps/toy_curve__level=1,5__order=2,3"
-    assert sorted(os.listdir(folder)) == ["curve.csv", "sweep.json", "sweep.pdf", "sweep.png"]
+    assert sorted(os.listdir(folder)) == ["curve.csv", "multirun.yaml", "sweep.json", "sweep.pdf", "sweep.png"]
     record = json.loads((folder / "sweep.json").read_text())
     assert record["overrides"] == ["level=1,5", "order=2,3"]
     assert len(record["cells"]) == 4 and record["versions"]["numpy"]
@@ -102,7 +102,7 @@ def test_hydra_leaves_nothing_behind(toy):
     assert privpost("study=toy/curve") == 0
     assert privpost("-m", "study=toy/curve", "level=1,2") == 0
     new = files(toy) - before
-    assert all(name.startswith(("build/cells/", "build/sweeps/")) for name in new), new
+    assert all(name.startswith(("build/paper/cells/", "build/sweeps/")) for name in new), new
 
 
 def test_what_is_in_the_store_is_not_computed_again(toy, capsys):
@@ -182,9 +182,22 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["study=toy/curve", "order=1"], ["order is 1, but must be a number in (1, inf)"]),
         (["study=toy/curve,toy/other"], ["a run computes one study"]),
         (["study=toy/curve", "fresh=yes"], ["fresh is 'yes', but must be true or false"]),
-        (["-m", "study=toy/curve", "hydra/launcher=joblip"], ["hydra/launcher is 'joblip'", "basic or joblib"]),
-        (["study=toy/curve", "hydra.verbose=true"], ["hydra.verbose is not served"]),
-        (["study=toy/curve", "hydra.job.chdr=true"], ["Did you mean 'hydra.job.chdir'?"]),
+        (
+            ["-m", "study=toy/curve", "hydra/launcher=joblip"],
+            ["Could not find 'hydra/launcher/joblip'", "joblib store"],
+        ),
+        (["-m", "study=toy/curve", "hydra.launcher.n_jobs=2"], ["Could not override 'hydra.launcher.n_jobs'"]),
+        (["study=toy/curve", "hydra.job.chdr=true"], ["Could not override 'hydra.job.chdr'"]),
+        (["study=toy/curve", "--cfg", "jib"], ["argument --cfg/-c: invalid choice: 'jib'"]),
+        (["study=toy/curve", "-m", "--cfg", "job"], ["Only one of --run, --multirun, --cfg"]),
+        (["-m", "study=toy/curve", "study=toy/curve"], ["study is given twice, as 'toy/curve' and 'toy/curve'"]),
+        (["-m", "study=toy/curve", "scale=smoke", "scale=paper"], ["scale is given twice, as 'smoke' and 'paper'"]),
+        (["-m", "study=toy/curve", "shard=1/2", "shard=2/2"], ["shard is given twice, as '1/2' and '2/2'"]),
+        (["study=toy/curve", "fresh=true", "fresh=false"], ["fresh is given twice, as 'true' and 'false'"]),
+        (["study=toy/curve", "hydra.run.dir=a", "hydra.run.dir=b"], ["hydra.run.dir is given twice"]),
+        (["-m", "study=toy/curve", "level=sort(range(7,0,-3))"], ["Hydra reads other numbers", "(level=7,4,1)"]),
+        (["study=toy/curve", "objective=kurve.mean"], ["objective is 'kurve.mean', but must be curve.<column>"]),
+        (["study=toy/curve", "++extra=1"], ["there is no setting 'extra'"]),
         (["study=toy/curve", "trials=15", "block=10"], ["trials is 15, but must be a multiple of block, which is 10"]),
         (["study=toy/curve", "level=1,2"], ["level has 2 values, but a run takes one", "-m study=toy/curve"]),
         (["study=toy/curve", "+extra=1"], ["'+extra=1'", "not added or removed"]),
@@ -247,7 +260,7 @@ def test_an_installed_package_works_in_any_folder(toy, tmp_path, monkeypatch, ca
     assert privpost("list") == 0
     assert capsys.readouterr().out.split() == ["toy/curve", "new", "0", "s", "A", "toy"]
     assert privpost("study=toy/curve") == 0
-    assert len(list((tmp_path / "any/build/cells/toy/curve").iterdir())) == 1
+    assert len(list((tmp_path / "any/build/paper/cells/toy/curve").iterdir())) == 1
     assert privpost("reproduce") == 2
     assert "run privpost inside a checkout" in capsys.readouterr().err
 

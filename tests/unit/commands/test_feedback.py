@@ -37,17 +37,6 @@ def test_a_terminal_has_one_line_with_the_time_left(monkeypatch):
     assert shown._stream.getvalue().endswith("\r")
 
 
-def test_a_slow_first_cell_does_not_extrapolate_to_hours(monkeypatch):
-    """One of 180 expected seconds took 30: the rest takes (30 + 60) / (1 + 60) times its estimate, not 30 times."""
-    now = iter([0.0, 30.0, 360.0])
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))
-    shown = progress.Progress(Terminal(), "cells", 180.0)
-    shown.update(1, 43, share=1 / 180)
-    assert shown._stream.getvalue().strip().endswith("30 s so far, about 4.4 min left")
-    shown.update(20, 43, share=0.5)
-    assert shown._stream.getvalue().strip().endswith("6.0 min so far, about 4.2 min left")
-
-
 def test_elsewhere_lines_are_sparse(monkeypatch):
     now = iter([0.0, 1.0, 2.0, 16.0, 17.0, 18.0])
     monkeypatch.setattr(progress.time, "perf_counter", lambda: next(now))

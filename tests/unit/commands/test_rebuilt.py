@@ -17,8 +17,9 @@ from privpost.report import documents, page, scorecard
 from privpost.report.quotes import Quotes
 
 ROOT = Path(__file__).resolve().parents[3]
-TABLE = Path("results/toy/curve.csv")
-LEDGER = Path("results/toy/curve.ledger.json")
+BUILT = Path("build/paper")
+TABLE = Path("results/toy/curve/curve.csv")
+LEDGER = Path("results/toy/curve/ledger.json")
 CLAIM = """
 from privpost.lab.claims import check, claim
 
@@ -34,7 +35,7 @@ CARD = "paper,study,id,verdict\ntoy,toy/curve,T1,{}\n"
 def rebuilt(toy, monkeypatch):
     """A built toy that was published as it is; Snakemake finds nothing to do."""
     build(toy)
-    shutil.copytree("build/results", "results")
+    shutil.copytree("build/paper/results", "results")
     Path("results/scorecard.csv").write_text(CARD.format("holds"))
     published.write_sums()
     monkeypatch.setattr(reproduce, "_snakemake", lambda *given: 0)
@@ -53,7 +54,7 @@ def alter(path: Path) -> None:
 @pytest.mark.parametrize("path", [TABLE, LEDGER])
 def test_built_files_that_were_altered_are_told_and_not_published(rebuilt, capsys, path):
     assert tables.outdated(rebuilt.study()) == ""
-    alter("build" / path)
+    alter(BUILT / path)
     assert tables.outdated(rebuilt.study()) == "altered"
     before = path.read_bytes()
     assert privpost("publish", "toy/curve") == 1
@@ -67,7 +68,7 @@ def test_tables_that_other_code_made_are_made_again_though_snakemake_remembers_n
     assert privpost("publish", "toy/curve") == 1
     assert privpost("reproduce") == 1
     assert "Not built:" in capsys.readouterr().out
-    assert not ("build" / TABLE).exists()
+    assert not (BUILT / TABLE).exists()
     assert privpost("build", "toy/curve") == 0
     assert tables.outdated(rebuilt.study()) == ""
 
@@ -123,8 +124,8 @@ def test_published_tables_of_other_settings_are_told_by_all_that_reads_them(rebu
     for writer in ("documents.write", "page.write", "figures.draw"):
         monkeypatch.setattr(f"privpost.report.{writer}", lambda *given: [])
     monkeypatch.setattr("privpost.commands.steps._tell", lambda paths: 0)
-    tables.gather_times(Path("build"))
-    shutil.copy("build/results/times.csv", "results")
+    tables.gather_times(BUILT)
+    shutil.copy("build/paper/results/times.csv", "results")
     assert privpost(*words) == 0
     assert capsys.readouterr().err == ""
     rebuilt.edit("note: n", "note: m")
@@ -138,8 +139,8 @@ def test_published_tables_of_other_settings_are_told_by_all_that_reads_them(rebu
 
 
 def test_published_tables_of_other_settings_are_marked_on_the_page_and_the_scorecard(rebuilt, monkeypatch):
-    tables.gather_times(Path("build"))
-    shutil.copy("build/results/times.csv", "results")
+    tables.gather_times(BUILT)
+    shutil.copy("build/paper/results/times.csv", "results")
     rebuilt.edit("note: n", "note: m")
     study = grid.load_study("toy/curve")
     assert page._validity(study, [])[0] == "Its tables are of other settings, not what today's give: `make reproduce`."
@@ -149,8 +150,8 @@ def test_published_tables_of_other_settings_are_marked_on_the_page_and_the_score
 
 
 def test_a_rebuild_with_other_settings_says_that_it_need_not_agree(rebuilt, capsys):
-    tables.gather_times(Path("build"))
-    shutil.copy("build/results/times.csv", "results")
+    tables.gather_times(BUILT)
+    shutil.copy("build/paper/results/times.csv", "results")
     reproduce._compare([rebuilt.study()])
     assert "other settings" not in capsys.readouterr().out
     rebuilt.edit("note: n", "note: m")
@@ -160,8 +161,8 @@ def test_a_rebuild_with_other_settings_says_that_it_need_not_agree(rebuilt, caps
 
 def test_publishing_says_what_is_not_built_and_what_is_left_of_other_settings(rebuilt, monkeypatch, capsys):
     monkeypatch.setattr(publish, "_overall", lambda drawn: None)
-    tables.gather_times(Path("build"))
-    shutil.copy("build/results/times.csv", "results")
+    tables.gather_times(BUILT)
+    shutil.copy("build/paper/results/times.csv", "results")
     shutil.rmtree("build")
     rebuilt.edit("note: n", "note: m")
     assert privpost("publish") == 0
@@ -208,14 +209,14 @@ def test_claims_are_scored_again_when_what_scores_them_is_edited(rebuilt, monkey
 
 @pytest.mark.parametrize("words", [("build", "toy/curve"), ("-m", "study=toy/curve")], ids=["build", "sweep"])
 def test_tables_of_code_that_was_edited_meanwhile_are_of_other_code(rebuilt, monkeypatch, words):
-    compute_each = cells.compute_each
+    compute = cells.compute_ready
 
     def edited_then(*given, **how):
-        failed = compute_each(*given, **how)
+        failed = compute(*given, **how)
         other_code(monkeypatch)
         return failed
 
-    monkeypatch.setattr(cells, "compute_each", edited_then)
+    monkeypatch.setattr(cells, "compute_ready", edited_then)
     assert privpost(*words) == 0
     assert tables.outdated(rebuilt.study()) == "of other code"
 
@@ -229,7 +230,7 @@ def test_a_store_that_cannot_be_emptied_stops_a_fresh_rebuild(rebuilt, capsys):
 
 
 def test_no_verdict_is_told_where_nothing_was_compared(rebuilt, capsys):
-    for path in ("build" / TABLE, "build" / LEDGER):
+    for path in (BUILT / TABLE, BUILT / LEDGER):
         path.unlink()
     assert privpost("reproduce") == 1
     said = capsys.readouterr().out
@@ -290,12 +291,12 @@ def test_a_claim_that_is_gone_does_not_agree(rebuilt, capsys):
 def test_another_ledger_does_not_agree_and_its_last_digit_does_not_matter(rebuilt, capsys):
     content = json.loads(LEDGER.read_text())
     content["accounts"] = [{"epsilon": [0.100001, 1.0]}]
-    for path, number in ((LEDGER, 0.100001), ("build" / LEDGER, 0.100002)):
+    for path, number in ((LEDGER, 0.100001), (BUILT / LEDGER, 0.100002)):
         path.write_text(json.dumps({**content, "accounts": [{"epsilon": [number, 1.0]}]}))
     study = rebuilt.study()
     published.write_sums()
     assert reproduce.compare.beside(study) == []
-    alter("build" / LEDGER)
+    alter(BUILT / LEDGER)
     assert reproduce.compare.beside(study) == [str(LEDGER)]
     assert not reproduce._compare([study])
     assert f"Not as published: {LEDGER}" in capsys.readouterr().out
@@ -305,8 +306,8 @@ def test_a_document_that_todays_code_writes_otherwise_does_not_agree(rebuilt, ca
     code = "def documents(tables):\n    return {'curve.md': f'{len(tables[\"curve\"])} rows\\n'}\n"
     (rebuilt.package / "curve/documents.py").write_text(code)
     assert privpost("build", "toy/curve") == 0
-    document = Path("results/toy/curve.md")
-    shutil.copy("build" / document, document)
+    document = Path("results/toy/curve/curve.md")
+    shutil.copy(BUILT / document, document)
     published.write_sums()
     assert privpost("reproduce") == 0
     document.write_text("other words\n")
@@ -350,7 +351,7 @@ def test_publishing_that_is_interrupted_leaves_no_scorecard_of_other_tables(rebu
 
 
 def test_what_no_study_names_any_more_is_removed_from_what_is_published(rebuilt, capsys):
-    renamed = [TABLE.with_name("old.csv"), TABLE.with_name("old.ledger.json"), Path("figures/toy/old.svg")]
+    renamed = [TABLE.with_name("old.csv"), Path("results/toy/old/ledger.json"), Path("figures/toy/curve/old.svg")]
     for path in renamed:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -378,9 +379,9 @@ def test_status_names_three_files_of_many_that_were_altered(rebuilt, capsys):
 
 
 def test_steps_of_a_first_build_have_its_times_to_quote(toy):
-    """Documents and the report quote build/results/times.csv, which a first rebuild gathers only at its end."""
+    """Documents and the report quote build/paper/results/times.csv, which a first rebuild gathers only at its end."""
     build(toy)
     privpost("scorecard", "--built")
-    rows = published.read_times(Path("build/results/times.csv"))
+    rows = published.read_times(Path("build/paper/results/times.csv"))
     assert [row["study"] for row in rows] == ["toy/curve"] * 4
     assert list(rows[0]) == list(published.COLUMNS)

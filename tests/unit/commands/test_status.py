@@ -75,7 +75,7 @@ def test_prune_removes_what_no_grid_names(toy, capsys):
     assert "a-9_" in ad_hoc
     assert privpost("prune", "--sweeps") == 0
     assert in_store(toy) == named
-    assert not list((toy.folder / "build/cells").rglob("*.corrupt"))
+    assert not list((toy.folder / "build/paper/cells").rglob("*.corrupt"))
 
 
 def test_prune_spares_the_temporary_file_of_a_running_job(toy):

@@ -362,7 +362,7 @@ def test_bounds_hold_jointly_by_bonferroni():
 
 @pytest.fixture(scope="module")
 def shipped():
-    return pd.read_csv("results/audit/audit.csv", keep_default_na=False, na_values=[""])
+    return pd.read_csv("results/audit/audit/audit.csv", keep_default_na=False, na_values=[""])
 
 
 def test_every_mechanism_is_audited(shipped):

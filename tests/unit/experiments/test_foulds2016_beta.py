@@ -236,7 +236,7 @@ def test_enumeration_finds_a_sensitivity_that_is_too_small(monkeypatch):
 
 def test_markdown_of_the_table_is_that_of_its_csv(shipped):
     text = table1.documents(shipped)["table1.md"]
-    assert Path("results/foulds2016/table1.md").read_text() == text
+    assert Path("results/foulds2016/mechanisms_table/table1.md").read_text() == text
     lengths = {len(line.replace("\\|", "").split("|")) for line in text.splitlines()}
     assert lengths == {len(table1.COLUMNS) + 2}
 

@@ -91,10 +91,10 @@ def test_the_sentence_counts_and_names_the_largest():
 
 def test_what_was_altered_by_hand_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    table = tmp_path / "results/toy/curve.csv"
+    table = tmp_path / "results/toy/curve/curve.csv"
     table.parent.mkdir(parents=True)
     table.write_text("a\n1\n")
-    path = published.RESULTS / "toy/curve.csv"
+    path = published.RESULTS / "toy/curve/curve.csv"
     with pytest.raises(SettingError, match="does not have the sha256"):
         published.check(path)
     published.write_sums()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import itertools
 import json
@@ -82,7 +81,7 @@ def test_a_sweep_in_shards_ends_with_the_same_table(toy, capsys):
     assert "14 of 14 cells in the store already" in capsys.readouterr().out
     (table,) = (toy.folder / "build/sweeps").rglob("curve.csv")
     in_shards = table.read_bytes()
-    for path in (toy.folder / "build/cells").rglob("*.npz"):
+    for path in (toy.folder / "build/paper/cells").rglob("*.npz"):
         path.unlink()
     assert privpost("-m", *SWEEP) == 0
     assert table.read_bytes() == in_shards
@@ -147,17 +146,6 @@ def test_what_is_no_shard_is_refused(toy, capsys, shard):
 def test_a_shard_is_part_of_a_sweep(toy, capsys):
     assert privpost("study=toy/curve", "shard=1/2") == 2
     assert "shard is a part of a sweep" in capsys.readouterr().err
-
-
-def test_several_processes_give_what_one_gives(checkout, tmp_path):
-    """The study is one of the package, since a new process does not know the toy; shards work alike."""
-    study = grid.load_study("geumlek2017/rdp_curves", "smoke", tmp_path)
-    some = [dataclasses.replace(cell, folder=str(tmp_path / "one")) for cell in grid.expand(study)]
-    others = [dataclasses.replace(cell, folder=str(tmp_path / "several")) for cell in some]
-    assert cells.compute_each(study, some) == {}
-    assert cells.compute_each(study, others, processes=2) == {}
-    for one, other in zip(some, others, strict=True):
-        assert store.checksum(store.read(one.path).arrays) == store.checksum(store.read(other.path).arrays)
 
 
 def test_a_dry_run_counts_checks_and_computes_nothing(toy, capsys):

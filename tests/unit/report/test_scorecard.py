@@ -14,7 +14,7 @@ from privpost.lab.claims import SEEN, VERDICTS, claim
 from privpost.report import scorecard
 from privpost.report.scorecard import Scored
 
-TABLE = "results/geumlek2017/rdp_curves.csv"
+TABLE = "results/geumlek2017/rdp_curves/rdp_curves.csv"
 
 
 def test_one_row_per_claim_in_the_order_of_papers_and_numbers(claim):

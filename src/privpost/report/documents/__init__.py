@@ -99,12 +99,11 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
 
     card = scorecard.read(published.results / "scorecard.csv")
     studies = sorted(published.studies.values(), key=lambda study: scorecard.paper_order(study.name))
-    shown = captions.of_studies(studies)
+    shown = {f"{s.paper}/{stem}": (s, caption) for s in studies for stem, caption in captions.of_study(s).items()}
     return {
         **quotes.names(),
         **claims.names(card),
         "figure": lambda name: _figure(name, shown, up),
-        "exists": lambda name: (published.home / "figures" / name).is_file(),
         "setting": lambda study, key: published.studies[study].text[key],
         "largest_rhat": LARGEST_RHAT,
         "studies": studies,
@@ -121,12 +120,12 @@ def _extra_names(published: Published, name: str) -> Mapping[str, Any]:
     return importlib.import_module(module).values(published) if util.find_spec(module) else {}
 
 
-def _figure(name: str, shown: Mapping[str, captions.Caption], up: str) -> str:
-    """Return a figure with its caption below it."""
+def _figure(name: str, shown: Mapping[str, tuple[Study, captions.Caption]], up: str) -> str:
+    """Return the figure `<paper>/<stem>` with its caption below it."""
     if name not in shown:
         raise SettingError(f"there is no figure {name!r}")
-    title, rest = shown[name]
-    return f"![{title}]({up}figures/{name}.svg)\n\n*{title}* {rest}".rstrip()
+    study, (title, rest) = shown[name]
+    return f"![{title}]({up}figures/{study.name}/{name.split('/')[1]}.svg)\n\n*{title}* {rest}".rstrip()
 
 
 def _places(texts: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Build the sdist and the wheel into build/dist, check their metadata, and try the wheel as an installed package in an
-# empty folder, where it has to list the studies and run a cell with the configurations that it brought.
+# empty folder, where it has to list the studies, and to run a cell and a sweep with what it brought: configurations and
+# Hydra's plugins. (-P leaves the working directory out of the path, and the checkout is not in it.)
 set -eu
 cd "$(dirname "$0")/.."
 python=$PWD/.venv/bin/python
@@ -15,4 +16,5 @@ cd "$elsewhere/empty"
 export PYTHONPATH=$elsewhere/installed
 $python -P -m privpost list | grep -c foulds2016
 $python -P -m privpost study=foulds2016/efficiency scale=smoke
+$python -P -m privpost -m study=foulds2016/efficiency scale=smoke p=0.1,0.2 | grep "2 cells"
 $python -P -m privpost reproduce 2>&1 | grep "inside a checkout"

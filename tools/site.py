@@ -1,7 +1,7 @@
 """Lays out the documentation site under build/site/source: documents, what they link to, and pages of the API.
 
-Documents are rendered from the published tables. Link targets have the same paths as in the checkout, so the links work
-here too. Tables are compressed, and figures lose everything that is not visible.
+Documents are rendered from the published tables first, in the checkout too. Link targets have the same paths as in the
+checkout, so the links work here too. Tables are compressed, and figures lose everything that is not visible.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ INSIDE = ("distributions", "datasets", "evaluation", "lab", "privacy", "release"
 def main() -> None:
     """Remove the folder and build it again."""
     shutil.rmtree(SOURCE, ignore_errors=True)
-    documents.write(grid.load_studies(), Path("."), SOURCE)
-    pages = [Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
+    documents.write(grid.load_studies(), Path("."), Path("."))
+    pages = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
     pages += (page for folder in PAGES for page in Path(folder).rglob("*.md"))
     for path in [*pages, *Path("docs/site").iterdir()]:
         if not (SOURCE / path).exists():

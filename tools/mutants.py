@@ -1,7 +1,7 @@
 """Mutation testing: small faults in a study or a mechanism, one at a time; does one of its quick tests fail?
 
-    python workflow/mutants.py foulds2016/efficiency mechanisms/laplace [--every 3] [--limit 5] [--of cost,calibrate]
-    python workflow/mutants.py --changed origin/main --seconds 120
+    python tools/mutants.py foulds2016/efficiency mechanisms/laplace [--every 3] [--limit 5] [--of cost,calibrate]
+    python tools/mutants.py --changed origin/main --seconds 120
 
 A name is a study (its study.py and claims.py) or a module below src/privpost. The tests are those that import the
 module or name the study, or a study that uses the module; outside of the experiments also the others of its room. None
@@ -41,7 +41,7 @@ SOURCES = ROOT / "src"
 PACKAGE = SOURCES / "privpost"
 TESTS = ROOT / "tests" / "unit"
 TURNS = ROOT / "tests" / "workflow" / "test_claims_turn.py"
-EQUIVALENT = ROOT / "workflow" / "equivalent_mutants.txt"
+EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
 # Seconds that a mutant may take in addition to three times the tests' time.
 SPARE = 10.0
 # Processor seconds after which no more tests of a file are tried.

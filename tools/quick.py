@@ -9,6 +9,8 @@ from pathlib import Path
 PACKAGE, TESTS, STUDIES = Path("src/privpost"), Path("tests/unit"), Path("conf/study")
 QUICKEST = "geumlek2017/rdp_curves"
 NO_TEST = 5
+# The most test files that are run for an edited study.
+MOST = 4
 
 
 def changed() -> list[Path]:
@@ -19,10 +21,31 @@ def changed() -> list[Path]:
 
 
 def imported(test: Path) -> set[str]:
-    """Return every word of a test's imports: modules, packages and names."""
-    nodes = [node for node in ast.walk(ast.parse(test.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
-    modules = [getattr(node, "module", None) or "" for node in nodes]
-    return {word for name in [*modules, *(a.name for n in nodes for a in n.names)] for word in name.split(".")}
+    """Return the modules that a test imports, and names of modules and classes of the package that it mentions."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(test.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # Tests load studies by their names.
+            names |= {node.value}
+    return names
+
+
+def known_as(path: Path) -> set[str]:
+    """Return how tests may name a module of the package: by its full name, or by a class from its package."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    names = {".".join(("privpost", *parts)), *(".".join(("privpost", *parts[:-1], name)) for name in classes(path))}
+    return names | {f"privpost.{name}" for name in classes(path)}
+
+
+def of_studies(names: set[str], known: set[str]) -> list[Path]:
+    """Return the tests of some studies: of all that name one the `MOST` that name fewest others."""
+    mentioned = {test: imported(test) for test in sorted((TESTS / "experiments").glob("test_*.py"))}
+    naming = [test for test, words in mentioned.items() if words & names]
+    return sorted(naming, key=lambda test: len(mentioned[test] & known))[:MOST]
 
 
 def classes(path: Path) -> list[str]:
@@ -45,8 +68,13 @@ def main() -> int:
     """Run the tests and the study; return the first exit status that is not 0, or `NO_TEST` if no test ran."""
     paths = changed()
     modules = [path for path in paths if path.suffix == ".py" and path.is_relative_to(PACKAGE)]
-    words = {word for path in modules for word in (path.stem, *classes(path))}
-    tests = [test for test in sorted(TESTS.rglob("test_*.py")) if test in paths or imported(test) & words]
+    studies = {path.parent.name + "/" + path.stem for path in STUDIES.glob("*/*.yaml")}
+    changed_studies = {f"{path.parent.name}/{path.stem}" for path in paths if path.is_relative_to(STUDIES)}
+    changed_studies |= {"/".join(path.parts[-3:-1]) for path in modules} & studies
+    of_no_study = [path for path in modules if "/".join(path.parts[-3:-1]) not in studies]
+    names = {name for path in of_no_study for name in known_as(path)}
+    tests = [test for test in sorted(TESTS.rglob("test_*.py")) if test in paths or imported(test) & names]
+    tests += [test for test in of_studies(changed_studies, studies) if test not in tests]
     runs = ([list(map(str, tests))] if tests else []) + contracts(modules)
     statuses = [subprocess.call([sys.executable, "-m", "pytest", "-q", "-x", *run]) for run in runs]
     if modules and not any(status != NO_TEST for status in statuses):
@@ -54,9 +82,7 @@ def main() -> int:
         return NO_TEST
     if not runs:
         print("No test ran: neither code nor tests differ from the last commit.", flush=True)
-    names = [f"{path.parent.name}/{path.stem}" for path in paths if path.is_relative_to(STUDIES)]
-    names += ["/".join(path.parts[-3:-1]) for path in modules if "experiments" in path.parts]
-    study = next((name for name in names if (STUDIES / f"{name}.yaml").is_file()), QUICKEST)
+    study = min(changed_studies, default=QUICKEST)
     rebuild = ["privpost", "-m", f"study={study}", "scale=smoke", "fresh=true"]
     statuses.append(subprocess.call([sys.executable, "-m", *rebuild]))
     return next((status for status in statuses if status not in (0, NO_TEST)), 0)

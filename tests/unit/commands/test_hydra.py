@@ -1,0 +1,305 @@
+"""`privpost` is a Hydra application: options, launchers, sweepers, plugins, and what the folder of a sweep may hold."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from dispatched import in_store, privpost
+
+from privpost.commands import cli, words
+from privpost.lab import request
+from privpost.lab.schema import SettingError
+
+ROOT = Path(__file__).resolve().parents[3]
+STUDY = "geumlek2017/rdp_curves"
+
+
+def command(*argv: str, status: int = 0, **extra: str) -> str:
+    """Run privpost in the working directory, in a process of its own, and return what it says."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **extra}
+    done = subprocess.run(
+        [sys.executable, "-m", "privpost", *argv], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def settings(tmp_path, monkeypatch) -> Path:
+    """A folder with the settings of the checkout as working directory."""
+    shutil.copytree(ROOT / "conf", tmp_path / "conf")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("argv", "parts"),
+    [
+        (["--hydra-help"], ["== Flags ==", "hydra/launcher", "--info"]),
+        (["--info", "defaults"], ["Defaults List", "hydra/sweeper/study"]),
+        (["--info", "plugins"], ["StoreLauncher", "StudySweeper", "JoblibLauncher"]),
+        (["--info", "searchpath"], ["Provider", "main", "conf"]),
+        (["--cfg", "hydra", "-p", "hydra.launcher"], ["# @package hydra.launcher", "StoreLauncher"]),
+        (["--cfg", "job", "-p", "seed"], ["20171204"]),
+        (["study=toy/curve", "--cfg", "job", "level=3"], ["level: 3", "title: A toy", "start: 2"]),
+        (["study=toy/curve", "--cfg", "all", "--resolve"], ["hydra:", "build/sweeps/toy_curve", "level: 1"]),
+        (["-cn", "config", "study=toy/curve", "--cfg", "job"], ["level: 1"]),
+        (["-sc", "install=bash"], ["hydra_bash_completion"]),
+    ],
+)
+def test_hydras_options_do_what_hydra_says(toy, capfd, argv, parts):
+    assert privpost(*argv) == 0
+    said = "".join(capfd.readouterr())
+    for part in parts:
+        assert part in said
+    assert in_store(toy) == set()
+
+
+def test_another_folder_may_hold_more_configurations(toy, capsys):
+    (toy.folder / "mine/hydra/launcher").mkdir(parents=True)
+    (toy.folder / "mine/hydra/launcher/two.yaml").write_text("defaults: [joblib]\nn_jobs: 2\n")
+    (toy.folder / "conf/other.yaml").write_text("defaults: [config, _self_]\nseed: 5\n")
+    more = ["-cd", "mine", "hydra/launcher=two"]
+    assert privpost("study=toy/curve", *more, "--cfg", "hydra", "-p", "hydra.launcher") == 0
+    assert "n_jobs: 2" in capsys.readouterr().out
+    assert privpost("study=toy/curve", "-cn", "other") == 0
+    assert json.loads((toy.folder / "build/sweeps/toy_curve/sweep.json").read_text())["first point"]["seed"] == 5
+    assert privpost("study=toy/curve", "-cd", "nowhere") == 2
+    assert "nowhere' not found" in capsys.readouterr().err
+
+
+def test_a_run_and_a_sweep_leave_hydras_records_below_build(toy):
+    assert privpost("study=toy/curve", "level=3", "order=2") == 0
+    (folder,) = (toy.folder / "build/sweeps").iterdir()
+    assert yaml.safe_load((folder / ".hydra/overrides.yaml").read_text()) == ["study=toy/curve", "level=3", "++order=2"]
+    assert yaml.safe_load((folder / ".hydra/config.yaml").read_text())["level"] == 3
+    assert privpost("-m", "study=toy/curve", "level=1,2", "hydra.sweep.dir=build/mine") == 0
+    composed = yaml.safe_load((toy.folder / "build/mine/multirun.yaml").read_text())
+    assert composed["hydra"]["launcher"]["_target_"] == "hydra_plugins.privpost_store.StoreLauncher"
+    assert {path.name for path in toy.folder.iterdir()} == {"build", "conf", "experiments"}
+
+
+def test_a_job_that_changes_into_its_folder_finds_the_store(toy):
+    assert privpost("study=toy/curve", "hydra.job.chdir=true") == 0
+    assert len(in_store(toy)) == 1
+    assert Path.cwd() == toy.folder
+
+
+def test_every_message_about_a_setting_comes_before_hydra(toy, capsys, monkeypatch):
+    monkeypatch.setattr("privpost.commands.run._hydra", lambda argv: pytest.fail("Hydra was started"))
+    for argv in (["study=toy/curve", "level=0"], ["-m", "study=toy/curve", "levl=1,2"], ["study=toy/kurve"]):
+        assert privpost(*argv) == 2
+        assert capsys.readouterr().err.startswith("privpost: ")
+
+
+def test_help_shows_the_groups_and_a_studys_settings(toy, capsys):
+    assert privpost("study=toy/curve", "--help") == 0
+    said = capsys.readouterr().out
+    for part in ("study    toy/curve", "scale    paper, smoke", "Settings of toy/curve: A toy", "  level=1.0 "):
+        assert part in said
+    assert privpost("study=toy/kurve", "--help") == 2
+    assert "'toy/kurve'" in capsys.readouterr().err
+
+
+# Completion
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("privpost study=toy/", ["study=toy/curve"]),
+        ("privpost study=toy/curve sc", ["scale="]),
+        ("privpost study=toy/curve scale=", ["scale=paper", "scale=smoke"]),
+        ("privpost study=toy/curve le", ["level="]),
+        ("privpost study=toy/curve method=", ["method=a", "method=b"]),
+        ("privpost study=toy/curve fresh=t", ["fresh=true"]),
+        ("privpost study=toy/curve level=", []),
+        ("privpost study=toy/kurve le", []),
+        ("privpost pub", ["publish"]),
+        ("privpost study=toy/curve pub", []),
+        ("privpost -m study=toy/curve hydra/l", ["hydra/launcher="]),
+    ],
+)
+def test_studies_settings_and_values_are_completed(toy, line, offered):
+    assert words.completed(line, list(cli.COMMANDS)) == offered
+
+
+def test_bash_completes_what_hydras_script_asks_for(settings, tmp_path):
+    """Zsh runs the same script."""
+    script = f"""
+        PATH={Path(sys.executable).parent}:$PATH
+        export PYTHONPATH={ROOT / "src"}
+        eval "$(privpost -sc install=bash)"
+        COMP_LINE="privpost study={STUDY} scale=sm"; COMP_WORDS=($COMP_LINE); COMP_CWORD=2; COMP_POINT=${{#COMP_LINE}}
+        hydra_bash_completion
+        echo "${{COMPREPLY[@]}}"
+        COMP_LINE="privpost hydra/launcher=jo"; COMP_WORDS=($COMP_LINE); COMP_CWORD=1; COMP_POINT=${{#COMP_LINE}}
+        hydra_bash_completion
+        echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["scale=smoke", "hydra/launcher=joblib"]
+
+
+# Launchers and sweepers
+
+
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
+def test_hydras_own_launchers_compute_the_same_cells(settings, launcher):
+    """A sweep ends with its table, its figure and its record, whichever launcher ran it."""
+    pytest.importorskip({"basic": "hydra"}.get(launcher, f"hydra_plugins.hydra_{launcher.split('_')[0]}_launcher"))
+    sweep = ("-m", f"study={STUDY}", "scale=smoke", "order=2", "coefficient=0.3,0.4")
+    ours = command(*sweep, "hydra.sweep.dir=build/ours")
+    assert "2 cells; tables, figure and record:" in ours
+    shutil.rmtree("build/smoke/cells")
+    said = command(*sweep, "hydra.sweep.dir=build/theirs", f"hydra/launcher={launcher}")
+    assert "2 cells; tables, figure and record:" in said
+    assert len(list(Path("build/smoke/cells").rglob("*.npz"))) == 2
+    for name in ("rdp_curves.csv", "sweep.png"):
+        assert Path("build/ours", name).read_bytes() == Path("build/theirs", name).read_bytes()
+    jobs = [yaml.safe_load(path.read_text()) for path in Path("build/theirs").glob("*/.hydra/overrides.yaml")]
+    assert sorted(job[-1] for job in jobs) == ["coefficient=0.3", "coefficient=0.4"]
+
+
+def test_a_cell_that_fails_in_another_process_is_named(settings):
+    sweep = ("-m", f"study={STUDY}", "scale=smoke", "order=2", "coefficient=0.3,0.4", "hydra/launcher=joblib")
+    Path("build").mkdir()
+    Path("build/smoke").write_text("no folder")
+    said = command(*sweep, status=1)
+    assert said.count("cannot write build/smoke") == 2
+    assert "2 of 2 cells could not be computed" in said
+
+
+@pytest.mark.parametrize("launcher", ["store", "joblib"])
+def test_optuna_maximises_the_number_that_the_objective_names(settings, launcher):
+    """The epsilon of the curve grows with the coefficient; of four trials the best is the one with the largest."""
+    pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
+    said = command(
+        "-m", f"study={STUDY}", "scale=smoke", "order=2", "method=diffused", "supremum=paper",
+        "coefficient=interval(0.1,0.9)", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=4", "hydra.sweeper.n_jobs=2",
+        "hydra.sweeper.direction=maximize", f"hydra/launcher={launcher}", "objective=rdp_curves.epsilon",
+        "hydra.sweep.dir=build/best",
+    )  # fmt: skip
+    lines = Path("build/best/rdp_curves.csv").read_text().splitlines()
+    rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
+    best = yaml.safe_load(Path("build/best/optimization_results.yaml").read_text())
+    assert len(rows) == 4 and "best_value" in said
+    assert best["best_value"] == pytest.approx(max(float(row["epsilon"]) for row in rows))
+    assert best["best_params"]["coefficient"] == pytest.approx(max(float(row["coefficient"]) for row in rows))
+
+
+def test_an_objective_that_is_not_one_number_is_told(toy, capsys):
+    assert privpost("study=toy/curve", "objective=curve.mean") == 2
+    assert "objective is 'curve.mean', but must be one number; the table curve has 3 rows at a point." in (
+        capsys.readouterr().err
+    )
+
+
+def test_ends_of_an_interval_are_checked(toy):
+    with pytest.raises(SettingError, match="level is -1, but must be a number"):
+        request.understand(["-m", "study=toy/curve", "level=interval(-1,2)", "hydra/sweeper=optuna"])
+    with pytest.raises(SettingError, match="list the values"):
+        request.understand(["-m", "study=toy/curve", "level=interval(1,2)"])
+    assert request.ends("level=tag(log,interval(1,2))") == [1, 2]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("hydra_plugins.hydra_optuna_sweeper") is not None, reason="it is there")
+def test_a_plugin_that_is_not_installed_is_named(toy, capsys):
+    assert privpost("-m", "study=toy/curve", "level=1,2", "hydra/sweeper=optuna") == 2
+    assert "Could not find 'hydra/sweeper/optuna'" in capsys.readouterr().err
+
+
+# What is swept, and where it goes
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("range(7,0,-3)", [7, 4, 1]),
+        ("sort(range(1,8,3))", [1, 4, 7]),
+        ("shuffle(range(1,4))", [1, 2, 3]),
+        ("float(range(1,4))", [1.0, 2.0, 3.0]),
+        ("sort(3,1,2,reverse=true)", [3, 2, 1]),
+    ],
+)
+def test_a_range_in_a_function_is_swept_as_written(text, numbers):
+    swept = request.values(f"key={text}")
+    assert (sorted(swept) if "shuffle" in text else swept) == (sorted(numbers) if "shuffle" in text else numbers)
+
+
+@pytest.mark.parametrize("text", ["sort(range(7,0,-3))", "sort(range(.1,.5,.15),reverse=true)", "sort(range(1,9,3))"])
+def test_numbers_that_hydra_reads_otherwise_are_refused_or_right(text):
+    inner = text.removeprefix("sort(").split(")")[0] + ")"
+    written = sorted(request.values(f"key={inner}"))
+    try:
+        assert sorted(request.values(f"key={text}")) == written
+    except SettingError as error:
+        assert "Hydra reads other numbers than the range has" in str(error)
+
+
+def test_a_legal_override_with_two_plus_signs_is_served(toy):
+    assert privpost("study=toy/curve", "++level=3") == 0
+    assert privpost("study=toy/curve", "level=3") == 0
+    assert len(in_store(toy)) == 1
+
+
+def test_a_sweeps_folder_takes_no_other_sweep_and_no_file_of_the_user(toy, capsys):
+    sweep = ("-m", "study=toy/curve", "hydra.sweep.dir=mine")
+    assert privpost(*sweep, "level=1,2") == 0
+    before = (toy.folder / "mine/curve.csv").read_bytes()
+    for other in (("level=3,4",), ("level=1,2", "scale=smoke"), ()):
+        capsys.readouterr()
+        assert privpost(*sweep, *other) == 2
+        assert "mine holds the sweep study=toy/curve level=1,2" in capsys.readouterr().err
+    assert (toy.folder / "mine/curve.csv").read_bytes() == before
+    # The same sweep again, also one whose figure was removed.
+    (toy.folder / "mine/sweep.png").unlink()
+    assert privpost(*sweep, "level=1,2") == 0
+    assert (toy.folder / "mine/sweep.png").is_file()
+    (toy.folder / "mine/curve.csv.bak").touch()
+    assert privpost(*sweep, "level=1,2") == 2
+    assert "mine holds files that no sweep wrote (curve.csv.bak)" in capsys.readouterr().err
+    (toy.folder / "own").mkdir()
+    (toy.folder / "own/curve.csv").write_text("mine")
+    for key, word in (("hydra.sweep.dir", "-m"), ("hydra.run.dir", "-n")):
+        argv = ["study=toy/curve", "level=1", f"{key}=own", *([word] if word == "-m" else [])]
+        assert privpost(*argv) == 2
+        assert "own holds files that no sweep wrote (curve.csv)" in capsys.readouterr().err
+    assert (toy.folder / "own/curve.csv").read_text() == "mine"
+
+
+def test_a_sweep_that_is_there_is_not_written_again_until_its_code_changes(toy, monkeypatch, capsys):
+    assert privpost("-m", "study=toy/curve", "level=1,2") == 0
+    path = toy.folder / "build/sweeps/toy_curve__level=1,2/curve.csv"
+    before = path.stat().st_mtime_ns
+    said = capsys.readouterr().out
+    assert privpost("-m", "study=toy/curve", "level=1,2") == 0
+    assert path.stat().st_mtime_ns == before
+    assert set(said.splitlines()) < set(capsys.readouterr().out.splitlines())
+    monkeypatch.setattr("privpost.lab.provenance.text_digest", lambda modules: "other")
+    assert privpost("-m", "study=toy/curve", "level=1,2") == 0
+    assert path.stat().st_mtime_ns > before
+
+
+def test_a_data_set_alone_is_a_point_and_the_grid_on_it_is_told(checkout, capsys):
+    asked = request.understand(["study=geumlek2017/logistic", "dataset=adult"])
+    assert len(asked.cells) == 1
+    (note,) = asked.notes
+    said, _, commands = note.partition(": privpost -m ")
+    assert said == "dataset=adult alone is one point, at the study's other settings; the grid on it"
+    given = shlex.split(commands.split("; ")[0])
+    assert len(request.understand(["-m", *given]).cells) > 1
+    assert request.understand(["-m", *given]).notes == []
+    assert request.understand(["study=geumlek2017/logistic"]).notes == []
