@@ -2,266 +2,248 @@
 
 Regions are chains over months that start uniformly and stay in a state with a given probability, else move to any other
 one; a cell's events have fields of equally many levels, whose probabilities have a symmetric Dirichlet law. All methods
-of a trial see the same events and, where they read noisy counts, the same noise.
+of a trial see the same events, and those that read noisy counts the same release.
 """
 
+import itertools
 import math
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, rel_entr
+from scipy.special import logsumexp
 
 from privpost.distributions.noise import Common
-from privpost.experiments.foulds2016.chain_settings import CHAINS, N_STATES, TEMPERED
-from privpost.experiments.foulds2016.event_methods import SAMPLED, Setup
-from privpost.experiments.foulds2016.state_labels import matched
-from privpost.experiments.foulds2016.who_leads.tables import rows, tabulate
-from privpost.experiments.ranges import CONCENTRATION, EMISSION, EPSILON, METHOD, SHARE, TRANSITION, TRUNCATION
+from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.foulds2016.convergence import LIMIT, Diagnosis, verdict
+from privpost.experiments.ranges import BURN_IN, CONCENTRATION, EPSILON, METHOD, SHARE, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Real, Schema
+from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, prior_of
+from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.models.event_counts import EventCounts
-from privpost.samplers import hidden_markov_collapsed as collapsed
-from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.privacy import count_tables
+from privpost.privacy.accounting import Cost
+from privpost.samplers.hidden_markov import gibbs
+from privpost.samplers.hidden_markov.seeds import Seeding
+from privpost.samplers.noise_aware import event_counts
 
-__all__ = ["SETTINGS", "simulate", "tabulate"]
-
-CHAIN = {name: setting for name, setting in CHAINS.items() if name != "diagnostic_chains"}
 SETTINGS = Schema(
-    **CHAIN,
-    **TEMPERED,
     regions=Integer(at_least=1, says="regions of the simulated events"),
     months=Integer(at_least=2, says="months of the simulated events"),
     n_fields=Integer(at_least=1, says="D, fields of an event"),
     levels=Integer(at_least=2, says="levels of each field"),
     events_per_level=Real(above=0, at_most=1e4, says="m, mean number of events of a level in a cell", unit="events"),
-    true_states=Integer(at_least=1, says="states that generate the events"),
     true_concentration=CONCENTRATION.means("Dirichlet concentration that true emissions are drawn from"),
     persistence=SHARE.means("probability that a region stays in its state from a month to the next"),
+    n_states=Integer(at_least=2, says="states that generate the events, and states of the model"),
     held_out=SHARE.means("share of the cells that is held out", "share"),
     copies=Integer(at_least=1, says="draws of the held-out cells' events that a fit is scored on"),
-    n_states=N_STATES,
-    transition_concentration=TRANSITION,
-    emission_concentration=EMISSION,
-    epsilon=EPSILON,
-    aware=Choice("none", "hmm", says="models whose noise-aware chains run"),
-    private_iterations=Integer(at_least=1, says="Gibbs iterations that share the budget where every update is paid"),
-    checked=Integer(at_least=0, says="trials of which a second chain is run on the same release"),
-    model=Choice("naive_bayes", "hmm", says="`naive_bayes`, or `hmm`, the hidden Markov model"),
+    iterations=Integer(at_least=5, says="iterations of a chain"),
+    burn_in=Integer(at_least=1, under="iterations", says=BURN_IN.says),
+    starts=Integer(at_least=1, says="seeded starts of a chain, the best of which continues"),
+    start_iterations=Integer(at_least=1, says="iterations of each of these starts"),
     method=Choice("non_private", "laplace", "ops", "private_gibbs", "gibbs", says=METHOD),
     truncation=TRUNCATION,
+    epsilon=EPSILON,
 )
 TABLES = {
     "who_leads": {
-        "loss_mean": "log-likelihood per held-out event, how far below the non-private HMM; paired [nats per event]",
-        "state_error_mean": "share of cells in another state than the true one, labels matched [share]",
-        "emission_error_mean": "KL divergence of an observed cell's true law from the fitted one [nats per event]",
-        "states_used_mean": "states that hold a twentieth of the cells in a chain's last sample [count]",
-        "chain_gap": "loss of a second chain on the same release less that of the first, mean size [nats per event]",
-        "agree": "share of checked trials whose two chains' mean log joints are alike",
-        "crossover": "m at which Laplace noise on cells and OPS's tempering blur a level's count equally [events]",
+        "loss_mean": "log-likelihood of the held-out set per event, how far below the non-private model's; paired [nats]",
+        "predictive_loss_mean": "the same, each held-out cell's likelihood averaged over draws by itself; paired [nats]",
     },
     "who_leads_pairs": {
-        "first": "variant of the Laplace mechanism",
-        "difference_mean": "loss of OPS less that of Laplace; paired [nats per event]",
-        "chain_gap": "mean size by which second chains on the same releases move both losses, summed [nats per event]",
-    },
-    "who_leads_exponents": {
-        "axis": "what the loss is a power of: epsilon or events_per_level",
-        "exponent": "slope of the loss's logarithm in that of the axis, least squares over both axes",
-        "n_points": "settings that the slopes were fitted to [count]",
+        "less": "method whose loss is subtracted",
+        "difference_mean": "loss of one method less another's; paired [nats per event]",
+        "predictive_difference_mean": "the same by the predictive score; paired [nats per event]",
+        "noise_scales": "events of a level in a cell over the scale of Laplace noise",
+        "crossings": "events of a level in a cell, over the number m where noise and tempering blur it equally",
     },
 }
+# Methods that draw from a posterior given the exact events, and methods that are compared.
+SAMPLED = ("ops", "private_gibbs")
+PAIRS = (("ops", "laplace"), ("private_gibbs", "laplace"), ("gibbs", "laplace"), ("gibbs", "ops"))
+# Chains on the first data set that are compared.
+CHAINS = 4
 
 
-# A state is in use when it holds this share of the cells.
-USED = 0.05
-NAMES = ("score", "state_error", "emission_error", "states_used")
+class Row(NamedTuple):
+    """One method at one setting; `account` is its release's name in the ledger, which methods may share."""
+
+    method: str
+    epsilon: float | None = None
+    truncation: float | None = None
+
+    @property
+    def account(self) -> str:
+        named = f"{self.method}/truncation={self.truncation:g}" if self.truncation else "laplace"
+        return f"{named}/epsilon={self.epsilon:g}"
 
 
 class Data(NamedTuple):
-    """Trials: true laws (trials, cells, levels), states and events of each cell, counts, held-out cells and copies.
+    """Trials: `counts` (trials, cells, levels), `observed` (trials, cells), held-out `sites` (trials, held), and fresh
+    draws of their events, `test` (trials, copies, held, levels)."""
 
-    `states` (trials, cells), `counts` (trials, cells, levels), `sites` (trials, held), `observed` (trials, cells),
-    `test` (trials, copies, held, levels).
-    """
-
-    laws: np.ndarray
-    states: np.ndarray
     counts: np.ndarray
-    sites: np.ndarray
     observed: np.ndarray
+    sites: np.ndarray
     test: np.ndarray
 
 
-def events(config) -> int:
-    """Return the public number of events in all cells."""
-    return max(1, round(config.events_per_level * config.levels * config.regions * config.months))
+def rows(config) -> list[Row]:
+    """Return the methods at all their settings."""
+    axes = {"non_private": ([None], [None]), **dict.fromkeys(SAMPLED, (config.epsilon, config.truncation))}
+    of_method = ((name, *axes.get(name, (config.epsilon, [None]))) for name in config.method)
+    return [Row(name, *key) for name, *values in of_method for key in itertools.product(*values)]
+
+
+def critical_count(sizes, truncation: float) -> float:
+    """Return the m ε at which noise on cells and tempering blur the count of a level equally.
+
+    m is the number of the level's events in a mean cell. In a state with S cells and n = S m such events, the noise has
+    variance 2S(2D/ε)², and a draw at temperature T ≈ 2Δ/ε varies like n T counts: they are equal at m ε = 4D²/Δ.
+    """
+    return 4 * len(sizes) ** 2 / count_tables.log_likelihood_range(sizes, truncation)
+
+
+def model_of(config) -> tuple[EventCounts, int]:
+    """Return the model and the public number of events."""
+    model = EventCounts((config.months,) * config.regions, (config.levels,) * config.n_fields, config.n_states)
+    return model, max(1, round(config.events_per_level * config.levels * len(model.regions)))
 
 
 def draw_data(config, size: int, rng) -> Data:
     """Return trials of events, and fresh draws of the events of their held-out cells."""
-    n_cells, many = config.regions * config.months, config.true_states
-    states = np.empty((size, n_cells), int)
-    for cell in range(n_cells):
-        drawn = rng.integers(many, size=size)
-        if cell % config.months and many > 1:
-            other = (states[:, cell - 1] + rng.integers(1, many, size=size)) % many
-            drawn = np.where(rng.random(size) < config.persistence, states[:, cell - 1], other)
-        states[:, cell] = drawn
-    shape = size, many, config.n_fields
-    emissions = rng.dirichlet(np.full(config.levels, config.true_concentration), shape)
-    laws = emissions[np.arange(size)[:, None], states]
-    totals = rng.multinomial(events(config), np.full(n_cells, 1 / n_cells), size)
-    n_held = max(1, round(config.held_out * n_cells))
-    sites = np.sort([rng.permutation(n_cells)[:n_held] for _ in range(size)], axis=1)
-    observed = np.ones((size, n_cells), bool)
-    np.put_along_axis(observed, sites, False, axis=1)
+    n_cells, trial = config.regions * config.months, np.arange(size)[:, None]
+    states = rng.integers(config.n_states, size=(size, n_cells))
+    for cell in (cell for cell in range(n_cells) if cell % config.months):
+        other = (states[:, cell - 1] + rng.integers(1, config.n_states, size=size)) % config.n_states
+        states[:, cell] = np.where(rng.random(size) < config.persistence, states[:, cell - 1], other)
+    emissions = rng.dirichlet(np.full(config.levels, config.true_concentration), (size, config.n_states, config.n_fields))
+    laws, totals = emissions[trial, states], rng.multinomial(model_of(config)[1], np.full(n_cells, 1 / n_cells), size)
+    order = rng.permuted(np.tile(np.arange(n_cells), (size, 1)), axis=1)
+    sites = np.sort(order[:, : max(1, round(config.held_out * n_cells))], axis=1)
+    observed = (np.arange(n_cells) != sites[..., None]).all(axis=1)
     counts = rng.multinomial(totals[..., None], laws).reshape(size, n_cells, -1).astype(float)
-    trial = np.arange(size)[:, None]
-    test = rng.multinomial(totals[trial, sites][:, None, :, None], laws[trial, sites][:, None],
-                           (size, config.copies, n_held, config.n_fields))  # fmt: skip
-    test = test.reshape(size, config.copies, n_held, -1).astype(float)
-    return Data(laws.reshape(size, n_cells, -1), states, counts, sites, observed, test)
+    fresh = totals[trial, sites][:, None, :, None], laws[trial, sites][:, None]
+    test = rng.multinomial(*fresh, (size, config.copies, sites.shape[1], config.n_fields))
+    return Data(counts, observed, sites, test.reshape(*test.shape[:3], -1).astype(float))
 
 
-def setups(config) -> dict[str, Setup]:
-    """Return for each model the object that makes its releases and samples; naive Bayes has one cell and one state."""
-    sizes, n = (config.levels,) * config.n_fields, events(config)
-    given = {"transition": config.transition_concentration, "emission": config.emission_concentration}
-    hidden = EventCounts((config.months,) * config.regions, sizes, config.n_states, **given)
-    return {"naive_bayes": Setup(EventCounts((1,), sizes, 1, **given), n), "hmm": Setup.of(config, hidden, n)}
+class Watch:
+    """Scores draws after burn-in: log-likelihoods of held-out cells, each state's weight that given all other cells."""
+
+    def __init__(self, data: Data, burn_in: int, layout: gibbs.Layout, prior: gibbs.Prior):
+        self._data, self._burn_in, self._given, self._scores = data, burn_in, (layout, prior.transition), []
+
+    def __call__(self, iteration: int, state: gibbs.State) -> None:
+        if iteration >= self._burn_in:
+            trials, copies, held, levels = self._data.test.shape
+            weights = gibbs.site_prior(state.states, state.transitions, self._data.sites.T, *self._given)
+            fits = state.log_probabilities @ self._data.test.reshape(trials, -1, levels).transpose(0, 2, 1)
+            fits = fits.reshape(trials, -1, copies, held) + np.log(weights).transpose(2, 1, 0)[:, :, None]
+            self._scores.append(logsumexp(fits, axis=1))
+
+    def values(self) -> np.ndarray:
+        """Joint and predictive scores (2, trials): the likelihood averaged over draws as a whole, and by cell."""
+        cells = np.array(self._scores)
+        both = logsumexp(cells.sum(axis=-1), axis=0), logsumexp(cells, axis=0).sum(axis=-1)
+        return np.mean(both, axis=-1) - math.log(len(cells)) * np.array([[1], [cells.shape[-1]]])
+
+    def trace(self) -> np.ndarray:
+        """The draws' scores (draws, trials)."""
+        return np.array(self._scores).sum(axis=-1).mean(axis=-1)
+
+
+class Setup:
+    """Mechanisms and chains of a cell's rows."""
+
+    def __init__(self, config):
+        self.model, self.n = model_of(config)
+        self.given, self._config = (gibbs.Layout.of(self.model.regions), prior_of(self.model)), config
+        self._seeding = Seeding(config.starts, config.start_iterations)
+
+    def mechanism(self, row: Row) -> EventCountsLaplace | HiddenMarkovSampler | None:
+        """The mechanism of a row; None for the non-private reference."""
+        given, cut = (self.model, self.n, row.epsilon), {"truncation": row.truncation}
+        if row.method == "ops":
+            return HiddenMarkovSampler(*given, **cut, iterations=self._config.iterations, seeding=self._seeding)
+        if row.method == "private_gibbs":
+            return PrivateGibbs(*given, **cut)
+        return EventCountsLaplace(*given) if row.epsilon else None
+
+    def law(self, row: Row, counts, observed) -> gibbs.Group:
+        """What a row's chains draw from, or, of noise-aware ones, what their states are compared by."""
+        exact = row.method in SAMPLED
+        return self.mechanism(row).law(counts, observed) if exact else gibbs.Group(count_tables.clip(counts), observed)
+
+    def follow(self, row: Row, counts, observed, rng, watch) -> None:
+        """Run chains that release nothing, each from its own starts."""
+        sampler = gibbs.Chains([self.law(row, counts, observed)], *self.given, self._seeding)
+        if row.method == "gibbs":
+            noisy = event_counts.NoisyCounts(counts, observed, self.mechanism(row).scale, self.n)
+            sampler = event_counts.Chains(noisy, *self.given, self._seeding)
+        gibbs.follow(sampler, [rng], self._config.iterations, [watch])
+
+    def diagnose(self, row: Row, data: Data, counts, rng) -> list[float]:
+        """The largest R-hat and the smallest ESS of further chains on the first data set."""
+        first = Data(*(np.repeat(part[:1], CHAINS, axis=0) for part in data._replace(counts=counts)))
+        scores, law = Watch(first, self._config.burn_in, *self.given), self.law(row, first.counts, first.observed)
+        diagnosis = Diagnosis(law, *self.given, range(CHAINS), self._config.burn_in)
+        self.follow(row, first.counts, first.observed, rng, lambda *now: (scores(*now), diagnosis(*now)))
+        return [diagnosis.summary(scores.trace())[name] for name in ("rhat", "ess")]
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `NAMES` (rows, trials), and `gap`, `agree` (rows, checked trials).
+    """Return `scores` (2, rows, trials) per event that is expected in held-out cells, and `rhat`, `ess` (rows,).
 
-    `score` is the log-likelihood of the events in held-out cells, without multinomial coefficients, divided by the
-    number of events that is expected there. The likelihood is averaged over the samples after burn-in; that of OPS is
-    the likelihood under the released sample.
+    The scores of a sampled row are those of the one draw that is released.
     """
-    all_rows, models = rows(config), setups(config)
-    results = {name: np.full((len(all_rows), config.trials), np.nan) for name in NAMES}
-    checks = {name: np.full((len(all_rows), config.checked), np.nan) for name in ("gap", "agree")}
-    for row in all_rows:
-        models[row.model].open(ledger, [row])
+    listed, setup = rows(config), Setup(config)
+    scores, checks = np.full((2, len(listed), config.trials), np.nan), np.full((2, len(listed)), np.nan)
+    for row in {row.account: row for row in listed if row.epsilon}.values():
+        ledger.open(row.account, Cost("pure", row.epsilon), setup.mechanism(row))
     for block in streams.blocks():
-        data = draw_data(config, block.size, streams("data", block.index))
-        noise = {model: Common(streams("mechanism", block.index, model=model)) for model in config.model}
-        for index, row in enumerate(all_rows):
-            rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
-            setup = models[row.model]
-            evaluate = _hidden_markov if row.model == "hmm" else _naive_bayes
-            values, checked = evaluate(config, data, setup, row, noise[row.model], rng, ledger, block)
-            for name, value in zip(results, values, strict=True):
-                results[name][index, block.trials] = value
-            if checked is not None and block.index == 0:
-                for name, value in zip(checks, checked, strict=True):
-                    checks[name][index] = value
-    return {**results, **checks}
+        data, noisy = draw_data(config, block.size, streams("data", block.index)), {}
+        noise, exact = Common(streams("mechanism", block.index)), data.counts.reshape(block.size, -1)
+        for place, row in enumerate(listed):
+            rng, request = streams("sampler", block.index, **row._asdict()), (setup.mechanism(row), exact)
+            watch, counts = Watch(data, 0 if row.method in SAMPLED else config.burn_in, *setup.given), data.counts
+            if row.method in SAMPLED:
+                release = ledger.release(row.account, *request, rng, repeats=block.trials, observed=data.observed)
+                watch(0, release.info.state)
+            else:
+                if row.epsilon and row.account not in noisy:
+                    release = ledger.release(row.account, *request, noise, repeats=block.trials)
+                    noisy[row.account] = setup.model.tables(release.values)
+                counts = noisy[row.account] if row.epsilon else counts
+                setup.follow(row, counts, data.observed, rng, watch)
+            scores[:, place, block.trials] = watch.values() / (setup.n * (~data.observed).mean())
+            if block.index == 0 and row.method != "private_gibbs":
+                checks[:, place] = setup.diagnose(row, data, counts, rng)
+    return {"scores": scores, "rhat": checks[0], "ess": checks[1]}
 
 
-def _naive_bayes(config, data, setup, row, noise, rng, ledger, block):
-    """Return scores and errors of naive Bayes, which has one state: it sees the totals of all observed cells only.
+def tabulate(cells):
+    """Return losses against the non-private model by method and setting, and differences paired over data sets."""
+    import pandas as pd
 
-    Given these totals its draws are exact.
-    """
-    totals = (data.counts * data.observed[..., None]).sum(axis=1, keepdims=True)
-    observed, n_draws = np.ones((block.size, 1), bool), config.iterations - config.burn_in
-    watch = _Watch(config, setup, None, data)
-    if row.method == "ops":
-        sample = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=block.trials).values
-        draws = sample[:, None]
-    else:
-        chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, slice(None))
-        given = np.broadcast_to(chains.counts, (block.size, n_draws, chains.counts.shape[-1]))
-        draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0][:, :, None]
-    for laws in np.moveaxis(draws, 1, 0):
-        watch.score(laws, np.ones((data.sites.shape[1], 1, block.size)))
-        watch.fit(np.broadcast_to(laws, data.laws.shape))
-    return (watch.value(), np.full(block.size, np.nan), watch.errors(), np.ones(block.size)), None
-
-
-def _hidden_markov(config, data, setup, row, noise, rng, ledger, block):
-    """Return scores and errors, and how second chains on the first trials' releases differ."""
-    if row.method == "gibbs":
-        setup = replace(setup, iterations=config.iterations, burn_in=config.burn_in)
-    chains = setup.chains(ledger, row, data.counts, noise, block.trials, rng, data.observed, slice(None))
-    watch = _Watch(config, setup, row, data)
-    (release,) = setup.run(ledger, [chains], [watch], block.trials)
-    final_state = release.info.state
-    wrong = [_wrong(*pair) for pair in zip(final_state.states.T, data.states, strict=True)]
-    used = sum((final_state.states == k).mean(axis=0) >= USED for k in range(config.n_states))
-    values = watch.value(), np.array(wrong), watch.errors(), used
-    if row.method == "private_gibbs" or not config.checked or block.index:
-        return values, None
-    first = slice(config.checked)
-    again = chains._replace(observed=chains.observed[first], counts=chains.counts[first])
-    if chains.latent is not None:
-        return values, None
-    second = _Watch(config, setup, row, Data(*(part[first] for part in data)))
-    setup.follow(again, second)
-    joints = watch.joints(setup, chains, first), second.joints(setup, again, first)
-    means, spread = np.array([part.mean(axis=0) for part in joints]), np.mean([p.std(axis=0) for p in joints], axis=0)
-    return values, (second.value() - values[0][first], np.abs(means[0] - means[1]) <= np.maximum(1.0, 5 * spread))
-
-
-def _wrong(states, truth) -> float:
-    """The share of cells in another state than the true one, after the best matching of labels."""
-    n_states = max(states.max(), truth.max()) + 1
-    return float(np.mean(matched(states, truth, n_states)[states] != truth))
-
-
-class _Watch:
-    """Scores chains after burn-in on held-out cells, and stores their mean fitted laws and their states."""
-
-    def __init__(self, config, setup, row, data: Data):
-        self._config, self._setup, self._row, self._data = config, setup, row, data
-        self._burn_in = setup.length(row)[1] if row else 0
-        self._fitted, self._scores, self._states = 0.0, [], []
-
-    def __call__(self, iteration: int, state) -> None:
-        if iteration < self._burn_in:
-            return
-        self._states.append(state.states.copy())
-        if self._row.method in SAMPLED and iteration + 1 < self._setup.length(self._row)[0]:
-            # Only the last sample is released.
-            return
-        data, setup = self._data, self._setup
-        given = state.states, state.transitions, data.sites.T, setup.layout, setup.prior.transition
-        self.score(state.probabilities, gibbs.site_prior(*given))
-        chain = np.arange(len(data.sites))[:, None]
-        self.fit(state.probabilities[chain, state.states.T])
-
-    def score(self, laws, weights) -> None:
-        """Store the log-likelihoods of the held-out events under one sample, for `value` to average.
-
-        Args:
-            laws: probabilities of the levels in each state, shape (trials, K, levels).
-            weights: probabilities of the states of each held-out cell, shape (held, K, trials).
-        """
-        trials, copies, held, levels = self._data.test.shape
-        scores = np.log(laws) @ self._data.test.reshape(trials, -1, levels).transpose(0, 2, 1)
-        scores = scores.reshape(trials, -1, copies, held) + np.log(weights).transpose(2, 1, 0)[:, :, None]
-        self._scores.append(logsumexp(scores, axis=1).sum(axis=-1))
-
-    def fit(self, laws) -> None:
-        """Add one sample's laws of all cells (trials, cells, levels) to the sum that `errors` makes a mean of."""
-        self._fitted = self._fitted + laws
-
-    def value(self) -> np.ndarray:
-        """The score (trials,): see `simulate`."""
-        expected = events(self._config) * self._data.sites.shape[1] / self._data.states.shape[1]
-        averaged = logsumexp(self._scores, axis=0) - math.log(len(self._scores))
-        return averaged.mean(axis=-1) / expected
-
-    def errors(self) -> np.ndarray:
-        """KL divergence of the true laws from the mean fitted ones, mean over observed cells (trials,)."""
-        observed = self._data.observed
-        divergences = rel_entr(self._data.laws, self._fitted / len(self._scores)).sum(axis=-1)
-        return (divergences * observed).sum(axis=1) / observed.sum(axis=1)
-
-    def joints(self, setup, chains, first) -> np.ndarray:
-        """Collapsed log joints (samples, chains) of the first chains, under the law that they sample from."""
-        law = setup.law(chains._replace(counts=chains.counts[first], observed=chains.observed[first]))
-        states = [sample[:, first] for sample in self._states]
-        return np.stack([collapsed.log_joint(s, law, setup.layout, setup.prior).sum(axis=0) for s in states])
+    table, pairs = [], []
+    for cell in cells:
+        config, listed, (scores, rhat, ess) = cell.config, rows(cell.config), cell.arrays.values()
+        named = {name: getattr(config, name) for name in ("events_per_level", "true_concentration")}
+        best = scores[:, [row.method == "non_private" for row in listed]]
+        losses = best - scores if best.size else np.full_like(scores, np.nan)
+        for row, (joint, predictive), *checks in zip(listed, losses.swapaxes(0, 1), rhat, ess, strict=True):
+            means = mean_columns("loss", joint) | mean_columns("predictive_loss", predictive)
+            more = verdict(dict(zip(("rhat", "ess"), checks, strict=True))) | {"n_repeats": config.trials}
+            table.append({**named, **row._asdict(), **means, **more})
+        for (i, row), (j, other) in itertools.permutations(enumerate(listed), 2):
+            if (row.method, other.method) in PAIRS and row.epsilon == other.epsilon:
+                joint, predictive = scores[:, j] - scores[:, i]
+                both = mean_columns("difference", joint) | mean_columns("predictive_difference", predictive)
+                truncation, expected = row.truncation or other.truncation, config.events_per_level * row.epsilon
+                critical = critical_count((config.levels,) * config.n_fields, truncation) if truncation else math.nan
+                key = {"method": row.method, "less": other.method, "truncation": truncation, "epsilon": row.epsilon}
+                key |= {"noise_scales": expected / (2 * config.n_fields), "crossings": expected / critical}
+                worst = {"rhat_max": np.fmax(rhat[i], rhat[j]), "converged": bool(np.fmax(rhat[i], rhat[j]) < LIMIT)}
+                pairs.append({**named, **key, **both, **worst, "n_repeats": config.trials})
+    return {"who_leads": pd.DataFrame(table), "who_leads_pairs": pd.DataFrame(pairs)}
