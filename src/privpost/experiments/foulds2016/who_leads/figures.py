@@ -1,42 +1,55 @@
 """The figure of the study."""
 
-import numpy as np
-
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
-# Above and below: whose loss, and whose is subtracted; M of the maps.
-MAPS = {("ops", "laplace"): "OPS less\nclipped Laplace", ("gibbs", "ops"): "Noise-aware\nless OPS"}
+# A row of maps for each pair of methods, of which the first one's loss comes first; M of the maps.
+MAPS = {("ops", "laplace"): "OPS less clipped Laplace", ("gibbs", "ops"): "Noise-aware less OPS"}
 TRUNCATION = 10
-LAWS = {1.0: "Levels equally common", 0.1: "Most levels rare"}
+LAWS = {1.0: "all levels alike", 0.1: "most levels rare"}
 
 
 @figure("who_leads")
 def map_of_leaders(who_leads_pairs):
-    """Who leads on events of a known hidden Markov model (ours): differences of held-out losses.
+    """Who leads on events of a known hidden Markov model (ours): held-out losses, one method's less another's.
 
-    Nats per event by the joint score on events per level and cell and ε, all panels on one scale: blue where the first
-    method of a row leads, red where the second. Bold where the difference is beyond five standard errors over data
-    sets; in brackets where the chains of one of the two have not converged. On the line noise on cells and tempering
-    blur a level's count equally, m = 4D²/(Δε) with M = 10.
+    Nats per event by the joint score, on events per level and cell and ε, all maps on one scale: blue where the first
+    method has the smaller loss, red where the second. Bold: beyond five standard errors over data sets. In brackets:
+    the chains of one of the two have not converged (R-hat of 1.05 or more). Steps: where noise on cells and tempering
+    blur a level's count equally, m = 4D²/(Δε) with M = 10; above and to the right counts are large.
     """
     laws = sorted(who_leads_pairs.true_concentration.unique(), reverse=True)
-    canvas, axes = panels.grid(2, len(laws), 3.6, sharex=True, sharey=True)
-    leads = {}
-    for panel, pair, law in panels.Panels(canvas, axes, list(MAPS), laws):
-        key = {"method": pair[0], "less": pair[1], "truncation": TRUNCATION, "true_concentration": law}
-        rows = select(who_leads_pairs, **key)
+    canvas, axes = panels.grid(2, len(laws), 3.8, sharex=True, sharey=True)
+    for panel, (first, second), law in panels.Panels(canvas, axes, list(MAPS), laws):
+        rows = select(who_leads_pairs, method=first, less=second, truncation=TRUNCATION, true_concentration=law)
         wide = rows.pivot(index="epsilon", columns="events_per_level", values="difference_mean")
-        mesh = panel.imshow(wide, cmap="RdBu_r", vmin=-1, vmax=1, origin="lower", aspect="auto")
-        across, up = ({value: place for place, value in enumerate(axis)} for axis in (wide.columns, wide.index))
+        panel.imshow(wide, cmap="RdBu_r", vmin=-1.5, vmax=1.5, origin="lower", aspect="auto")
+        across, up = list(wide.columns), list(wide.index)
         for row in rows.itertuples():
-            sure = abs(row.difference_mean) > 5 * row.difference_sem
             words = f"{row.difference_mean:.2f}".replace("-", "−")
-            panel.text(across[row.events_per_level], up[row.epsilon], words if row.converged else f"({words})",
-                       ha="center", va="center", fontsize=7, weight="bold" if sure else "normal",
-                       color="white" if abs(row.difference_mean) > 0.7 else "black")  # fmt: skip
-        panel.set_xticks(list(across.values()), [f"{m:g}" for m in across])
-        panel.set_yticks(list(up.values()), [f"{epsilon:g}" for epsilon in up])
+            look = {"weight": "bold"} if abs(row.difference_mean) > 5 * row.difference_sem else {}
+            look |= {"color": "white"} if abs(row.difference_mean) > 1 else {}
+            place = across.index(row.events_per_level), up.index(row.epsilon)
+            panel.text(*place, words if row.converged else f"({words})", ha="center", va="center", fontsize=7, **look)
+        _crossing(panel, rows, across, up)
+        panel.set_xticks(range(len(across)), [f"{m:g}" for m in across])
+        panel.set_yticks(range(len(up)), [f"{epsilon:g}" for epsilon in up])
+        panel.set_title(f"{MAPS[first, second]}, {LAWS.get(law, f'concentration {law:g}')}", fontsize=8)
         panel.grid(visible=False)
-        leads[pair, law] = rows
+    canvas.supxlabel("Events per level and cell m", fontsize=8)
+    canvas.supylabel(style.AXES["epsilon"], fontsize=8)
+    lead = select(who_leads_pairs, method="gibbs", less="ops", truncation=TRUNCATION).difference_mean
+    panels.message(canvas, "Read with its noise, the Laplace release leads OPS everywhere", bool((lead < 0).all()))
+    return canvas
+
+
+def _crossing(panel, rows, across, up) -> None:
+    """Draw the edges between settings where counts are below and above the crossing."""
+    above = rows.pivot(index="epsilon", columns="events_per_level", values="crossings").to_numpy() > 1
+    for y in range(len(up)):
+        for x in range(len(across)):
+            if x and above[y, x] != above[y, x - 1]:
+                panel.plot([x - 0.5, x - 0.5], [y - 0.5, y + 0.5], color="black", linewidth=1.2)
+            if y and above[y, x] != above[y - 1, x]:
+                panel.plot([x - 0.5, x + 0.5], [y - 0.5, y - 0.5], color="black", linewidth=1.2)
