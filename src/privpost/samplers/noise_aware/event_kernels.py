@@ -56,7 +56,7 @@ def log_law(noisy, mu, s):
 
 
 @bare
-def fit(noisy, mu, log_mu, law):
+def fit(noisy, mu, law):
     """`log_law` by cubic interpolation of its two sides in √(μ + c), c = e^(−1/s), between nodes filled when needed.
 
     `law` is s, c, the nodes per unit of √(μ + c), and the table (counts, nodes, 4) of `sides`, with 0 where empty.
@@ -66,96 +66,83 @@ def fit(noisy, mu, log_mu, law):
         return noisy / s + mu * math.expm1(-1 / s)
     k, place = int(noisy), (math.sqrt(mu + c) - math.sqrt(c)) * per_unit
     j = int(place)
-    if k >= len(table) or j + 1 >= table.shape[1]:
+    if j + 1 >= table.shape[1]:
         return log_law(noisy, mu, s)
-    row, t = table[k], place - j
+    row, t, rest = table[k], place - j, 1 - place + j
     for i in (j, j + 1):
         if row[i, 2] == 0.0:
             root = math.sqrt(c) + i / per_unit
             below, slope_below, above, slope_above = sides(k + 1.0, max(root * root - c, 1e-12), s)
             step = 2 * root / per_unit
             row[i, 0], row[i, 1], row[i, 2], row[i, 3] = below, step * slope_below, above, step * slope_above
-    rest = 1 - t
     first, second, of_slope, of_next = rest * rest * (1 + 2 * t), t * t * (3 - 2 * t), rest * rest * t, -t * t * rest
     below = first * row[j, 0] + second * row[j + 1, 0] + of_slope * row[j, 1] + of_next * row[j + 1, 1]
     above = first * row[j, 2] + second * row[j + 1, 2] + of_slope * row[j, 3] + of_next * row[j + 1, 3]
-    return _joined(below - noisy / s, above + (k + 1) * log_mu + noisy / s)
+    return _joined(below - noisy / s, above + (k + 1) * math.log(mu) + noisy / s)
 
 
 @bare
-def _cell(noisy, rate, phi, logs, law):
-    """ln p of a cell's noisy counts (levels,), given its rate and its state's emissions."""
-    total, log_rate = 0.0, math.log(rate)
-    for v in range(len(noisy)):
-        total += fit(noisy[v], rate * phi[v], log_rate + logs[v], law)
-    return total
-
-
-@bare
-def walk(noisy, observed, states, rates, phi, logs, widths, mean, law, rng):
-    """Random walks of the observed cells' log rates, whose prior is exponential with a public mean."""
-    for c in range(len(rates)):
-        if observed[c]:
-            k = states[c]
-            now = _cell(noisy[c], rates[c], phi[k], logs[k], law)
-            for _ in range(WALKS):
-                step = widths[c] * (0.3 if rng.random() < 0.5 else 1.0) * rng.standard_normal()
-                rate = rates[c] * math.exp(step)
-                new = _cell(noisy[c], rate, phi[k], logs[k], law)
-                if -rng.standard_exponential() < new - now - (rate - rates[c]) / mean + step:
-                    rates[c], now = rate, new
-
-
-@bare
-def _column(noisy, cells, v, rates, share, log_share, law):
-    """ln p of one level's noisy counts in a state's cells, given its probability."""
+def _total(noisy, cells, begin, end, rates, phi, law):
+    """ln p of the noisy counts (cells, levels) in some cells of one state, from level `begin` to `end`."""
     total = 0.0
     for c in cells:
-        total += fit(noisy[c, v], rates[c] * share, math.log(rates[c]) + log_share, law)
+        for v in range(begin, end):
+            total += fit(noisy[c, v], rates[c] * phi[v], law)
     return total
 
 
-@inner
-def exchange(noisy, cells, rates, phi, logs, bounds, emission, law, rng):
-    """Levels of each field in random pairs: one hands a normal part of its probability to the other, in one state.
+@bare
+def walk(noisy, cell, rates, phi, width, mean, law, rng):
+    """Random walks of a cell's log rate, whose prior is exponential with a public mean; `cell` has shape (1,)."""
+    c = cell[0]
+    now = _total(noisy, cell, 0, len(phi), rates, phi, law)
+    for _ in range(WALKS):
+        old, step = rates[c], width * (0.3 if rng.random() < 0.5 else 1.0) * rng.standard_normal()
+        rates[c] = old * math.exp(step)
+        new = _total(noisy, cell, 0, len(phi), rates, phi, law)
+        if -rng.standard_exponential() < new - now - (rates[c] - old) / mean + step:
+            now = new
+        else:
+            rates[c] = old
 
-    The width depends on the rates of the state's cells, and on the noise; without cells the prior is drawn from.
+
+@inner
+def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
+    """Levels of a field in random pairs, in one state: one hands a normal part of its probability to the other.
+
+    The width depends on the noise and on the state's cells and rates; without cells the prior is drawn from.
     """
-    for d in range(len(bounds) - 1):
-        levels = np.arange(bounds[d], bounds[d + 1])
-        if not len(cells):
-            for v in levels:
-                phi[v] = max(rng.standard_gamma(emission), 1e-300)
-            phi[levels] /= phi[levels].sum()
-            logs[levels] = np.log(phi[levels])
-            continue
-        width = math.sqrt(2.0) * law[0] / (rates[cells].mean() * math.sqrt(len(cells)))
-        scores = np.array([_column(noisy, cells, v, rates, phi[v], logs[v], law) for v in levels])
-        order = np.arange(len(levels))
-        for _ in range(ROUNDS):
-            for i in range(len(order) - 1, 0, -1):
-                j = int(rng.random() * (i + 1))
-                order[i], order[j] = order[j], order[i]
-            for i in range(0, len(order) - 1, 2):
-                u, v = order[i], order[i + 1]
-                part = width * 10 ** (1.7 * rng.random() - 1.5) * rng.standard_normal()
-                one, other = phi[levels[u]] + part, phi[levels[v]] - part
-                if one > 0 and other > 0:
-                    log_one, log_other = math.log(one), math.log(other)
-                    new = _column(noisy, cells, levels[u], rates, one, log_one, law)
-                    next_ = _column(noisy, cells, levels[v], rates, other, log_other, law)
-                    gain = new + next_ - scores[u] - scores[v]
-                    gain += (emission - 1) * (log_one + log_other - logs[levels[u]] - logs[levels[v]])
-                    if -rng.standard_exponential() < gain:
-                        scores[u], phi[levels[u]], logs[levels[u]] = new, one, log_one
-                        scores[v], phi[levels[v]], logs[levels[v]] = next_, other, log_other
+    if not len(cells):
+        for v in range(begin, end):
+            phi[v] = max(rng.standard_gamma(emission), 1e-300)
+        phi[begin:end] /= phi[begin:end].sum()
+        return
+    width = math.sqrt(2.0) * law[0] / (rates[cells].mean() * math.sqrt(len(cells)))
+    scores = np.array([_total(noisy, cells, v, v + 1, rates, phi, law) for v in range(begin, end)])
+    order = np.arange(end - begin)
+    for _ in range(ROUNDS):
+        for i in range(len(order) - 1, 0, -1):
+            j = int(rng.random() * (i + 1))
+            order[i], order[j] = order[j], order[i]
+        for i in range(0, len(order) - 1, 2):
+            u, v = begin + order[i], begin + order[i + 1]
+            old, other, part = phi[u], phi[v], width * 10 ** (1.7 * rng.random() - 1.5) * rng.standard_normal()
+            if not -old < part < other:
+                continue
+            phi[u], phi[v] = old + part, other - part
+            new = _total(noisy, cells, u, u + 1, rates, phi, law), _total(noisy, cells, v, v + 1, rates, phi, law)
+            gain = new[0] + new[1] - scores[u - begin] - scores[v - begin]
+            if -rng.standard_exponential() < gain + (emission - 1) * math.log(phi[u] / old * (phi[v] / other)):
+                scores[u - begin], scores[v - begin] = new
+            else:
+                phi[u], phi[v] = old, other
 
 
 @inner
-def draw_states(noisy, observed, first, states, rates, phi, logs, moves, transition, law, rng):
+def draw_states(noisy, observed, first, states, rates, phi, moves, transition, law, rng):
     """Transitions given the moves, then states by forward filtering and backward sampling; updates both in place."""
     n_cells, n_states = len(states), len(phi)
-    steps, filtered = np.empty((n_states, n_states)), np.empty((n_cells, n_states))
+    cells, steps, filtered = np.arange(n_cells), np.empty((n_states, n_states)), np.empty((n_cells, n_states))
     for k in range(n_states):
         for after in range(n_states):
             steps[k, after] = rng.standard_gamma(transition + moves[k, after]) + 1e-300
@@ -165,7 +152,7 @@ def draw_states(noisy, observed, first, states, rates, phi, logs, moves, transit
             before = 1 / n_states if first[t] else (filtered[t - 1] * steps[:, k]).sum()
             filtered[t, k] = math.log(before + 1e-300)
             if observed[t]:
-                filtered[t, k] += _cell(noisy[t], rates[t], phi[k], logs[k], law)
+                filtered[t, k] += _total(noisy, cells[t : t + 1], 0, noisy.shape[1], rates, phi[k], law)
         filtered[t] = np.exp(filtered[t] - filtered[t].max())
         filtered[t] /= filtered[t].sum()
     moves[:] = 0
@@ -183,17 +170,18 @@ def sweep(noisy, observed, first, states, rates, phi, moves, bounds, widths, set
 
     Args:
         noisy: (cells, levels), of which only the observed cells (cells,) are read; `first` (cells,) as of `Layout`.
-        states, rates: (cells,).
-        phi: emissions (K, levels).
-        moves: from state to state, (K, K).
+        states, rates, phi, moves: (cells,), (cells,), (K, levels) and (K, K).
         bounds: where each field's levels begin, and their number, (fields + 1,).
         widths: of the log rates' walks, (cells,).
         settings: the rates' prior mean, and the concentrations of transitions and of emissions.
         law: of a noisy count, as `fit` takes it.
     """
     mean, transition, emission = settings
-    logs = np.log(phi)
-    walk(noisy, observed, states, rates, phi, logs, widths, mean, law, rng)
+    cells = np.flatnonzero(observed)
+    for i in range(len(cells)):
+        walk(noisy, cells[i : i + 1], rates, phi[states[cells[i]]], widths[cells[i]], mean, law, rng)
     for k in range(len(phi)):
-        exchange(noisy, np.flatnonzero(observed & (states == k)), rates, phi[k], logs[k], bounds, emission, law, rng)
-    draw_states(noisy, observed, first, states, rates, phi, logs, moves, transition, law, rng)
+        of_state = cells[states[cells] == k]
+        for d in range(len(bounds) - 1):
+            exchange(noisy, of_state, rates, phi[k], bounds[d], bounds[d + 1], emission, law, rng)
+    draw_states(noisy, observed, first, states, rates, phi, moves, transition, law, rng)
