@@ -110,14 +110,15 @@ def walk(noisy, cell, rates, phi, width, mean, law, rng):
 def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
     """Levels of a field in random pairs, in one state: one hands a normal part of its probability to the other.
 
-    The width depends on the noise and on the state's cells and rates; without cells the prior is drawn from.
+    The width is what noise and counts leave open, by the state's cells and rates; without cells the prior is drawn from.
     """
     if not len(cells):
         for v in range(begin, end):
             phi[v] = max(rng.standard_gamma(emission), 1e-300)
         phi[begin:end] /= phi[begin:end].sum()
         return
-    width = math.sqrt(2.0) * law[0] / (rates[cells].mean() * math.sqrt(len(cells)))
+    rate = rates[cells].mean()
+    width = math.sqrt((2.0 * law[0] ** 2 + rate / (end - begin)) / len(cells)) / rate
     scores = np.array([_total(noisy, cells, v, v + 1, rates, phi, law) for v in range(begin, end)])
     order = np.arange(end - begin)
     for _ in range(ROUNDS):
