@@ -110,7 +110,7 @@ def walk(noisy, cell, rates, phi, width, mean, law, rng):
 def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
     """Levels of a field in random pairs, in one state: one hands a normal part of its probability to the other.
 
-    The width is what noise and counts leave open, by the state's cells and rates; without cells the prior is drawn from.
+    The width is what noise and counts leave open in the state's cells; without cells the prior is drawn from.
     """
     if not len(cells):
         for v in range(begin, end):

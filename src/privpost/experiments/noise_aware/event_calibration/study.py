@@ -176,7 +176,7 @@ def _independent_draws(config, setup, noisy, scale, rng):
 
 
 def _chain_draws(setup, row, counts, scale, burn_in, rng) -> np.ndarray:
-    """Return draws (iterations, trials, levels) of a chain for each trial, of probabilities in the first cell's state."""
+    """Return a chain's draws (iterations, trials, levels) of the probabilities in the first cell's state."""
     observed, draws, field = np.ones(counts.shape[:2], bool), [], setup.prior.fields[0]
     noise_aware = row.method == "gibbs"
     law = event_counts.NoisyCounts(counts, observed, scale, setup.n) if noise_aware else gibbs.Group(counts, observed)
