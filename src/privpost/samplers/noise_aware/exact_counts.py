@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.special import gammaln
+from scipy.special import betainc, gammaln, logsumexp
 
 # Tells the report that these draws are from sums, not from a Markov chain.
 EXACT = True
@@ -67,7 +67,7 @@ def class_counts(release, sizes, concentration: float, n: int, scale: float, siz
 
     Given the number N of records of a class its fields are independent, each with a Dirichlet-multinomial law of its
     levels, so that p(N | y) is a product over the fields of sums over their counts. All numbers of records of the
-    classes that sum to n are equally likely, as in `noise_aware_events`.
+    classes that sum to n are equally likely.
 
     Args:
         release: noisy counts, shape (classes, levels), the fields' levels one after the other.
@@ -98,6 +98,74 @@ def class_counts(release, sizes, concentration: float, n: int, scale: float, siz
     totals = latent_counts(weights, size, rng)
     drawn = [[field.counts(totals[:, k], rng) for field in row] for k, row in enumerate(fields)]
     return np.stack([np.concatenate(row, axis=1) for row in drawn], axis=1)
+
+
+def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
+    """Logarithms of Dirichlet draws, field by field along the last axis; they stay finite where draws underflow."""
+    # Gamma(α) = Gamma(α + 1) U^(1/α).
+    logs = np.log(rng.standard_gamma(parameters + 1)) - rng.standard_exponential(parameters.shape) / parameters
+    for field in fields:
+        logs[..., field] -= logsumexp(logs[..., field], axis=-1, keepdims=True)
+    return logs
+
+
+def class_posterior(release, sizes, concentration: float, n: int, scale: float, size: int, rng):
+    """Independent draws of a naive Bayes model given its noisy counts; arguments as of `class_counts`.
+
+    All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
+
+    Returns:
+        The classes' shares (size, classes), and their levels' probabilities (size, classes, levels).
+    """
+    counts = class_counts(release, sizes, concentration, n, scale, size, rng)
+    totals = counts[..., : sizes[0]].sum(axis=-1)
+    shares = log_dirichlet(1.0 + totals, [slice(None)], rng)
+    fields = [slice(end - levels, end) for levels, end in zip(sizes, np.cumsum(sizes), strict=True)]
+    return np.exp(shares), np.exp(log_dirichlet(concentration + counts, fields, rng))
+
+
+def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
+    """p(C_1 | Ĉ) for the first of a field's levels under a flat Dirichlet prior: the exact answer, by convolution.
+
+    With φ ~ Dir(1, …, 1) integrated out all counts that sum to n are equally likely, so that the law of C_1 is
+    proportional to exp(−|Ĉ_1 − c|/s) times the convolution of the other levels' such weights at n − c.
+
+    Args:
+        noisy: Ĉ, (trials, levels), at least 2 levels.
+        n: public number of events.
+        scale: scale s > 0 of the Laplace noise.
+
+    Returns:
+        Probabilities of 0..n, shape (trials, n + 1).
+    """
+    from privpost.samplers.noise_aware_convolution import convolved
+
+    # By level, so that all arrays have the same memory layout: loops are compiled for each layout.
+    noisy = np.asarray(noisy, float).T.copy()
+    weights = np.exp(-np.abs(noisy[:2, :, None] - np.arange(n + 1.0)) / scale)
+    weights /= weights.max(axis=-1, keepdims=True)
+    others = weights[1]
+    for releases in noisy[2:]:
+        others = convolved(others, releases, float(scale))
+        others /= others.max(axis=1, keepdims=True)
+    law = weights[0] * others[:, ::-1]
+    return law / law.sum(axis=1, keepdims=True)
+
+
+def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:
+    """P(φ_1 ≤ θ) when C_1 has the given law and φ ~ Dir(1, …, 1) a priori.
+
+    Args:
+        count_law: probabilities of 0..n, (trials, n + 1).
+        theta: (trials,) in (0, 1).
+
+    Returns:
+        Shape (trials,).
+    """
+    n = count_law.shape[1] - 1
+    counts = np.arange(n + 1.0)
+    cdf = betainc(1 + counts, n_levels - 1 + n - counts, np.asarray(theta, float)[:, None])
+    return np.clip((count_law * cdf).sum(axis=1), 0.0, 1.0)
 
 
 class _Window(NamedTuple):
