@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import xlogy
@@ -21,19 +22,23 @@ class Diagnosis:
     """Watches some chains after burn-in: log joint, log-likelihood, and entropy of the states' shares of the cells.
 
     Args:
-        law: what the group's chains run on.
+        group: what all chains run on; the traces are of its law.
         chains: the watched chains, which run on the same data.
     """
 
-    def __init__(self, law, layout: gibbs.Layout, prior: gibbs.Prior, chains: Sequence[int], burn_in: int):
-        self._law, self._given, self._chains, self._burn_in = law, (layout, prior), list(chains), burn_in
+    def __init__(self, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, chains: Sequence[int], burn_in: int):
+        chains = list(chains)
+        own = group.counts if np.ndim(group.counts) == 2 else group.counts[chains]
+        self._group = replace(group, counts=own, observed=group.observed[chains])
+        self._given, self._chains, self._burn_in = (layout, prior), chains, burn_in
         self._traces: list[np.ndarray] = []
 
     def __call__(self, iteration: int, state: gibbs.State) -> None:
         if iteration < self._burn_in:
             return
         states, (layout, prior) = state.states[:, self._chains], self._given
-        likelihood, log_prior = (part[self._chains] for part in log_joint(state, self._law, layout, prior))
+        own = state._replace(states=states, log_probabilities=state.log_probabilities[self._chains])
+        likelihood, log_prior = log_joint(own, self._group, layout, prior)
         shares = np.stack([(states == k).mean(axis=0) for k in range(prior.n_states)])
         self._traces.append(np.stack([likelihood + log_prior, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 

@@ -95,6 +95,14 @@ class Run(NamedTuple):
     law: gibbs.Group | event_counts.NoisyCounts
     clipped: float = np.nan
 
+    @property
+    def group(self) -> gibbs.Group:
+        """The law by which chains are traced; of noise-aware ones, whose counts are integrated out, projected counts."""
+        if isinstance(self.law, gibbs.Group):
+            return self.law
+        noisy, sizes = self.law.noisy, self.mechanism.model.sizes
+        return gibbs.Group(count_tables.project(noisy, sizes), self.law.observed)
+
 
 @dataclass(frozen=True)
 class Setup:

@@ -119,37 +119,17 @@ def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
 
 
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
-    """p(z_t | all other states), transitions integrated out, at a chosen set of cells of each chain.
-
-        p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
-                     / (n_{k,·} + 1[z_{t−1} = k] + K a)
-
-    where n excludes the moves into and out of t. The right end has no second factor and no denominator, the left end no
-    first factor and no indicators.
+    """p(z_t | all other states) at some cells of each chain, as `kernels.site_weights` has it; shape (sites, K, chains).
 
     Args:
         states: (cells, chains).
         transitions: counts of all moves, (K, K, chains).
         sites: cells, one list per chain, (sites, chains).
-
-    Returns:
-        Probabilities, shape (sites, K, chains).
     """
-    n_states, _, n_chains = transitions.shape
-    chain = np.arange(n_chains)
-    levels = np.arange(n_states)[None, :, None]
-    current = states[sites, chain][:, None]
-    # At an end the neighbour is any cell; its factors are replaced below.
-    before = states[np.maximum(sites - 1, 0), chain][:, None]
-    after = states[np.minimum(sites + 1, len(states) - 1), chain][:, None]
-    has_before, has_after = ~layout.first[sites][:, None], ~layout.last[sites][:, None]
-    is_current, is_before, is_after = levels == current, (levels == before) & has_before, levels == after
-    into = transitions[before, levels, chain] - is_current - ((before == current) & is_after & has_after)
-    out = transitions[levels, after, chain] - is_current - (is_before & (current == after))
-    left = transitions.sum(axis=1)[None] - is_current - is_before
-    second = (out + (is_before & is_after) + a) / (left + is_before + n_states * a)
-    weights = np.where(has_before, into + a, 1.0) * np.where(has_after, second, 1.0)
-    return weights / weights.sum(axis=1, keepdims=True)
+    from privpost.samplers.hidden_markov.kernels import site_probabilities
+
+    given = (np.ascontiguousarray(values, np.int64) for values in (states, transitions, sites))
+    return site_probabilities(*given, tuple(layout), float(a))
 
 
 class Chains:
@@ -199,7 +179,7 @@ class Chains:
             totals = np.maximum(totals, 0.0)
             probabilities[chains], variates[place] = draw_emissions(group, totals, self.prior, group_rng)
             np.log(probabilities[chains], out=logs[chains])
-            scores = emission_scores(counts, logs[chains])
+            scores = logs[chains] @ np.swapaxes(counts, -1, -2)
             scores *= group.observed[:, None] / group.temperature
             scores -= scores.max(axis=1, keepdims=True)
             np.exp(scores, out=scores)
@@ -236,29 +216,10 @@ def follow(
     return [End(state.part(place, chains), int(variates[place])) for place, chains in enumerate(sampler.slices)]
 
 
-def emission_scores(counts, log_probabilities) -> np.ndarray:
-    """Log-likelihood of each cell's counts in each state, without multinomial coefficients.
-
-    Args:
-        counts: (cells, levels), or one table per chain (chains, cells, levels).
-        log_probabilities: (chains, K, levels).
-
-    Returns:
-        Shape (chains, K, cells).
-    """
-    n_chains, n_states, n_levels = log_probabilities.shape
-    if np.ndim(counts) == 3:
-        return log_probabilities @ counts.transpose(0, 2, 1)
-    return (log_probabilities.reshape(-1, n_levels) @ counts.T).reshape(n_chains, n_states, -1)
-
-
 def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
     """Counts of the observed cells summed by state, shape (chains, K, levels); arguments as in `Group` and `State`."""
     member = (states.T[:, None] == np.arange(n_states)[:, None]) & observed[:, None]
-    member = member.astype(float)
-    if counts.ndim == 3:
-        return member @ counts
-    return (member.reshape(-1, len(counts)) @ counts).reshape(*member.shape[:2], -1)
+    return member.astype(float) @ counts
 
 
 def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray, int]:

@@ -10,9 +10,13 @@ from privpost.samplers.compiled import bare, outer
 
 @bare
 def site_weights(t, states, first, last, moves, leaving, a, weights):
-    """p(z_t = k | all other states) up to a factor, written to `weights` (K,); see `gibbs.site_prior`.
+    """p(z_t | all other states) up to a factor, transitions integrated out, written to `weights` (K,).
 
-    `moves` (K, K) and their row sums `leaving` are without the moves into and out of t.
+        p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
+                     / (n_{k,·} + 1[z_{t−1} = k] + K a)
+
+    where `moves` n (K, K), with the row sums `leaving`, are without those into and out of t. The right end has no second
+    factor and no denominator, the left end no first factor and no indicators.
     """
     for k in range(len(weights)):
         weight = 1.0
@@ -37,6 +41,22 @@ def move_site(t, state, states, first, last, moves, leaving, change):
         leaving[state] += change
 
 
+@outer()
+def site_probabilities(states, transitions, sites, layout, a):
+    """`gibbs.site_prior`, by the loop's own weights."""
+    first, last = layout
+    found = np.empty((len(sites), len(transitions), states.shape[1]))
+    for c in range(states.shape[1]):
+        path = states[:, c]
+        for place in range(len(sites)):
+            t, moves, weights = sites[place, c], transitions[:, :, c].copy(), np.empty(len(transitions))
+            leaving = moves.sum(axis=1)
+            move_site(t, path[t], path, first, last, moves, leaving, -1)
+            site_weights(t, path, first, last, moves, leaving, a, weights)
+            found[place, :, c] = weights / weights.sum()
+    return found
+
+
 # One signature for slices of chains and whole arrays, so that it is compiled once.
 @outer(
     types.void(
@@ -59,16 +79,12 @@ def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves)
     first, last = layout
     n_cells, n_chains = states.shape
     n_states = likelihoods.shape[1]
-    path, leaving, counts = np.empty(n_cells, np.intp), np.empty(n_states), np.empty((n_states, n_states))
     weights, sums = np.empty(n_states), np.empty(n_states)
     for c in range(n_chains):
-        path[:] = states[:, c]
-        for k in range(n_states):
-            for after in range(n_states):
-                counts[k, after] = moves[k, after, c]
-            leaving[k] = counts[k].sum()
+        path, counts = states[:, c], moves[:, :, c]
+        leaving = counts.sum(axis=1)
         for t in range(n_cells):
-            move_site(t, path[t], path, first, last, counts, leaving, -1.0)
+            move_site(t, path[t], path, first, last, counts, leaving, -1)
             site_weights(t, path, first, last, counts, leaving, a, weights)
             total = 0.0
             for k in range(n_states):
@@ -79,8 +95,4 @@ def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves)
             while new < n_states - 1 and sums[new] < uniforms[t, c] * total:
                 new += 1
             path[t] = new
-            move_site(t, path[t], path, first, last, counts, leaving, 1.0)
-        states[:, c] = path
-        for k in range(n_states):
-            for after in range(n_states):
-                moves[k, after, c] = int(counts[k, after])
+            move_site(t, path[t], path, first, last, counts, leaving, 1)

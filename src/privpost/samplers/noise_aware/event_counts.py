@@ -69,10 +69,9 @@ class Chains:
         self.slices = self._start.slices
         self._bounds = np.concatenate([[0], np.cumsum(prior.sizes)])
         # A cell's rate by each field's noisy total, weighted by its noise.
-        totals = np.add.reduceat(given.noisy, self._bounds[:-1], axis=-1) @ (1 / np.array(prior.sizes))
-        totals /= (1 / np.array(prior.sizes)).sum()
-        least = 0.05 * max(totals[given.observed].mean(), 1.0)
-        self._rates = np.maximum(totals, least)
+        weights = 1 / np.array(prior.sizes)
+        totals = np.add.reduceat(given.noisy, self._bounds[:-1], axis=-1) @ weights / weights.sum()
+        self._rates = np.maximum(totals, 0.05 * max(totals[given.observed].mean(), 1.0))
         spread = (2 * given.scale**2 + self._rates) / len(prior.sizes)
         self._widths = np.minimum(1.0, 2 * np.sqrt(spread) / self._rates)
         self._mean = given.n / len(layout.first)
@@ -93,12 +92,11 @@ class Chains:
 
     def step(self, state: gibbs.State, rng: Sequence[np.random.Generator]) -> tuple[gibbs.State, np.ndarray]:
         """One sweep of every chain; the cost, the number of emissions drawn given counts, is 0."""
-        states, moves = np.ascontiguousarray(state.states.T), np.ascontiguousarray(np.moveaxis(state.transitions, 2, 0))
         settings = self._mean, float(self.prior.transition), float(self.prior.emission)
         for chain, (noisy, observed) in enumerate(zip(self.given.noisy, self.given.observed, strict=True)):
             self._sweep(
-                noisy, observed, self.layout.first, states[chain], state.rates[chain], state.probabilities[chain],
-                moves[chain], self._bounds, self._widths[chain], settings, self._law, rng[0],
+                noisy, observed, self.layout.first, state.states[:, chain], state.rates[chain],
+                state.probabilities[chain], state.transitions[..., chain], self._bounds, self._widths[chain], settings,
+                self._law, rng[0],
             )  # fmt: skip
-        logs = np.log(state.probabilities)
-        return state._replace(states=states.T, log_probabilities=logs, transitions=np.moveaxis(moves, 0, 2)), np.zeros(1, int)
+        return state._replace(log_probabilities=np.log(state.probabilities)), np.zeros(1, int)

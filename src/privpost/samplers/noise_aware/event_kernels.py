@@ -39,46 +39,32 @@ def sides(a, mu, s):
 
 
 @bare
-def _joined(low, high):
-    """ln(e^low + e^high)."""
-    gap = low - high
-    return max(low, high) if abs(gap) > 40 else max(low, high) + math.log1p(math.exp(-abs(gap)))
-
-
-@bare
-def log_law(noisy, mu, s):
-    """ln of 2s p(noisy | μ) for Poisson(μ) plus Laplace(s) noise, μ > 0."""
-    if noisy < 0:
-        return noisy / s + mu * math.expm1(-1 / s)
-    a = math.floor(noisy) + 1.0
-    below, _, above, _ = sides(a, mu, s)
-    return _joined(below - noisy / s, above + a * math.log(mu) + noisy / s)
-
-
-@bare
 def fit(noisy, mu, law):
-    """`log_law` by cubic interpolation of its two sides in √(μ + c), c = e^(−1/s), between nodes filled when needed.
+    """ln of 2s p(noisy | μ) for Poisson(μ) plus Laplace(s) noise, μ > 0.
 
-    `law` is s, c, the nodes per unit of √(μ + c), and the table (counts, nodes, 4) of `sides`, with 0 where empty.
+    `law` is s, c = e^(−1/s), the nodes per unit of √(μ + c), and a table of `sides` (counts, nodes, 4), with 0 where
+    empty. Between its nodes, which are filled when needed, the sides are interpolated by cubics; beyond them they are
+    computed.
     """
     s, c, per_unit, table = law
     if noisy < 0:
         return noisy / s + mu * math.expm1(-1 / s)
     k, place = int(noisy), (math.sqrt(mu + c) - math.sqrt(c)) * per_unit
     j = int(place)
-    if j + 1 >= table.shape[1]:
-        return log_law(noisy, mu, s)
-    row, t, rest = table[k], place - j, 1 - place + j
-    for i in (j, j + 1):
-        if row[i, 2] == 0.0:
-            root = math.sqrt(c) + i / per_unit
-            below, slope_below, above, slope_above = sides(k + 1.0, max(root * root - c, 1e-12), s)
-            step = 2 * root / per_unit
-            row[i, 0], row[i, 1], row[i, 2], row[i, 3] = below, step * slope_below, above, step * slope_above
-    first, second, of_slope, of_next = rest * rest * (1 + 2 * t), t * t * (3 - 2 * t), rest * rest * t, -t * t * rest
-    below = first * row[j, 0] + second * row[j + 1, 0] + of_slope * row[j, 1] + of_next * row[j + 1, 1]
-    above = first * row[j, 2] + second * row[j + 1, 2] + of_slope * row[j, 3] + of_next * row[j + 1, 3]
-    return _joined(below - noisy / s, above + (k + 1) * math.log(mu) + noisy / s)
+    if j + 1 < table.shape[1]:
+        row, t, rest = table[k], place - j, 1 - place + j
+        for i in (j, j + 1):
+            if row[i, 2] == 0.0:
+                root = math.sqrt(c) + i / per_unit
+                step, values = 2 * root / per_unit, sides(k + 1.0, max(root * root - c, 1e-12), s)
+                row[i, 0], row[i, 1], row[i, 2], row[i, 3] = values[0], step * values[1], values[2], step * values[3]
+        first, second, slope, next_slope = rest * rest * (1 + 2 * t), t * t * (3 - 2 * t), rest * rest * t, -t * t * rest
+        below = first * row[j, 0] + second * row[j + 1, 0] + slope * row[j, 1] + next_slope * row[j + 1, 1]
+        above = first * row[j, 2] + second * row[j + 1, 2] + slope * row[j, 3] + next_slope * row[j + 1, 3]
+    else:
+        below, _, above, _ = sides(k + 1.0, mu, s)
+    low, high = below - noisy / s, above + (k + 1) * math.log(mu) + noisy / s
+    return max(low, high) if abs(low - high) > 40 else max(low, high) + math.log1p(math.exp(-abs(low - high)))
 
 
 @bare
@@ -110,24 +96,21 @@ def walk(noisy, cell, rates, phi, width, mean, law, rng):
 def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
     """Levels of a field in random pairs, in one state: one hands a normal part of its probability to the other.
 
-    The width is what noise and counts leave open in the state's cells; without cells the prior is drawn from.
+    The width is set by the noise, the state's cells and rates, and the pair's sum; without cells the prior is drawn from.
     """
     if not len(cells):
         for v in range(begin, end):
             phi[v] = max(rng.standard_gamma(emission), 1e-300)
         phi[begin:end] /= phi[begin:end].sum()
         return
-    rate = rates[cells].mean()
-    width = math.sqrt((2.0 * law[0] ** 2 + rate / (end - begin)) / len(cells)) / rate
+    noise, rate, order = 2 * law[0] ** 2, rates[cells].mean(), np.arange(begin, end)
     scores = np.array([_total(noisy, cells, v, v + 1, rates, phi, law) for v in range(begin, end)])
-    order = np.arange(end - begin)
     for _ in range(ROUNDS):
-        for i in range(len(order) - 1, 0, -1):
-            j = int(rng.random() * (i + 1))
-            order[i], order[j] = order[j], order[i]
-        for i in range(0, len(order) - 1, 2):
-            u, v = begin + order[i], begin + order[i + 1]
-            old, other, part = phi[u], phi[v], width * 10 ** (1.7 * rng.random() - 1.5) * rng.standard_normal()
+        rng.shuffle(order)
+        for u, v in zip(order[:-1:2], order[1::2]):
+            old, other = phi[u], phi[v]
+            width = math.sqrt((noise + rate * (old + other)) / len(cells)) / rate
+            part = width * 10 ** (1.7 * rng.random() - 1.5) * rng.standard_normal()
             if not -old < part < other:
                 continue
             phi[u], phi[v] = old + part, other - part
@@ -167,15 +150,11 @@ def draw_states(noisy, observed, first, states, rates, phi, moves, transition, l
 
 @outer(seconds=20)
 def sweep(noisy, observed, first, states, rates, phi, moves, bounds, widths, settings, law, rng):
-    """One sweep of one chain: rates, emissions, transitions, states; all updated in place.
+    """One sweep of one chain, in place: rates, emissions, transitions and states.
 
-    Args:
-        noisy: (cells, levels), of which only the observed cells (cells,) are read; `first` (cells,) as of `Layout`.
-        states, rates, phi, moves: (cells,), (cells,), (K, levels) and (K, K).
-        bounds: where each field's levels begin, and their number, (fields + 1,).
-        widths: of the log rates' walks, (cells,).
-        settings: the rates' prior mean, and the concentrations of transitions and of emissions.
-        law: of a noisy count, as `fit` takes it.
+    `noisy` (cells, levels) is read in observed cells alone; states, rates and `widths`, of the log rates' walks, (cells,);
+    phi (K, levels); moves (K, K); `bounds` (fields + 1,), where fields' levels begin and end; `settings`: the rates'
+    prior mean, and the concentrations of transitions and emissions; `law` as of `fit`.
     """
     mean, transition, emission = settings
     cells = np.flatnonzero(observed)

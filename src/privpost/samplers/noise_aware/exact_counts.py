@@ -4,6 +4,7 @@ The counts sum to a public number. The sums of halves of the counts are drawn gi
 quarters given these, and so on, by convolutions of the single counts' weights.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
     return _Sum.of(log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1)).counts(np.full(size, n), rng)
 
 
-def class_counts(release, sizes, concentration: float, n: int, scale: float, size: int, rng) -> np.ndarray:
+def class_counts(release, sizes, concentration: float, n: int, scale: float, size: int, rng, elsewhere=False) -> np.ndarray:
     """Independent draws of a naive Bayes model's counts given noisy ones, exact but for counts of a chance below 1e-30.
 
     Given the number N of records of a class its fields are independent, each with a Dirichlet-multinomial law of its
@@ -77,22 +78,25 @@ def class_counts(release, sizes, concentration: float, n: int, scale: float, siz
         scale: scale of the Laplace noise.
         size: number of draws.
         rng: source of randomness.
+        elsewhere: whether any of the records may be in no class, so that their classes' numbers need not sum to n.
 
     Returns:
         Counts, shape (size, classes, levels).
     """
     s, ends = np.arange(n + 1.0), np.cumsum(sizes)
-    log_prior, log_factorial = gammaln(concentration + s) - gammaln(s + 1), gammaln(s + 1)
+    log_factorial = gammaln(s + 1)
+    log_prior = gammaln(concentration + s) - log_factorial
     # Sums are most precise near this guess of the classes' sizes: noisy sums of the fields, weighted by 1/levels.
     guess = np.add.reduceat(np.maximum(release, 0.0), ends - sizes, axis=1) @ (1 / np.array(sizes)) + 1e-9
-    guess *= n / guess.sum()
-    weights, fields = np.zeros((len(release), n + 1)), []
+    guess /= (1 / np.array(sizes)).sum()
+    guess *= min(1.0, n / guess.sum()) if elsewhere else n / guess.sum()
+    weights, fields = np.zeros((len(release) + elsewhere, n + 1)), []
     for k, (row, expected) in enumerate(zip(release, guess, strict=True)):
         fields.append([])
         for levels, end in zip(sizes, ends, strict=True):
-            factors = log_prior - np.abs(row[end - levels : end, None] - s) / scale
-            tilt = _fine_tilt(factors, expected)
-            fields[-1].append(_Sum.of(factors + tilt * s))
+            own = row[end - levels : end]
+            tilt = _near_tilt(own, log_prior, scale, expected)
+            fields[-1].append(_Sum.joined([_near(y, log_prior, scale, tilt) for y in own], n))
             weights[k] += fields[-1][-1].all.at(np.arange(n + 1)) - tilt * s
             weights[k] += log_factorial - gammaln(levels * concentration + s)
     totals = latent_counts(weights, size, rng)
@@ -222,10 +226,15 @@ class _Sum(NamedTuple):
     @classmethod
     def of(cls, log_factors) -> "_Sum":
         """The sum of counts with factors (d, n + 1)."""
-        half, n = len(log_factors) // 2, log_factors.shape[1] - 1
+        return cls.joined([_Window.of(0, row) for row in log_factors], log_factors.shape[1] - 1)
+
+    @classmethod
+    def joined(cls, windows: "list[_Window]", n: int) -> "_Sum":
+        """The sum, up to n, of counts with a window of factors each."""
+        half = len(windows) // 2
         if not half:
-            return cls(_Window.of(0, log_factors[0]), None)
-        one, other = cls.of(log_factors[:half]), cls.of(log_factors[half:])
+            return cls(windows[0], None)
+        one, other = cls.joined(windows[:half], n), cls.joined(windows[half:], n)
         return cls(one.all.convolved(other.all, n), (one, other))
 
     def counts(self, totals, rng) -> np.ndarray:
@@ -268,6 +277,26 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
     return firsts
 
 
+def _near(noisy: float, log_prior, scale: float, tilt: float) -> _Window:
+    """Log-weights of the counts within `_DEPTH` noise scales of a noisy one, up to e^(tilt s)."""
+    reach, n = math.ceil(_DEPTH * scale), len(log_prior) - 1
+    start, stop = max(0, math.floor(noisy) - reach), min(n, max(0, math.ceil(noisy)) + reach) + 1
+    s = np.arange(min(start, n), stop)
+    return _Window.of(int(s[0]), log_prior[s] - np.abs(noisy - s) / scale + tilt * s)
+
+
+def _near_tilt(noisy, log_prior, scale: float, n: float) -> float:
+    """As `_fine_tilt`, for counts near noisy ones (d,): from a grid around each, as a rough tilt will do."""
+    steps = scale * np.concatenate([np.arange(12, _DEPTH), np.arange(0, 12, 0.125)])
+    steps = np.unique(np.rint(np.concatenate([-steps, steps])))
+    grid = np.clip(np.rint(np.maximum(noisy, 0.0))[:, None] + steps, 0, len(log_prior) - 1).astype(int)
+    with np.errstate(divide="ignore"):
+        # A grid that is clipped at an end has equal points, of which all but one have no width.
+        widths = np.log(np.maximum(np.gradient(grid.astype(float), axis=1), 0.0))
+    logs = log_prior[grid] - np.abs(noisy[:, None] - grid) / scale + widths
+    return _bisected(logs, grid.astype(float), n)
+
+
 def _fine_tilt(log_factors, n: float) -> float:
     """t with Σ_j E s_j = n under the factors (d, …) times e^(ts), by bisection."""
     size = log_factors.shape[1]
@@ -278,13 +307,19 @@ def _fine_tilt(log_factors, n: float) -> float:
         near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
         s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
         log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))
-    with np.errstate(invalid="ignore"):
-        steps = np.diff(log_factors)
+    return _bisected(log_factors, np.broadcast_to(s, log_factors.shape), n)
+
+
+def _bisected(log_factors, s, n: float) -> float:
+    """t with Σ_j E s_j = n under the factors (d, points) of counts s, same shape, times e^(ts)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steps = np.diff(log_factors) / np.diff(s)
     steep = np.abs(steps[np.isfinite(steps)]).max(initial=1.0)
     low, high = -2 * steep, 2 * steep
     for _ in range(40):
         middle = (low + high) / 2
         tilted = log_factors + middle * s
         weights = np.exp(tilted - tilted.max(axis=1, keepdims=True))
-        low, high = (low, middle) if ((weights @ s) / weights.sum(axis=1)).sum() > n else (middle, high)
+        mean = (weights * s).sum(axis=1) / weights.sum(axis=1)
+        low, high = (low, middle) if mean.sum() > n else (middle, high)
     return (low + high) / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -68,8 +69,11 @@ TABLES = {
         "sampling_variates": "random variates that a chain draws [count]",
         "elementary_functions": "exponentials and logarithms in a chain [count]",
     },
+    "war_logs_cpu": {"ratio": "CPU time of a release and a chain, by benchmark, over that of a chain without privacy"},
 }
 KINDS = ("mode", "final")
+# Written by benchmarks/run.py.
+BENCHMARKS = Path("results/benchmarks.csv")
 # Columns of the number of states that hold at least such a share of the cells, and of its standard error.
 USED = {
     0.05: ("states_over_5_percent", "sem"),
@@ -136,11 +140,11 @@ def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, 
         more = chains - 1 if row.method == "laplace" else max(0, chains - repeats)
         split = np.concatenate([np.arange(repeats), np.zeros(more, int)])
         watched = [0, *range(repeats, repeats + more)] if row.method == "laplace" else range(chains)
-        observed, given = np.ones((len(split), len(counts)), bool), slice(repeats)
+        observed, given = np.ones((len(split), len(counts)), bool), slice(0, repeats)
         run = setup.given(ledger, row, counts, noise, given, observed, split)
         iterations, burn_in = setup.length(row)
         seen = Frequencies((n_states, len(counts), repeats), burn_in)
-        diagnosis = Diagnosis(run.law, setup.layout, setup.prior, watched, burn_in)
+        diagnosis = Diagnosis(run.group, setup.layout, setup.prior, watched, burn_in)
 
         def watch(iteration, state, watches=(seen, diagnosis)):
             for one in watches:
@@ -206,7 +210,7 @@ def tabulate(cells):
     """
     import pandas as pd
 
-    tables: dict[str, list] = {name: [] for name in TABLES}
+    tables: dict[str, list] = {name: [] for name in TABLES if name != "war_logs_cpu"}
     for cell in cells:
         config, arrays = cell.config, cell.arrays
         logs = without_level(war_logs.load(config.dataset), config.without)
@@ -231,7 +235,18 @@ def tabulate(cells):
                 tables["war_logs_states_used"] += [_used(_paid(fixed, kind), kind, fit[f"{name}_used_{kind}"]) for kind in KINDS]
                 line = _operations(config.iterations, logs.counts.shape, row, fit[f"{name}_variates"])
                 tables["war_logs_operations"].append({**fixed, **line})
-    return {name: pd.DataFrame(lines) for name, lines in tables.items()}
+    made = {name: pd.DataFrame(lines) for name, lines in tables.items()}
+    return {**made, "war_logs_cpu": recorded_times()}
+
+
+def recorded_times():
+    """Return the CPU time of a release and a chain over that without privacy, by method, from the last benchmark."""
+    import pandas as pd
+
+    table = pd.read_csv(BENCHMARKS) if BENCHMARKS.is_file() else pd.DataFrame(columns=["what", "ratio"])
+    parts = table.what.str.extract(r"^HMM release and chain: (?P<method>\w+)(?:, M = (?P<truncation>\d+))?$")
+    lines = parts.assign(variant="paper", truncation=parts.truncation.astype(float), ratio=table.ratio)
+    return lines[lines.method.notna()].reset_index(drop=True)
 
 
 def _fixed(dataset: str, logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
