@@ -124,7 +124,7 @@ def tabulate(cells):
         losses = [own[best][0] - own if any(best) else np.full_like(own, np.nan) for own in scores]
         for place, row in enumerate(listed):
             means = mean_columns("loss", losses[0][place]) | mean_columns("predictive_loss", losses[1][place])
-            more = verdict({name: float(arrays[name][place]) for name in ("rhat", "ess")})
+            more = verdict(*(float(arrays[name][place]) for name in ("rhat", "ess")))
             key = {name: getattr(row, name) for name in ("method", "truncation", "epsilon")}
             table.append({**named, **key, **means, **more, "n_repeats": config.trials})
         for (i, row), (j, other) in itertools.permutations(enumerate(listed), 2):
