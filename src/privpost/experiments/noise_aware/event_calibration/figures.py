@@ -26,7 +26,7 @@ def events(event_calibration):
     table = calibration.over_limit(event_calibration).replace({"method": {"laplace": "naive"}})
     order = list(TITLES)
     columns = sorted(
-        set(zip(table.model, table.law, table.n, strict=True)), key=lambda key: (order.index(key[:2]), -key[2])
+        set(zip(table.model, table.law, table.n, strict=True)), key=lambda key: (order.index(key[:2]), key[2])
     )
     canvas, axes = panels.grid(2, len(columns), 3.4, sharex=True, sharey="row")
     looks = panels.looks(table, LINES, names=NAMES)
