@@ -74,7 +74,7 @@ def evaluate(
     scores = {name: np.empty((len(all_rows), splits)) for name in SCORES}
     checks = {name: np.full(len(all_rows), np.nan) for name in ("clipped", *ARRAYS)}
     events = np.empty(splits)
-    draws_of = _exact_draws if setup.model.n_states == 1 else _chain_draws
+    draws_of = _exact_draws if setup.model.n_states == 1 else chain_draws
     for block in blocks(splits):
         data = split_cells(counts, held_out, block.size, streams("data", block.index))
         events[block.trials] = data.test[..., : setup.model.sizes[0]].sum(axis=(1, 2))
@@ -120,7 +120,7 @@ def _exact_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, re
     return np.einsum("dcv,csv->dcs", draws, data.test[split]), seen
 
 
-def _chain_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, repeats, rng, ledger):
+def chain_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, repeats, rng, ledger):
     """Return log-likelihoods (draws, releases, held-out cells) of a row's chains, and `ARRAYS` of the first split's.
 
     `more` chains of the first split are for diagnosis. A chain on exact events is scored by its released last draw.
