@@ -14,7 +14,7 @@ from scipy.special import betainc, gammaln, logsumexp
 # Tells the report that these draws are from sums, not from a Markov chain.
 EXACT = True
 # With more ways than this to split the sums, rejection comes first.
-_ELEMENTS = 2_000_000
+_ELEMENTS = 100_000
 # Counts this far below the likeliest one, in nats, are left out.
 _DEPTH = 80.0
 # A convolution of up to this many products is a direct sum; a larger one is by Fourier transforms.

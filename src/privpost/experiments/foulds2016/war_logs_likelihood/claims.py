@@ -222,7 +222,8 @@ def gains(rows, behind_and_ahead):
 
 def of_laplace(differences, model: str):
     """Return noise-aware less clipped and less projected counts, of the model with most states on each data set."""
-    rows = select(differences, first="gibbs", second="laplace", model=model)
+    start = None if model == "naive_bayes" else "seeded"
+    rows = select(differences, first="gibbs", second="laplace", model=model, start=start)
     rows = rows[rows.variant.isin(["paper", "corrected"])]
     return rows[rows.n_states == rows.groupby("dataset").n_states.transform("max")]
 
