@@ -100,7 +100,7 @@ def test_without_noise_the_posterior_of_one_state_is_dirichlets(monkeypatch):
 
 
 def test_the_enumerated_posterior_is_that_of_weighted_data_sets():
-    """A million data sets from the prior, weighted by the noise's density: at least 10,000 count, 4.5 standard errors."""
+    """A million data sets from the prior, weighted by the noise's density; at least 10,000 count; 4.5 errors."""
     n, scale, size, rng = 5, 2.0, 10**6, np.random.default_rng(1)
     config = SimpleNamespace(**SMALL, n=n)
     truth, counts = events.draw_data(config, gibbs.Layout.of([0, 0]), size, rng)

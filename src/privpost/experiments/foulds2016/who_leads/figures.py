@@ -1,5 +1,7 @@
 """The figure of the study."""
 
+import numpy as np
+
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
@@ -16,8 +18,8 @@ def map_of_leaders(who_leads_pairs):
 
     Nats per event by the joint score, on events per level and cell and ε, all maps on one scale: blue where the first
     method has the smaller loss, red where the second. Bold: beyond five standard errors over data sets. In brackets:
-    the chains of one of the two have not converged (R-hat of 1.05 or more). Steps: where noise on cells and tempering
-    blur a level's count equally, m = 4D²/(Δε) with M = 10; above and to the right counts are large.
+    the chains of one of the two have not converged (R-hat of 1.05 or more). On the line noise on cells and tempering
+    blur a level's count equally, m = 4D²/(Δε) with M = 10; above and to the right of it counts are large.
     """
     laws = sorted(who_leads_pairs.true_concentration.unique(), reverse=True)
     canvas, axes = panels.grid(2, len(laws), 3.8, sharex=True, sharey=True)
@@ -32,7 +34,9 @@ def map_of_leaders(who_leads_pairs):
             look |= {"color": "white"} if abs(row.difference_mean) > 1 else {}
             place = across.index(row.events_per_level), up.index(row.epsilon)
             panel.text(*place, words if row.converged else f"({words})", ha="center", va="center", fontsize=7, **look)
-        _crossing(panel, rows, across, up)
+        far = rows.pivot(index="epsilon", columns="events_per_level", values="crossings")
+        if min(far.shape) > 1:
+            panel.contour(np.log(far), levels=[0], colors="black", linewidths=1)
         panel.set_xticks(range(len(across)), [f"{m:g}" for m in across])
         panel.set_yticks(range(len(up)), [f"{epsilon:g}" for epsilon in up])
         panel.set_title(f"{MAPS[first, second]}, {LAWS.get(law, f'concentration {law:g}')}", fontsize=8)
@@ -42,14 +46,3 @@ def map_of_leaders(who_leads_pairs):
     lead = select(who_leads_pairs, method="gibbs", less="ops", truncation=TRUNCATION).difference_mean
     panels.message(canvas, "Read with its noise, the Laplace release leads OPS everywhere", bool((lead < 0).all()))
     return canvas
-
-
-def _crossing(panel, rows, across, up) -> None:
-    """Draw the edges between settings where counts are below and above the crossing."""
-    above = rows.pivot(index="epsilon", columns="events_per_level", values="crossings").to_numpy() > 1
-    for y in range(len(up)):
-        for x in range(len(across)):
-            if x and above[y, x] != above[y, x - 1]:
-                panel.plot([x - 0.5, x - 0.5], [y - 0.5, y + 0.5], color="black", linewidth=1.2)
-            if y and above[y, x] != above[y - 1, x]:
-                panel.plot([x - 0.5, x + 0.5], [y - 0.5, y - 0.5], color="black", linewidth=1.2)

@@ -49,6 +49,8 @@ TABLES = {
         "crossings": "events of a level in a cell, over the number m where noise and tempering blur it equally",
     },
 }
+# Scores of `held_out`, and how their columns' names begin.
+SCORES = {"joint": "", "predictive": "predictive_"}
 PAIRS = (("ops", "laplace"), ("private_gibbs", "laplace"), ("gibbs", "laplace"), ("gibbs", "ops"))
 
 
@@ -91,25 +93,25 @@ def simulate(config, streams, ledger) -> dict:
     A trial is a data set with a split of its own. Chains on exact events are scored by the draw that they release.
     """
     listed, setup = rows(config), setup_of(config)
-    joint, predictive = np.empty((2, len(listed), config.trials))
-    checks = np.full((2, len(listed)), np.nan)
+    scores = {name: np.empty((len(listed), config.trials)) for name in SCORES}
+    checks = {name: np.full(len(listed), np.nan) for name in ("rhat", "ess")}
     setup.open(ledger, listed)
     for trial in range(config.trials):
-        rng, noise = streams("data", trial), Common(streams("mechanism", trial))
+        rng, noise, more = (
+            streams("data", trial),
+            Common(streams("mechanism", trial)),
+            0 if trial else config.chains - 1,
+        )
         data = split_cells(draw_counts(config, setup.n, rng), config.held_out, 1, rng)
-        events = data.test[..., : config.levels].sum()
+        events = max(1.0, data.test[..., : config.levels].sum())
         for place, row in enumerate(listed):
             rng, repeat = streams("sampler", trial, **row._asdict()), slice(trial, trial + 1)
-            more = 0 if trial else config.chains - 1
             logs, seen = chain_draws(setup, row, data, np.zeros(1, int), more, noise, repeat, rng, ledger)
-            scores = scored(logs)
-            joint[place, trial], predictive[place, trial] = (
-                scores["joint"][0] / events,
-                scores["predictive"][0] / events,
-            )
-            if "rhat" in seen:
-                checks[:, place] = seen["rhat"], seen["ess"]
-    return {"joint": joint, "predictive": predictive, "rhat": checks[0], "ess": checks[1]}
+            for name, values in scores.items():
+                values[place, trial] = scored(logs)[name][0] / events
+            for name in checks.keys() & seen.keys():
+                checks[name][place] = seen[name]
+    return {**scores, **checks}
 
 
 def tabulate(cells):
@@ -120,22 +122,23 @@ def tabulate(cells):
     for cell in cells:
         config, listed, arrays = cell.config, rows(cell.config), cell.arrays
         named = {name: getattr(config, name) for name in ("events_per_level", "true_concentration")}
-        scores, best = (arrays["joint"], arrays["predictive"]), [row.method == "non_private" for row in listed]
-        losses = [own[best][0] - own if any(best) else np.full_like(own, np.nan) for own in scores]
+        best = next((place for place, row in enumerate(listed) if row.method == "non_private"), None)
         for place, row in enumerate(listed):
-            means = mean_columns("loss", losses[0][place]) | mean_columns("predictive_loss", losses[1][place])
-            more = verdict(*(float(arrays[name][place]) for name in ("rhat", "ess")))
-            key = {name: getattr(row, name) for name in ("method", "truncation", "epsilon")}
-            table.append({**named, **key, **means, **more, "n_repeats": config.trials})
+            line = named | {name: getattr(row, name) for name in ("method", "truncation", "epsilon")}
+            for name, prefix in SCORES.items():
+                less = arrays[name][best] if best is not None else np.nan
+                line |= mean_columns(f"{prefix}loss", less - arrays[name][place])
+            line |= verdict(*(float(arrays[name][place]) for name in ("rhat", "ess")))
+            table.append(line | {"n_repeats": config.trials})
         for (i, row), (j, other) in itertools.permutations(enumerate(listed), 2):
             if (row.method, other.method) in PAIRS and row.epsilon == other.epsilon:
                 truncation, expected = row.truncation or other.truncation, config.events_per_level * row.epsilon
                 critical = critical_count((config.levels,) * config.n_fields, truncation) if truncation else math.nan
                 key = {"method": row.method, "less": other.method, "truncation": truncation, "epsilon": row.epsilon}
                 key |= {"noise_scales": expected / (2 * config.n_fields), "crossings": expected / critical}
-                for name, own in zip(("difference", "predictive_difference"), scores, strict=True):
-                    key |= mean_columns(name, own[j] - own[i])
+                for name, prefix in SCORES.items():
+                    key |= mean_columns(f"{prefix}difference", arrays[name][j] - arrays[name][i])
                 worst = float(np.fmax(*arrays["rhat"][[i, j]]))
-                key |= {"rhat_max": worst, "converged": worst < LIMIT, "n_repeats": config.trials}
-                pairs.append({**named, **key})
+                more = {"rhat_max": worst, "converged": worst < LIMIT, "n_repeats": config.trials}
+                pairs.append(named | key | more)
     return {"who_leads": pd.DataFrame(table), "who_leads_pairs": pd.DataFrame(pairs)}
