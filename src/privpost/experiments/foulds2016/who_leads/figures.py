@@ -36,7 +36,7 @@ def map_of_leaders(who_leads_pairs):
             panel.text(*place, words if row.converged else f"({words})", ha="center", va="center", fontsize=7, **look)
         far = rows.pivot(index="epsilon", columns="events_per_level", values="crossings")
         if min(far.shape) > 1:
-            panel.contour(np.log(far), levels=[0], colors="black", linewidths=1)
+            panel.contour(np.log(far), levels=[0], colors=style.GREY, linestyles="--", linewidths=0.8, zorder=1)
         panel.set_xticks(range(len(across)), [f"{m:g}" for m in across])
         panel.set_yticks(range(len(up)), [f"{epsilon:g}" for epsilon in up])
         panel.set_title(f"{MAPS[first, second]}, {LAWS.get(law, f'concentration {law:g}')}", fontsize=8)
