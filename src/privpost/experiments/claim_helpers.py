@@ -94,14 +94,6 @@ def joint_limit(comparisons: int, sides: int = 1) -> tuple[float, str]:
     return limit, f"{limit:.2f} standard errors ({sided}, {100 * LEVEL:g} % over {comparisons} comparisons)"
 
 
-def convergence(reached: dict[str, tuple[int, int]]) -> str:
-    """Return in words at how many of its settings each method's chains have converged."""
-    if all(converged == total for converged, total in reached.values()):
-        return "All chains converged"
-    words = ", ".join(f"{method} at {converged} of {total}" for method, (converged, total) in reached.items())
-    return f"Settings whose chains did not converge are left out; chains converged of {words}"
-
-
 def student_limit(repeats: int, level: float) -> float:
     """Return what Student's t of a mean over `repeats` exceeds with probability `level`, on one side."""
     from scipy.special import stdtrit

@@ -11,7 +11,7 @@ from privpost.distributions import noise
 from privpost.mechanisms.base import COUNTED, Mechanism
 from privpost.models.clamped_moments import ClampedMoments
 from privpost.privacy.checks import check_choice, check_given
-from privpost.samplers import noise_aware_exact_counts
+from privpost.samplers.noise_aware import exact_counts
 from privpost.samplers.noise_aware_draws import Draws
 
 Coordinates = Literal["all", "free"]
@@ -128,5 +128,5 @@ class AdditiveNoiseMechanism(Mechanism):
             if log_density is None:
                 return super().posterior(release, draws, rng)
             factors.append(gammaln(alpha + counts) - gammaln(counts + 1) + log_density)
-        latent = noise_aware_exact_counts.latent_counts(factors, draws, rng)
+        latent = exact_counts.latent_counts(factors, draws, rng)
         return self.model.sample(self.model.posterior(latent), rng).view(Draws)

@@ -2,13 +2,13 @@
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from privpost.distributions import truncated_beta
+from privpost.evaluation import diagnostics
 from privpost.mechanisms.batches import Batched
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.pure import PureMechanism
@@ -17,21 +17,20 @@ from privpost.privacy import count_tables
 from privpost.privacy.accounting import Cost
 from privpost.privacy.checks import check_given
 from privpost.privacy.ledger import Release
-from privpost.samplers import hidden_markov_collapsed as collapsed
-from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers import noise_aware_draws, noise_aware_event_draws
-from privpost.samplers.hidden_markov_collapsed import Annealing
+from privpost.samplers import chain, noise_aware_draws
+from privpost.samplers.hidden_markov import gibbs
+from privpost.samplers.hidden_markov.seeds import Seeding
+from privpost.samplers.noise_aware import event_counts, exact_counts
+
+# Noise-aware chains of `EventCountsLaplace.posterior`, the sweeps before the first stored draw, and between two of them.
+CHAINS = 4
+BURN_IN = 500
+THIN = 5
 
 
 def prior_of(model: EventCounts) -> gibbs.Prior:
     """The model's sizes and concentrations as its sampler takes them."""
     return gibbs.Prior(model.n_states, model.sizes, model.transition, model.emission)
-
-
-def chains_of(model: EventCounts, groups: Sequence[gibbs.Group], annealing: Annealing | None = None, burn_in: int = 0):
-    """The sampler of groups of chains on the model: explicit without an annealing, collapsed with one."""
-    settings = groups, gibbs.Layout.of(model.regions), prior_of(model)
-    return gibbs.Chains(*settings) if annealing is None else collapsed.Chains(*settings, annealing, burn_in)
 
 
 @dataclass(frozen=True)
@@ -66,17 +65,32 @@ class EventCountsLaplace(LaplaceMechanism):
         counts = self.model.tables(self.project(release))
         flat = counts.reshape(-1, *counts.shape[-2:])
         group = gibbs.Group(flat, np.ones(flat.shape[:2], bool))
-        end: Any = gibbs.follow(chains_of(self.model, [group]), [rng], self.iterations, [None])[0]
+        sampler = gibbs.Chains([group], gibbs.Layout.of(self.model.regions), prior_of(self.model))
+        end: Any = gibbs.follow(sampler, [rng], self.iterations, [None])[0]
         return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Draws (draws, K, levels) of the emissions given one release: the last draws of several chains on true counts.
+        """Draws (draws, K, levels) of the emissions given one release, with the noise in their law.
+
+        Of one state and one cell they are exact. Otherwise they are the last draws of four chains, in a law that is not
+        quite the model's: it takes a cell's counts for Poisson variables, and its fields' totals for independent ones,
+        though all fields of a cell share one total and the number of all events is public. It is a little wider than
+        the model's posterior.
 
         States have no names: their order differs from chain to chain.
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
-        arguments = self.model.tables(release), prior_of(self.model), self.model.regions, self.n, self.scale
-        chains = noise_aware_event_draws.event_counts(*arguments, draws, rng)
+        noisy, prior = self.model.tables(release), prior_of(self.model)
+        if noisy.shape[0] == prior.n_states == 1:
+            given = noisy, self.model.sizes, prior.emission, self.n, self.scale
+            return exact_counts.class_posterior(*given, draws, rng)[1].view(noise_aware_draws.Draws)
+        given = event_counts.NoisyCounts(
+            np.tile(noisy, (CHAINS, 1, 1)), np.ones((CHAINS, len(noisy)), bool), self.scale, self.n
+        )
+        sampler = event_counts.Chains(given, gibbs.Layout.of(self.model.regions), prior, Seeding(1))
+        sweeps = max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
+        run = chain.run(sampler, [rng], draws=sweeps, burn_in=BURN_IN, thin=THIN)
+        chains = np.stack([state.probabilities for state, _ in run])
         # Sorted, the draws do not depend on the order of the states.
         return noise_aware_draws.diagnosed(chains, draws, np.sort(chains, axis=2))
 
@@ -143,8 +157,7 @@ class HiddenMarkovSampler(TemperedEvents):
         truncation: M > 1.
         iterations: Gibbs iterations, the last of which is released, ≥ 1.
         tempered_prior: whether the prior is tempered too, as in the paper, or is the base measure.
-        annealing: starts of the collapsed sampler, whose rounds are then the iterations; None for the paper's sampler.
-        burn_in: number of first iterations in which emissions need not be drawn.
+        seeding: where the chain starts; None for random states, drawn without the data, as in the paper.
 
     Raises:
         ValueError: a setting outside its range, or another model than EventCounts.
@@ -155,8 +168,7 @@ class HiddenMarkovSampler(TemperedEvents):
 
     iterations: int = field(default=50, kw_only=True)
     tempered_prior: bool = field(default=True, kw_only=True)
-    annealing: Annealing | None = field(default=None, kw_only=True)
-    burn_in: int = field(default=0, kw_only=True)
+    seeding: Seeding | None = field(default=None, kw_only=True)
 
     method: ClassVar[str] = "ops"
     public_inputs: ClassVar[tuple[str, ...]] = ("cells", "levels", "prior", "truncation")
@@ -166,8 +178,6 @@ class HiddenMarkovSampler(TemperedEvents):
         super().__post_init__()
         if self.iterations < 1:
             raise ValueError(f"iterations is {self.iterations!r}; it must be >= 1")
-        if not 0 <= self.burn_in < self.iterations:
-            raise ValueError(f"burn_in is {self.burn_in!r}; it must be >= 0 and below iterations ({self.iterations})")
 
     @classmethod
     def calibrate(
@@ -179,16 +189,14 @@ class HiddenMarkovSampler(TemperedEvents):
         truncation: float = 10.0,
         iterations: int = 50,
         tempered_prior: bool = True,
-        annealing: Annealing | None = None,
-        burn_in: int = 0,
+        seeding: Seeding | None = None,
     ) -> Self:
         """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         options: dict = {
             "truncation": truncation,
             "iterations": iterations,
             "tempered_prior": tempered_prior,
-            "annealing": annealing,
-            "burn_in": burn_in,
+            "seeding": seeding,
         }
         return super().calibrate(model, n, budget, **options)
 
@@ -205,7 +213,8 @@ class HiddenMarkovSampler(TemperedEvents):
             is diagnosis.
         """
         lead = np.shape(statistics)[:-1] if size is None else (size,)
-        sampler = chains_of(self.model, [self._group(statistics, lead, size, observed)], self.annealing, self.burn_in)
+        group = self._group(statistics, lead, size, observed)
+        sampler = gibbs.Chains([group], gibbs.Layout.of(self.model.regions), prior_of(self.model), self.seeding)
         end: Any = gibbs.follow(sampler, [rng], self.iterations, [watch])[0]
         values = end.state.probabilities[: math.prod(lead)]
         return Release(values.reshape(*lead, *self.model.theta_shape), end)
@@ -219,21 +228,18 @@ class HiddenMarkovSampler(TemperedEvents):
         return self.law(counts, observed)
 
     def law(self, counts, observed) -> gibbs.Group:
-        """Chains at the sample's temperature and truncation; arguments as of `hidden_markov_gibbs.Group`."""
+        """Chains at the sample's temperature and truncation; arguments as of `gibbs.Group`."""
         prior = self.temperature if self.tempered_prior else 1.0
         return gibbs.Group(counts, observed, self.temperature, prior, self.lows)
 
     def unconverged_cost(self) -> float:
-        """ε of one sample if nothing is known of the chain's convergence.
+        """ε of one sample if nothing is known of the chain's convergence: the sum over all updates.
 
-        The paper's sampler pays for all of its updates. The collapsed sampler pays only for the emissions of the last
-        iteration, wherever it starts: given any states the emissions' density is within a factor exp(nΔ/T) of the
-        uniform density, so they cost less than (n + 1)2Δ/T. States drawn after them also depend on the states before,
-        which may depend on the data: they are not covered.
+        It is infinite for a seeded chain, as its start depends on the data and is not paid for.
         """
-        if self.annealing is None:
-            return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)
-        return (self.n + 1) * self.cost().epsilon
+        if self.seeding is not None:
+            return math.inf
+        return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)
 
     def cost(self) -> Cost:
         """2Δ/T, which is ε or, at T = 1, less; if the chain has converged."""
@@ -255,9 +261,9 @@ class HiddenMarkovSampler(TemperedEvents):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One cell, and two months of one region in two states, by both samplers."""
+        """One cell, and two months of one region in two states, from random and seeded starts."""
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
             cls(EventCounts((2,), (2,)), 4, 4.0, iterations=12),
-            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=8, annealing=Annealing(3.0)),
+            cls(EventCounts((2,), (2,)), 4, 4.0, iterations=8, seeding=Seeding(2, 4)),
         ]

@@ -39,8 +39,8 @@ class PrivateGibbs(HiddenMarkovSampler):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.annealing is not None:
-            raise ValueError(f"annealing is {self.annealing!r}; it must be None, as its updates are not paid for")
+        if self.seeding is not None:
+            raise ValueError(f"seeding is {self.seeding!r}; it must be None, as its updates are not paid for")
 
     @classmethod
     def calibrate(
@@ -52,16 +52,14 @@ class PrivateGibbs(HiddenMarkovSampler):
         truncation: float = 10.0,
         iterations: int = 2,
         tempered_prior: bool = True,
-        annealing: None = None,
-        burn_in: int = 0,
+        seeding: None = None,
     ) -> Self:
         """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
         options: dict = {
             "truncation": truncation,
             "iterations": iterations,
             "tempered_prior": tempered_prior,
-            "annealing": annealing,
-            "burn_in": burn_in,
+            "seeding": seeding,
         }
         return super().calibrate(model, n, budget, **options)
 

@@ -13,7 +13,7 @@ from privpost.models.base import Checked, check_range, counts
 class EventCounts(metaclass=Checked):
     """A record is an event: the number of its cell, and one level per field; statistics are the counts per cell.
 
-    The model is that of `samplers.hidden_markov_gibbs` (Foulds et al. 2016, section 5).
+    The model is that of `samplers.hidden_markov.gibbs` (Foulds et al. 2016, section 5).
 
     Attributes:
         cells: number of cells of each region; they follow each other in time.

@@ -1,7 +1,7 @@
 """Compilation of loops, cached on disk by the state of all samplers' code; imported only where chains are run.
 
 numba checks only a function's own file for changes, but its callees may be in other files. So each state of the
-samplers' code has a separate cache folder.
+samplers' code, sub-folders included, has a separate cache folder.
 """
 
 import contextlib
@@ -31,29 +31,37 @@ _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"
 
 @functools.cache
 def folder() -> str:
-    """Return the name of the cache folder for this state of the samplers' code."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
-    return f"compiled_{digest[:10]}"
+    """Return the name of the cache folder for this state of the samplers' code, that of sub-folders included."""
+    here = Path(__file__).parent
+    sources = [(path.relative_to(here).as_posix(), path.read_bytes()) for path in sorted(here.rglob("*.py"))]
+    return f"compiled_{hashlib.sha256(repr(sources).encode()).hexdigest()[:10]}"
+
+
+def _cache() -> Path:
+    return Path(__file__).parent / "__pycache__" / folder()
 
 
 class Locator(InTreeCacheLocator):
-    """A folder beside the sources, named by their state."""
+    """The cache folder beside this file; a loop in a sub-folder of the samplers has the same sub-folder of it."""
 
     def __init__(self, function, file):
         super().__init__(function, file)
-        self._cache_path = str(Path(self._cache_path) / folder())
+        source, here = Path(file).resolve().parent, Path(__file__).resolve().parent
+        inside = source.is_relative_to(here)
+        self._cache_path = str(_cache() / source.relative_to(here) if inside else Path(self._cache_path) / folder())
 
 
 @contextlib.contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Make other processes wait while this one compiles a loop, and then read it, instead of compiling it too."""
+    """Make other processes wait while this one compiles a loop, and then read it, instead of compiling it too.
+
+    The locks of all loops are in one folder, under their full names.
+    """
     with contextlib.ExitStack() as stack:
         # Without a lock, as in a read-only folder, every process compiles.
         with contextlib.suppress(OSError):
-            place = Path(__file__).parent / "__pycache__" / folder()
-            place.mkdir(parents=True, exist_ok=True)
-            fcntl.flock(stack.enter_context((place / f"{name}.lock").open("a")), fcntl.LOCK_EX)
+            _cache().mkdir(parents=True, exist_ok=True)
+            fcntl.flock(stack.enter_context((_cache() / f"{name}.lock").open("a")), fcntl.LOCK_EX)
         yield
 
 

@@ -3,7 +3,7 @@
 import math
 
 from privpost.samplers.compiled import bare, inner, outer
-from privpost.samplers.truncated_masses import beyond, tail_of
+from privpost.samplers.incomplete_gamma import beyond, tail_of
 
 # Each fixed-point step multiplies the rate's error by about K low; up to this K low three steps are enough.
 _FEW_STEPS = 0.26

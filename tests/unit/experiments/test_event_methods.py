@@ -1,8 +1,7 @@
-"""Methods on events counted in cells: rows, chains' lengths and searches, releases and clipped shares, by hand."""
+"""Methods on events counted in cells: rows, chains' lengths and starts, releases and clipped shares, by hand."""
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,100 +10,80 @@ from recomputed import Remembering
 
 from privpost.distributions.noise import Common
 from privpost.experiments.foulds2016 import event_methods
-from privpost.experiments.foulds2016.event_methods import Chains, Row, Setup
+from privpost.experiments.foulds2016.event_methods import Row, Setup
 from privpost.models.event_counts import EventCounts
-from privpost.samplers.hidden_markov_collapsed import Annealing
-from privpost.samplers.hidden_markov_sets import Islands
+from privpost.samplers.hidden_markov.seeds import Seeding
 
 MODEL = EventCounts((2, 1), (2, 3), 2)
+METHODS = ["non_private", "laplace", "ops", "private_gibbs", "gibbs"]
+AXES = {"variant": ["paper", "corrected", "sums"], "truncation": [10.0, 100.0], "prior": ["tempered", "untempered"]}
 
 
 def test_rows_are_all_settings_of_each_method() -> None:
-    """Listed by hand: naive Bayes has no sampler and pays for no update, and paid and joint chains have one sampler."""
-    config = SimpleNamespace(
-        method=["non_private", "laplace", "ops", "private_gibbs", "gibbs"], variant=["paper", "corrected"],
-        truncation=[10.0], sampler=["paper", "collapsed"],
-    )  # fmt: skip
-    named = [tuple(row)[1:] for row in event_methods.rows(config, "hmm", [0.5, 2.0])]
-    expected = []
-    for sampler in ("paper", "collapsed"):
-        expected.append(("non_private", None, None, None, sampler))
-        for epsilon in (0.5, 2.0):
-            expected += [("laplace", variant, None, epsilon, sampler) for variant in ("paper", "corrected")]
-            expected.append(("ops", None, 10.0, epsilon, sampler))
+    """Listed by hand: one state has no start, pays for no update and clips its sum in one way."""
+    expected = [Row(3, "non_private", "seeded")]
     for epsilon in (0.5, 2.0):
-        expected.append(("private_gibbs", None, 10.0, epsilon, "paper"))
-        expected.append(("gibbs", None, None, epsilon, "paper"))
-    assert sorted(named, key=str) == sorted(expected, key=str)
-    bayes = event_methods.rows(config, "naive_bayes", [0.5])
+        expected += [Row(3, "laplace", "seeded", variant, epsilon=epsilon) for variant in AXES["variant"]]
+        for m in (10.0, 100.0):
+            expected += [Row(3, "ops", "seeded", None, m, prior, epsilon) for prior in AXES["prior"]]
+            expected.append(Row(3, "private_gibbs", None, None, m, "tempered", epsilon))
+        expected.append(Row(3, "gibbs", "seeded", epsilon=epsilon))
+    made = event_methods.rows(3, "seeded", [0.5, 2.0], METHODS, **AXES)
+    assert sorted(made, key=str) == sorted(expected, key=str)
+    bayes = event_methods.rows(1, "seeded", [0.5], METHODS, **{**AXES, "truncation": [10.0], "prior": ["tempered"]})
     assert [(row.method, row.variant) for row in bayes] == [
         ("non_private", None), ("laplace", "paper"), ("laplace", "corrected"), ("ops", None), ("gibbs", None),
     ]  # fmt: skip
-    assert {row.sampler for row in bayes} == {None}
-    # A study without samplers has the paper's.
-    del config.sampler
-    assert {row.sampler for row in event_methods.rows(config, "hmm", [0.5])} == {"paper"}
+    assert {row.start for row in bayes} == {None} and {row.model for row in bayes} == {"naive_bayes"}
 
 
 def test_accounts_name_what_tells_rows_apart() -> None:
     accounts = {
-        "hmm/laplace/paper/epsilon=0.5": Row("hmm", "laplace", "paper", None, 0.5),
-        "hmm/ops/truncation=10/epsilon=2/collapsed": Row("hmm", "ops", None, 10.0, 2.0, "collapsed"),
-        "naive_bayes/non_private": Row("naive_bayes", "non_private", None, None, None, None),
+        "laplace/n_states=2/seeded/paper/epsilon=0.5": Row(2, "laplace", "seeded", "paper", epsilon=0.5),
+        "ops/n_states=10/random/truncation=10/tempered/epsilon=2": Row(10, "ops", "random", None, 10.0, "tempered", 2),
     }
     for account, row in accounts.items():
         assert row.account == account
-        named = {"variant": row.variant, "truncation": row.truncation, "epsilon": row.epsilon}
-        assert row.key() == ({"sampler": "collapsed"} if row.sampler == "collapsed" else {}) | named
+
+
+LENGTHS = {"iterations": 40, "burn_in": 9, "aware_iterations": 30, "aware_burn_in": 8, "private_iterations": 3}
 
 
 def setup(**changes) -> Setup:
-    given = {"iterations": 40, "burn_in": 9, "rounds": 80, "rounds_burn_in": 33, "epsilon": 1.0}
-    given |= {"annealing": Annealing(3.0, 2, replicas=2), "islands": Islands(2, 5)}
-    return Setup(MODEL, 30, **given | changes)
+    return Setup(MODEL, 30, Seeding(4, 5), **LENGTHS | changes)
 
 
-def test_chains_are_as_long_as_their_method_s() -> None:
-    """The paper's sampler, collapsed chains, and settings with other rounds; a draw of islands takes several."""
-    one, of = Row("hmm", "laplace", None, None, 0.5, "collapsed"), setup(ops_rounds=10, exact_rounds=81)
-    each = of.islands.rounds
-    assert of.length(one) == (80, 33)
-    for method in ("non_private", "laplace", "ops", "gibbs"):
-        assert of.length(one._replace(method=method, sampler="paper")) == (40, 9)
-    assert of.length(one._replace(method="private_gibbs", sampler="paper")) == (2, 0)
-    assert of.length(one._replace(method="ops")) == (10, 7)
-    assert of.length(one._replace(method="non_private")) == (81, 40)
-    assert setup(exact_rounds=80, ops_rounds=None).length(one._replace(method="non_private")) == (80, 33)
-    assert setup().length(one._replace(method="ops")) == (80, 33)
-    remembered = setup(remembered=("laplace",))
-    assert remembered.length(one) == (80 // each, 33 // each)
-    # At least one draw comes after burn-in.
-    assert setup(remembered=("laplace",), rounds=33, rounds_burn_in=33).length(one) == (33 // each + 1, 33 // each)
+def test_chains_have_the_lengths_and_the_starts_of_their_rows() -> None:
+    of = setup()
+    for method, expected in (("laplace", (40, 9)), ("gibbs", (30, 8)), ("private_gibbs", (3, 0))):
+        assert of.length(Row(2, method)) == expected
+    for start, seeding in (("seeded", Seeding(4, 5)), ("random", None), (None, None)):
+        row = Row(2, "ops", start, None, 10.0, "untempered", 1.0)
+        assert of.start(row) == of.mechanism(row).seeding == seeding
+        assert not of.mechanism(row).tempered_prior and of.mechanism(row._replace(prior="tempered")).tempered_prior
+    # What it is paid with must not have been looked at before.
+    assert of.mechanism(Row(2, "private_gibbs", None, None, 10.0, "tempered", 1.0)).seeding is None
+    made = Setup.of(MODEL, 30, SimpleNamespace(**LENGTHS, starts=4, start_iterations=5))
+    assert made == of
 
 
-def test_searches_start_hotter_where_noise_is_wider() -> None:
-    """Hotter by 1/ε where ε (the row's, else the setup's) is below 1; the paper's chains do not search."""
-    row, of = Row("hmm", "laplace", "paper", None, 0.25, "collapsed"), setup()
-    assert of.search(row).hottest == 12.0
-    assert of.search(row._replace(epsilon=4.0)).hottest == 3.0
-    assert setup(epsilon=0.5).search(row._replace(epsilon=None)).hottest == 6.0
-    assert of.search(row._replace(method="non_private")).hottest == 3.0
-    assert of.search(row._replace(sampler="paper")) is None and setup(annealing=None).search(row) is None
-    assert setup(remembered=("laplace",)).search(row) == Islands(2, 5)
-
-
-def test_a_study_s_settings_are_the_setup_s() -> None:
-    numbers = {"iterations": 7, "burn_in": 3, "rounds": 9, "rounds_burn_in": 4, "ops_rounds": 5, "search_limit": 6.0}
-    numbers |= {"exact_rounds": 11, "private_iterations": 13}
-    config = SimpleNamespace(**numbers, hottest=2.5, resplits=1, replicas=4, remembered="all", agree=2, islands=5)
-    made = Setup.of(config, MODEL, 30)
-    assert {name: getattr(made, name) for name in numbers} == numbers
-    assert made.annealing == Annealing(2.5, 1, replicas=4) and made.islands == Islands(2, 5)
-    assert made.remembered == ("laplace", "non_private") and made.tempered_prior
-    plain = Setup.of(SimpleNamespace(prior="untempered", iterations=7), MODEL, 30)
-    assert (plain.tempered_prior, plain.iterations, plain.burn_in, plain.annealing) == (False, 7, 0, None)
-    del config.replicas
-    assert Setup.of(config, MODEL, 30).annealing.replicas == 1
+def test_an_epsilon_holds_by_what_the_chain_did() -> None:
+    """By hand: two updates an iteration without convergence; a seeded chain that did not converge has none."""
+    of, at = setup(), (None, 10.0, "tempered", 0.5)
+    cases = {
+        (Row(2, "laplace", "seeded", "paper", epsilon=0.5), False): ("unconditional", 0.5),
+        (Row(2, "gibbs", "seeded", epsilon=0.5), False): ("unconditional", 0.5),
+        (Row(2, "private_gibbs", None, *at), True): ("unconditional", 0.5),
+        (Row(1, "ops", None, *at), True): ("unconditional", 0.5),
+        (Row(2, "ops", "random", *at), False): ("if_converged", 2 * 40 * 0.5),
+        (Row(2, "ops", "seeded", *at), True): ("if_converged", np.inf),
+        (Row(2, "ops", "seeded", *at), False): ("none", None),
+        (Row(2, "non_private", "seeded"), False): (None, None),
+    }
+    for (row, converged), expected in cases.items():
+        model = EventCounts((1,), (2, 3), 1) if row.n_states == 1 else MODEL
+        made = event_methods.guarantee(Setup(model, 30, Seeding(4, 5), **LENGTHS), row, converged)
+        assert (made["guarantee"], made["worst_case_epsilon"]) == pytest.approx(expected), row
 
 
 COUNTS = np.array([[3, 0, 1, 1, 1], [0, 4, 0, 2, 2], [5, 1, 0, 0, 6]], float)
@@ -113,50 +92,41 @@ COUNTS = np.array([[3, 0, 1, 1, 1], [0, 4, 0, 2, 2], [5, 1, 0, 0, 6]], float)
 @pytest.mark.parametrize("several", [False, True])
 def test_noisy_counts_are_released_processed_and_told_by_how_much_is_clipped(several) -> None:
     """Noise of scale 4/ε on each count, two repeats of one data set or of two; observed counts below 0 are clipped."""
-    of, ledger, row = setup(), Remembering(), Row("hmm", "laplace", "paper", None, 0.5)
-    of.open(ledger, [row, row._replace(method="non_private")])
+    of, ledger, row = setup(), Remembering(), Row(2, "laplace", "seeded", "paper", epsilon=0.5)
+    rows = [row, row._replace(variant="sums"), row._replace(variant="corrected"), Row(2, "gibbs", "seeded", epsilon=0.5)]
+    of.open(ledger, [*rows, Row(2, "non_private", "seeded")])
     counts = np.stack([COUNTS, 2 * COUNTS]) if several else COUNTS
-    observed, split = np.ones((3, 3), bool), np.array([0, 1, 1])
+    observed, split, common = np.ones((3, 3), bool), np.array([0, 1, 1]), Common(np.random.default_rng(5))
     observed[0, 2] = False
-    chains = of.chains(ledger, row, counts, Common(np.random.default_rng(5)), slice(0, 2), None, observed, split)
+    made = [of.given(ledger, each, counts, common, slice(0, 2), observed, split) for each in rows]
     (asked, released), *_ = ledger.of(row.account)
     assert np.array_equal(asked.statistics, counts.reshape((2, 15) if several else 15))
     # Two fields, each of whose counts an event changes by two.
     noise = np.random.default_rng(5).laplace(size=(2, 15)) * 4 / 0.5
     noisy = (counts + noise.reshape(2, 3, 5)).reshape(2, 3, 5)
     np.testing.assert_allclose(released.values, noisy.reshape(2, -1))
-    np.testing.assert_allclose(chains.counts, np.maximum(noisy, 0)[[0, 1, 1]])
+    clipped, sums, projected, aware = made
+    np.testing.assert_allclose(clipped.law.counts, np.maximum(noisy, 0)[split])
+    np.testing.assert_allclose(sums.law.counts, noisy[split])
     cells = [(repeat, cell) for repeat in (0, 1) for cell in (0, 1, 2) if observed[repeat, cell]]
-    seen = [value for place in cells for value in noisy[place]]
-    assert chains.clipped == pytest.approx(np.mean(np.array(seen) < 0))
-    projected = event_methods.post_process(noisy, MODEL.sizes, "corrected")
+    assert clipped.clipped == pytest.approx(np.mean(np.array([value for place in cells for value in noisy[place]]) < 0))
+    assert np.isnan(sums.clipped)
     for field in (slice(0, 2), slice(2, 5)):
-        sums = np.maximum(noisy[..., field].sum(axis=-1), 0)
-        np.testing.assert_allclose(projected[..., field].sum(axis=-1), sums, atol=1e-9)
-    assert (projected >= 0).all()
+        totals = np.maximum(noisy[..., field].sum(axis=-1), 0)[split]
+        np.testing.assert_allclose(projected.law.counts[..., field].sum(axis=-1), totals, atol=1e-9)
+    assert (projected.law.counts >= 0).all()
+    # The noise-aware chain is told the noise that was added; its traces are of projected counts.
+    assert (aware.law.scale, aware.law.n) == (8.0, 30)
+    np.testing.assert_allclose(aware.law.noisy[observed], noisy[split][observed])
+    np.testing.assert_allclose(aware.group.counts[1:], projected.law.counts[1:])
 
 
-def test_joint_chains_are_told_the_release_and_start_at_the_public_number_of_events() -> None:
-    """Each field of each chain's counts holds all 30 events, as no cell is held out."""
-    of, ledger, row = setup(), Remembering(), Row("hmm", "gibbs", None, None, 0.5)
+def test_more_chains_than_releases_are_not_charged() -> None:
+    """Two draws of OPS on one data set and a third chain: each repeat's budget pays for one."""
+    of, row = setup(), Row(2, "ops", "seeded", None, 10.0, "tempered", 0.5)
+    ledger = Remembering()
     of.open(ledger, [row])
-    given = Common(np.random.default_rng(5)), slice(0, 2), None, np.ones((3, 3), bool), np.array([0, 1, 1])
-    chains = of.chains(ledger, row, COUNTS, *given)
-    noisy = ledger.released(row.account).reshape(2, 3, 5)
-    np.testing.assert_allclose(chains.latent.noisy, noisy[[0, 1, 1]])
-    assert (chains.latent.scale, chains.latent.n_events, chains.counts.shape) == (8.0, 30, (3, 3, 5))
-    for field in (slice(0, 2), slice(2, 5)):
-        assert chains.counts[..., field].sum(axis=(1, 2)).tolist() == [30, 30, 30]
-
-
-def test_further_chains_have_the_data_of_the_first() -> None:
-    observed = np.array([[True, False, True], [True, True, True]])
-    each, one = np.stack([COUNTS, 2 * COUNTS]), COUNTS
-    for counts, expected in ((each, np.stack([COUNTS] * 3)), (one, one)):
-        more = Chains(Row("hmm", "laplace", "paper", None, 1.0), counts, observed, None).of_first(3)
-        assert np.array_equal(more.counts, expected) and more.observed.tolist() == [[True, False, True]] * 3
-        assert more.latent is None and math.isnan(more.clipped)
-    latent = SimpleNamespace(of_first=lambda number: ["latent"] * number)
-    assert (
-        Chains(Row("hmm", "gibbs", None, None, 1.0), one, observed, None, latent).of_first(3).latent == ["latent"] * 3
-    )
+    run = of.given(ledger, row, COUNTS, None, slice(0, 2), np.ones((3, 3), bool), np.array([0, 1, 0]))
+    end = of.follow(ledger, run, np.random.default_rng(1), slice(0, 2), None)
+    assert len(ledger.released(row.account)) == 2 and end.state.states.shape == (3, 3)
+    np.testing.assert_array_equal(ledger.released(row.account), end.state.probabilities[:2])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import importlib.util
+import shutil
+import subprocess
 import sys
 import threading
 
@@ -70,3 +72,28 @@ def test_a_loop_that_takes_seconds_is_announced_when_it_is_compiled_and_not_when
         assert (module.two(1), module.three(1)) == (3, 4)
         assert capsys.readouterr().err == said
     del sys.modules["kept"]
+
+
+def test_a_changed_helper_in_a_sub_folder_is_compiled_anew(tmp_path):
+    """numba itself checks the loop's own file only, and would read the loop with the old helper in it."""
+    package = tmp_path / "copied"
+    (package / "part").mkdir(parents=True)
+    shutil.copy(compiled.__file__, package / "compiled.py")
+    helper, loop = package / "part" / "helper.py", package / "part" / "loop.py"
+    helper.write_text("from copied.compiled import bare\n@bare\ndef step(n):\n    return n + 1\n")
+    loop.write_text(
+        "from copied.compiled import outer\nfrom copied.part.helper import step\n"
+        "@outer(seconds=3)\ndef two(n):\n    return step(step(n))\nprint(two(1))\n"
+    )
+
+    def run():
+        command = [sys.executable, "-m", "copied.part.loop"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+        return int(done.stdout), done.stderr
+
+    said = "privpost: compiling __main__.two once, about 3 s\n"
+    assert [run(), run()] == [(3, said), (3, "")]
+    helper.write_text(helper.read_text().replace("n + 1", "n + 5"))
+    assert [run(), run()] == [(11, said), (11, "")]
+    # Beside the locks, under the sub-folder's name.
+    assert len(list((package / "__pycache__").glob("compiled_*/part/loop.two*.nbi"))) == 2

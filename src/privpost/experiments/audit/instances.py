@@ -13,7 +13,7 @@ from privpost import discovery
 from privpost.discovery import rebuild
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.event_counts import Annealing, HiddenMarkovSampler
+from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
@@ -21,7 +21,6 @@ from privpost.mechanisms.logistic_finite import LogisticLangevin
 from privpost.mechanisms.logistic_sampling import LogisticSampling
 from privpost.mechanisms.network_sampling import TrimmedSampler
 from privpost.mechanisms.private_gibbs import PrivateGibbs
-from privpost.mechanisms.public_candidates import PublicCandidates
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.event_counts import EventCounts
 from privpost.models.link_regression import LinkRegression
@@ -37,12 +36,9 @@ FEWER = {
     AdditiveNoiseMechanism: 100,
     FourierMechanism: 100,
     HiddenMarkovSampler: 300,
-    PublicCandidates: 300,
     TrimmedSampler: 100,
     ExponentialMechanism: 10_000,
 }
-# Number of candidates with which public candidates are audited; the temperature does not depend on it.
-CANDIDATES = 256
 # Records and iterations with which a hidden Markov model of several states is audited.
 TWO_STATES = 6, 12
 # Levels of a field, so that convolutions are quick and exact.
@@ -177,19 +173,14 @@ def reduced(mechanism: Mechanism) -> Mechanism:
         return replace(fewer, step=fewer.step * mechanism.step_size / fewer.step_size)
     if isinstance(mechanism, LogisticSampling | LinearSampler) and model.dimension > 2:
         return replace(mechanism, model=replace(model, dimension=2))
-    if isinstance(mechanism, PublicCandidates) and mechanism.candidates > CANDIDATES:
-        return reduced(replace(mechanism, candidates=CANDIDATES))
     several = isinstance(mechanism, HiddenMarkovSampler) and not isinstance(mechanism, PrivateGibbs)
     if several and model.n_states > 1 and sum(model.cells) > 2:
         n, iterations = TWO_STATES
-        small, chains = replace(model, cells=(2,), sizes=(2,), n_states=2), mechanism.annealing
-        if chains is not None:
-            # Without a burn-in there is no search; two replicas stand for many.
-            chains = Annealing(replicas=min(2, chains.replicas), top=chains.top)
-        return replace(mechanism, model=small, n=n, iterations=iterations, burn_in=0, annealing=chains)
+        small = replace(model, cells=(2,), sizes=(2,), n_states=2)
+        return replace(mechanism, model=small, n=n, iterations=iterations)
     if isinstance(mechanism, HiddenMarkovSampler) and (sum(model.cells) > 3 or max(model.sizes) > LEVELS):
         sizes = tuple(min(size, LEVELS) for size in model.sizes)
-        return replace(mechanism, model=replace(model, cells=(1,), sizes=sizes, n_states=1), iterations=1, burn_in=0)
+        return replace(mechanism, model=replace(model, cells=(1,), sizes=sizes, n_states=1), iterations=1)
     if isinstance(model, EventCounts) and sum(model.cells) > 3:
         return replace(mechanism, model=replace(model, cells=(3,)))
     return mechanism

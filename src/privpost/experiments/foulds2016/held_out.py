@@ -1,320 +1,158 @@
-"""Held-out likelihood of naive Bayes and hidden Markov models on war logs: splits, chains and scores.
+"""Held-out likelihood of naive Bayes and hidden Markov models on war logs: splits, draws and scores.
 
-All methods of a split see the same held-out cells and, where they read noisy counts, the same noise; so do all studies
-of a data set.
+All methods of a split see the same held-out cells and, where they read noisy counts, the same noise. The first splits
+are the same however many there are.
 """
 
 import math
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import logsumexp
 
-from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
-from privpost.experiments.foulds2016 import event_methods
-from privpost.experiments.foulds2016.chain_checks import ARRAYS, FIRST, PARTITION_DISTANCE, Monitor, agree, diagnosed
-from privpost.experiments.foulds2016.chain_settings import CHAINS, COUNTS, N_STATES
+from privpost.experiments.foulds2016.convergence import ARRAYS, Diagnosis
 from privpost.experiments.foulds2016.event_methods import SAMPLED, Row, Setup
-from privpost.experiments.foulds2016.war_logs import select_fields
-from privpost.experiments.ranges import EPSILON, SHARE, TRANSITION
-from privpost.lab.schema import Choice, Integer
-from privpost.models.event_counts import EventCounts
-from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.lab.streams import Block
+from privpost.samplers.hidden_markov import gibbs
+from privpost.samplers.noise_aware import exact_counts
 
-# Settings of all studies of held-out cells.
-SPLIT = {
-    "dataset": COUNTS,
-    "fields": Choice("all", "no_category", says="fields of the war logs that are used"),
-    "replication": Integer(at_least=1, says="number of times that each event is counted"),
-    "held_out": SHARE.means("share of the cells that each split holds out", "share"),
-    "n_states": N_STATES,
-    "transition_concentration": TRANSITION,
-    "epsilon": EPSILON,
-}
-# Settings of the study that decide a row of `READ`, which has ε, variant and sampler itself and no Gibbs iterations.
-ALIKE = {*SPLIT, *CHAINS, "emission_concentration"} - {"epsilon", "variant", "sampler", "iterations", "burn_in"}
-# Methods whose collapsed chains a study takes from the results of another that ran them.
-READ = ("non_private", "laplace")
-MODELS = Choice("naive_bayes", "hmm", says="`naive_bayes`, or `hmm`, the hidden Markov model")
-
-
-def rows(config) -> list[Row]:
-    """Return the methods at all their settings, from the within axes."""
-    return [row for model in config.model for row in event_methods.rows(config, model, config.epsilon)]
-
-
-def computed(config, sizes, row: Row, results) -> tuple[dict, int] | None:
-    """Return the arrays in which a row's chains of the same settings stand, and its place there; None where in none.
-
-    Args:
-        sizes: trials, block and seed.
-        results: stored cells of studies of held-out cells.
-    """
-    if row.method not in READ or row.sampler != "collapsed":
-        return None
-    alike = [getattr(config, name) for name in ALIKE]
-    for result in results:
-        there = [getattr(result.config, name, None) for name in ALIKE]
-        same = there == alike and sizes == {name: result.record["sizes"][name] for name in sizes}
-        if same and row in (listed := rows(result.config)):
-            return result.arrays, listed.index(row)
-    return None
+# Splits that share a stream of random numbers.
+BLOCK = 10
+# How an average over draws is scored: all held-out cells at once (the paper's), cell by cell, or by the last draw alone.
+SCORES = ("joint", "predictive", "one_draw")
 
 
 class Data(NamedTuple):
-    """Counts (cells, levels), the fields' sizes, and each split's held-out cells.
-
-    `sites` is (splits, held-out cells), `observed` (splits, cells).
-    """
+    """Counts (cells, levels), and each split's held-out cells: `sites` (splits, held), `observed` (splits, cells)."""
 
     counts: np.ndarray
-    sizes: tuple[int, ...]
     sites: np.ndarray
     observed: np.ndarray
 
     @property
-    def test_counts(self) -> np.ndarray:
+    def test(self) -> np.ndarray:
+        """Counts of the held-out cells (splits, held, levels)."""
         return self.counts[self.sites]
 
-    @property
-    def test_events(self) -> np.ndarray:
-        return self.test_counts[..., : self.sizes[0]].sum(axis=(1, 2))
 
-
-def shared(config, streams):
-    """Return the streams of splits, noise and chains, which are those of the data set in all studies."""
-    return streams.shared("foulds2016/held_out", dataset=config.dataset)
-
-
-def split_cells(config, logs, streams, block) -> Data:
-    counts, sizes = select_fields(logs, config.fields)
-    counts = counts * config.replication
+def split_cells(counts, held_out: float, size: int, rng) -> Data:
+    """Return random splits of cells that hold out a share of them."""
     n_cells = len(counts)
-    n_held = max(1, round(config.held_out * n_cells))
-    rng = shared(config, streams)("data", block.index)
-    sites = np.sort([rng.permutation(n_cells)[:n_held] for _ in range(block.size)], axis=1)
-    observed = np.ones((block.size, n_cells), bool)
+    sites = np.sort([rng.permutation(n_cells)[: max(1, round(held_out * n_cells))] for _ in range(size)], axis=1)
+    observed = np.ones((size, n_cells), bool)
     np.put_along_axis(observed, sites, False, axis=1)
-    return Data(counts, sizes, sites, observed)
+    return Data(counts, sites, observed)
 
 
-def setups(config, logs) -> dict[str, Setup]:
-    """Return what releases and samples for each model; naive Bayes has one cell and one state."""
-    counts, sizes = select_fields(logs, config.fields)
-    n = int(counts[:, : sizes[0]].sum()) * config.replication
-    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
-    hidden = EventCounts.of(logs.region, sizes, config.n_states, **concentrations)
-    return {
-        # Draws are exact: it needs only one of the chains' settings.
-        "naive_bayes": Setup(
-            EventCounts((1,), sizes, 1, **concentrations),
-            n,
-            tempered_prior=getattr(config, "prior", "tempered") == "tempered",
-        ),
-        "hmm": Setup.of(config, hidden, n),
-    }
+def blocks(splits: int) -> Iterator[Block]:
+    """Yield blocks of `BLOCK` splits; the last one may be smaller."""
+    for index, start in enumerate(range(0, splits, BLOCK)):
+        stop = min(splits, start + BLOCK)
+        yield Block(index, stop - start, slice(start, stop))
 
 
-def simulate(config, streams, ledger) -> dict:
-    """Return `log_likelihood`, `predictive` (rows, splits), `events` (splits,), `clipped_share` (rows,), and `ARRAYS`.
-
-    `log_likelihood` is the log of the held-out cells' likelihood without multinomial coefficients, averaged over the
-    samples after burn-in or, for OPS, of the released sample. `predictive` sums the logs of the averaged probability of
-    each field of each event, for which few samples are enough even under a wide posterior. `ARRAYS` describe the
-    first split's chains, nan where draws are exact or too few; with latent counts they include the distance of the
-    chains' partitions. Rows that another study's results have are taken from there (`computed`).
-    """
-    logs, streams = war_logs.load(config.dataset), shared(config, streams)
-    all_rows, models = rows(config), setups(config, logs)
-    results = config.results() if hasattr(config, "results") else []
-    given = config, {name: getattr(streams, name) for name in ("trials", "block", "seed")}
-    known = {index: found for index, row in enumerate(all_rows) if (found := computed(*given, row, results))}
-    scores = np.full((2, len(all_rows), config.trials), np.nan)
-    names = (*ARRAYS, PARTITION_DISTANCE) if "gibbs" in config.method else ARRAYS
-    clipped, checks = np.full(len(all_rows), np.nan), {name: np.full(len(all_rows), np.nan) for name in names}
-    events = np.empty(config.trials)
-    for index, row in enumerate(all_rows):
-        if index not in known:
-            models[row.model].open(ledger, [row])
-    for block in streams.blocks():
-        data = split_cells(config, logs, streams, block)
-        events[block.trials] = data.test_events
-        for model, evaluate in (("naive_bayes", _naive_bayes), ("hmm", _hidden_markov)):
-            places = [index for index, row in enumerate(all_rows) if row.model == model and index not in known]
-            if not places:
-                continue
-            values, shares, diagnostics = evaluate(
-                config, data, models[model], [all_rows[index] for index in places], streams, block, ledger
-            )
-            scores[:, places, block.trials] = values
-            if block.index == 0:
-                clipped[places] = shares
-                for index, diagnosis in zip(places, diagnostics, strict=True):
-                    for name, value in diagnosis.items():
-                        checks[name][index] = value
-    for index, (arrays, place) in known.items():
-        scores[:, index] = arrays["log_likelihood"][place], arrays["predictive"][place]
-        clipped[index] = arrays["clipped_share"][place]
-        for name in ARRAYS:
-            checks[name][index] = arrays[name][place]
-    return {
-        "log_likelihood": scores[0],
-        "predictive": scores[1],
-        "events": events,
-        "clipped_share": clipped,
-        **checks,
-    }
-
-
-def _naive_bayes(config, data, setup, all_rows, streams, block, ledger):
-    """Return both scores (2, rows, splits), clipped shares, and checks for K = 1, empty where draws are exact."""
-    totals = (data.observed @ data.counts)[:, None]
-    test = data.test_counts.sum(axis=1)
-    noise = Common(streams("mechanism", block.index, model="naive_bayes"))
-    n_draws = config.iterations - config.burn_in
-    values, shares = np.empty((2, len(all_rows), block.size)), np.full(len(all_rows), np.nan)
-    diagnostics: list[dict] = [{} for _ in all_rows]
-    split = _chains(block, config.diagnostic_chains)
-    for index, row in enumerate(all_rows):
-        rng = streams("sampler", block.index, model=row.model, method=row.method, **row.key())
-        if row.method == "ops":
-            draws = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=block.trials).values
-        else:
-            of_chain = split if row.method == "gibbs" else np.arange(block.size)
-            observed = np.ones((len(of_chain), 1), bool)
-            # The held-out cells together may hold any number of events.
-            chains = setup.chains(ledger, row, totals, noise, block.trials, rng, observed, of_chain, n_held=1)
-            shares[index] = chains.clipped
-            if row.method == "gibbs":
-                trace, mean = _noise_aware_bayes(config, setup, chains, test[split], ledger, block)
-                values[0, index] = logsumexp(trace[:, : block.size], axis=0) - math.log(len(trace))
-                values[1, index] = xlogy(test, mean[: block.size]).sum(axis=-1)
-                if block.index == 0:
-                    diagnosis = diagnosed([trace[:, [0, *range(block.size, trace.shape[1])]]])
-                    diagnostics[index] = dict(zip(ARRAYS, (*diagnosis, config.diagnostic_chains), strict=False))
-                continue
-            given = np.broadcast_to(chains.counts, (block.size, n_draws, totals.shape[-1]))
-            draws = gibbs.draw_emissions(gibbs.Group(given, observed), given, setup.prior, rng)[0]
-        scores, predictive = np.zeros(draws.shape[:2]), np.zeros(block.size)
-        for field in setup.prior.fields:
-            scores += xlogy(test[:, None, field], draws[..., field]).sum(axis=-1)
-            predictive += xlogy(test[:, field], draws[..., field].mean(axis=1)).sum(axis=-1)
-        values[:, index] = logsumexp(scores, axis=1) - math.log(draws.shape[1]), predictive
-    return values, shares, diagnostics
-
-
-def _noise_aware_bayes(config, setup, chains, test, ledger, block) -> tuple[np.ndarray, np.ndarray]:
-    """Return held-out log-likelihoods (draws, chains) and mean probabilities (chains, levels) for K = 1."""
-    n_draws = config.iterations - config.burn_in
-    trace, mean = np.empty((n_draws, len(test))), np.zeros(test.shape)
-
-    def watch(iteration, state):
-        if iteration >= config.burn_in:
-            trace[iteration - config.burn_in] = (state.log_probabilities[:, 0] * test).sum(axis=1)
-            mean[:] += state.probabilities[:, 0] / n_draws
-
-    replace(setup, iterations=config.iterations, burn_in=config.burn_in).run(ledger, [chains], [watch], block.trials)
-    return trace, mean
-
-
-def _chains(block, number: int) -> np.ndarray:
-    """The split of each chain: one chain per split, and for the diagnostics `number` in all on the first split."""
-    extra = number - 1 if block.index == 0 else 0
-    return np.concatenate([np.arange(block.size), np.zeros(extra, int)])
-
-
-def _hidden_markov(config, data, setup, all_rows, streams, block, ledger):
-    """Return both scores (2, rows, splits), clipped shares and checks (maps of `ARRAYS`) of the hidden Markov model.
-
-    The first split runs `diagnostic_chains` chains on the same release, but only `FIRST` where these disagree; only the
-    first chain is evaluated.
-    """
-    split = _chains(block, min(FIRST, config.diagnostic_chains))
-    observed, sites, test = data.observed[split], data.sites[split], data.test_counts[split]
-    noise = Common(streams("mechanism", block.index, model="hmm"))
-    monitored = [0, *range(block.size, len(split))]
-    values, clipped, diagnostics = np.empty((2, len(all_rows), block.size)), [], []
-    for index, row in enumerate(all_rows):
-        named = {"model": row.model, "n_states": setup.prior.n_states, "method": row.method}
-        rng = streams("sampler", block.index, **named, **row.key())
-        chains = setup.chains(ledger, row, data.counts, noise, block.trials, rng, observed, split)
-        trace = _Trace(setup, row, chains, sites, test, monitored if block.index == 0 else [])
-        (release,) = setup.run(ledger, [chains], [trace], block.trials)
-        if row.method in SAMPLED:
-            # The released sample is scored, emissions and states; the trace of its chain is for diagnosis.
-            evaluated, final_state = slice(block.size), release.info.state
-            released = np.log(release.values), final_state.states[:, evaluated], final_state.transitions[..., evaluated]
-            values[0, index], weights = _score(*released, sites[evaluated], test[evaluated], setup)
-            law = _law(weights, released[0])
-        else:
-            values[0, index] = (logsumexp(trace.held_out, axis=0) - math.log(len(trace.held_out)))[: block.size]
-            law = trace.predictive[: block.size]
-        values[1, index] = xlogy(test[: block.size], law).sum(axis=(1, 2))
-        clipped.append(chains.clipped)
-        checks, more = trace.checks(), config.diagnostic_chains - len(monitored)
-        if checks and more > 0 and agree(checks):
-            given, again = chains.of_first(more), np.zeros(more, int)
-            second = _Trace(setup, row, given, sites[again], test[again], list(range(more)))
-            setup.follow(given, second)
-            checks = trace.checks(second)
-        diagnostics.append(checks)
-    return values, np.array(clipped), diagnostics
-
-
-def _score(log_probabilities, states, transitions, sites, test, setup) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log-likelihood (chains,) of held-out cells given all other states, and the law (sites, K, chains) of
-    their states.
+def evaluate(
+    setup: Setup, all_rows: Sequence[Row], counts, held_out: float, splits: int, releases: int, chains: int, streams,
+    ledger,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """Score all rows of a model on held-out cells.
 
     Args:
-        log_probabilities, states, transitions: fields of a `State`.
-        sites: held-out cells (chains, sites).
-        test: their counts (chains, sites, levels).
+        counts: (cells, levels).
+        held_out: share of the cells that a split holds out.
+        releases: releases of a posterior draw for each split, whose scores are averaged; each has a budget of its own.
+        chains: chains on the first split's release, for diagnosis; only the released or the first one is scored.
+        streams: of the data set, so that its splits and noise are those of all cells.
+
+    Returns:
+        `SCORES` (rows, splits), log-likelihoods without multinomial coefficients; `events` (splits,); `clipped` (rows,)
+        and `convergence.ARRAYS` (rows,) of the first splits, nan where no chain runs or need converge.
     """
-    weights = gibbs.site_prior(states, transitions, sites.T, setup.layout, setup.prior.transition)
-    scores = log_probabilities @ test.transpose(0, 2, 1)
-    scores += np.log(weights).transpose(2, 1, 0)
-    return logsumexp(scores, axis=1).sum(axis=1), weights
+    setup.open(ledger, all_rows)
+    scores = {name: np.empty((len(all_rows), splits)) for name in SCORES}
+    checks = {name: np.full(len(all_rows), np.nan) for name in ("clipped", *ARRAYS)}
+    events = np.empty(splits)
+    draws_of = _exact_draws if setup.model.n_states == 1 else chain_draws
+    for block in blocks(splits):
+        data = split_cells(counts, held_out, block.size, streams("data", block.index))
+        events[block.trials] = data.test[..., : setup.model.sizes[0]].sum(axis=(1, 2))
+        noise = Common(streams("mechanism", block.index, model=all_rows[0].model))
+        for index, row in enumerate(all_rows):
+            rng = streams("sampler", block.index, **row._asdict())
+            number = releases if row.method in SAMPLED else 1
+            repeats = slice(block.trials.start * number, block.trials.stop * number)
+            split = np.repeat(np.arange(block.size), number)
+            more = max(0, chains - number) if block.index == 0 else 0
+            held, seen = draws_of(setup, row, data, split, more, noise, repeats, rng, ledger)
+            for name, values in scored(held).items():
+                scores[name][index, block.trials] = values.reshape(block.size, number).mean(axis=1)
+            for name, value in seen.items() if block.index == 0 else ():
+                checks[name][index] = value
+    return {**scores, "events": events, **checks}
 
 
-def _law(weights, log_probabilities) -> np.ndarray:
-    """Return the probabilities (chains, sites, levels) of the levels in the held-out cells."""
-    return weights.transpose(2, 0, 1) @ np.exp(log_probabilities)
+def scored(held) -> dict[str, np.ndarray]:
+    """Return `SCORES` (chains,) from log-likelihoods (draws, chains, held-out cells)."""
+    log_mean = lambda logs: logsumexp(logs, axis=0) - math.log(len(logs))  # noqa: E731
+    together = held.sum(axis=-1)
+    return dict(zip(SCORES, (log_mean(together), log_mean(held).sum(axis=-1), together[-1]), strict=True))
 
 
-class _Trace:
-    """Watches a row's chains after burn-in, and checks the `monitored` ones for convergence.
+def _exact_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, repeats, rng, ledger):
+    """Return log-likelihoods (draws, releases, held-out cells) of independent draws for one state, and what clips."""
+    totals, n_draws, seen = (data.observed @ data.counts)[split, None], setup.iterations - setup.burn_in, {}
+    if row.method == "ops":
+        law = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=repeats).values
+        draws = np.log(law.swapaxes(0, 1))
+    elif row.method == "gibbs":
+        noisy = setup.noisy(ledger, row, totals, noise, repeats)
+        scale, b = setup.mechanism(row).scale, setup.model.emission
+        # The held-out cells may hold any part of the public number of events.
+        given = (setup.model.sizes, b, setup.n, scale, n_draws, rng)
+        drawn = [exact_counts.class_counts(release, *given, elsewhere=True)[:, 0] for release in noisy]
+        draws = exact_counts.log_dirichlet(b + np.stack(drawn, axis=1), setup.prior.fields, rng)
+    else:
+        run = setup.given(ledger, row, totals, noise, repeats, np.ones(totals.shape[:2], bool), np.arange(len(split)))
+        given = np.broadcast_to(run.law.counts[:, 0], (n_draws, len(split), totals.shape[-1]))
+        draws, seen = np.log(gibbs.draw_emissions(run.law, given, setup.prior, rng)[0]), {"clipped": run.clipped}
+    return np.einsum("dcv,csv->dcs", draws, data.test[split]), seen
 
-    Attributes:
-        held_out: held-out log-likelihood (iterations after burn-in, chains).
-        predictive: mean law of levels (chains, sites, levels) where the chain may be averaged.
+
+def chain_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, repeats, rng, ledger):
+    """Return log-likelihoods (draws, releases, held-out cells) of a row's chains, and `ARRAYS` of the first split's.
+
+    `more` chains of the first split are for diagnosis. A chain on exact events is scored by its released last draw.
     """
+    released, split = len(split), np.concatenate([split, np.zeros(more, int)])
+    sites, test = data.sites[split], data.test[split]
+    run = setup.given(ledger, row, data.counts, noise, repeats, data.observed[split], split)
+    held, burn_in = [], setup.length(row)[1]
+    # A chain that pays for its updates need not converge.
+    watched = np.flatnonzero(split == 0) if row.method != "private_gibbs" else []
+    diagnosis = Diagnosis(run.group, setup.layout, setup.prior, watched, burn_in) if len(watched) > 1 else None
 
-    def __init__(self, setup, row, chains, sites, test, monitored):
-        iterations, self._burn_in = setup.length(row)
-        self._n_draws, self._given = iterations - self._burn_in, (sites, test, setup)
-        self.held_out = np.empty((self._n_draws, len(sites)))
-        self.predictive = None if row.method in SAMPLED else np.zeros(test.shape)
-        self._monitored, self._monitor = monitored, None
-        # A chain that pays for its updates need not converge.
-        if monitored and row.method != "private_gibbs":
-            law = setup.law(chains), setup.layout, setup.prior
-            self._monitor = Monitor(*law, self._burn_in, monitored, partitions=chains.latent is not None)
+    def watch(iteration, state):
+        if iteration >= burn_in:
+            held.append(held_out_likelihood(state, sites, test, setup.layout, setup.prior))
+            if diagnosis is not None:
+                diagnosis(iteration, state)
 
-    def __call__(self, iteration: int, state: gibbs.State) -> None:
-        draw = iteration - self._burn_in
-        if draw < 0:
-            return
-        self.held_out[draw], weights = _score(state.log_probabilities, state.states, state.transitions, *self._given)
-        if self.predictive is not None:
-            self.predictive += _law(weights, state.log_probabilities) * (1 / self._n_draws)
-        if self._monitor is not None:
-            self._monitor(iteration, state)
+    setup.follow(ledger, run, rng, repeats, watch)
+    logs, seen = np.stack(held), {"clipped": run.clipped}
+    if diagnosis is not None:
+        seen |= diagnosis.summary(logs[:, watched].sum(axis=-1))
+    return (logs[-1:] if row.method in SAMPLED else logs)[:, :released], seen
 
-    def checks(self, *others) -> dict:
-        """`ARRAYS` of the chains monitored here and by others, the held-out likelihood among their traces."""
-        if self._monitor is None:
-            return {}
-        held_out = np.concatenate([trace.held_out[:, trace._monitored] for trace in (self, *others)], axis=1)
-        return self._monitor.summary(held_out, others=[trace._monitor for trace in others])
+
+def held_out_likelihood(state: gibbs.State, sites, test, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
+    """Return the log-likelihood (chains, held) of held-out cells, each given all other states of its chain.
+
+    Args:
+        sites: held-out cells (chains, held).
+        test: their counts (chains, held, levels).
+    """
+    weights = gibbs.site_prior(state.states, state.transitions, sites.T, layout, prior.transition)
+    scores = state.log_probabilities @ test.transpose(0, 2, 1)
+    return logsumexp(scores + np.log(weights).transpose(2, 1, 0), axis=1)

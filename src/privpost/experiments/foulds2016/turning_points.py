@@ -4,12 +4,15 @@ import numpy as np
 
 
 def without_level(logs, level: str):
-    """Return the logs without one level of a field, and without the cells that held nothing else."""
+    """Return the logs without one level of a field, and without the cells that held nothing else; `none` leaves all."""
+    if level == "none":
+        return logs
     columns = np.array([word != level for levels in logs.levels.values() for word in levels])
     counts = logs.counts[:, columns]
     full = counts.sum(axis=1) > 0
     levels = {field: [word for word in levels if word != level] for field, levels in logs.levels.items()}
-    return logs._replace(counts=counts[full], region=logs.region[full], month=logs.month[full], levels=levels)
+    parts = {name: getattr(logs, name)[full] for name in ("region", "month")}
+    return logs._replace(counts=counts[full], levels=levels, truth=None, **parts)
 
 
 def turning_months(logs, states) -> np.ndarray:

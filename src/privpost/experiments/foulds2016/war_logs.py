@@ -1,20 +1,17 @@
-"""What studies on war logs share: selection of fields, private metadata, titles."""
+"""What studies on war logs share: settings, private metadata, titles."""
 
 import functools
 
-import numpy as np
+from privpost.datasets import catalogue
+from privpost.experiments.ranges import DATASET
+from privpost.lab.schema import Choice, DatasetName
 
-from privpost.datasets import catalogue, war_logs
-from privpost.lab.schema import SettingError
-
-
-def select_fields(logs: war_logs.WarLogs, fields: str) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Return counts (cells, levels) and sizes of the chosen fields; raises SettingError when no field remains."""
-    selected = [field != "category" or fields == "all" for field in logs.levels]
-    if not any(selected):
-        raise SettingError(f"fields is {fields!r}, but {logs.name} has no other field")
-    columns = np.repeat(selected, logs.sizes)
-    return logs.counts[:, columns].astype(float), tuple(s for s, keep in zip(logs.sizes, selected, strict=True) if keep)
+COUNTS = DatasetName(task="counts", says=DATASET)
+START = Choice(
+    "random", "seeded",
+    says="where chains start: states at `random` (the paper's), or `seeded` ones, the best of several by the joint; "
+    "empty where none is needed",
+)  # fmt: skip
 
 
 def uses_private_metadata(dataset: str) -> bool:

@@ -8,7 +8,7 @@ from privpost.lab.schema import Choice, Levels, Real, Schema
 from privpost.mechanisms.event_counts import EventCountsLaplace
 from privpost.models.event_counts import EventCounts
 from privpost.release.models.base import EXACT, Inferred, Posterior, by_name, whole
-from privpost.samplers import noise_aware_events
+from privpost.samplers.noise_aware import exact_counts
 
 
 class NaiveBayes(Inferred):
@@ -63,7 +63,7 @@ class NaiveBayes(Inferred):
         classes = spec.columns[label]["levels"]
         rows = release.reshape(len(classes), -1)
         given = rows, mechanism.model.sizes, spec.prior["concentration"], spec.n, mechanism.scale
-        shares, levels = noise_aware_events.class_posterior(*given, spec.draws, rng)
+        shares, levels = exact_counts.class_posterior(*given, spec.draws, rng)
         names = [f"P({label} = {level})" for level in classes]
         names += [f"P({name} = {level} | {label} = {given})" for given, name, level in self._cells(spec)]
         draws = np.concatenate([shares, levels.reshape(len(levels), -1)], axis=1)

@@ -1,150 +1,179 @@
 """Held-out likelihood of private naive Bayes and hidden Markov models on war logs (Foulds et al. 2016, figure 6)."""
 
-import numpy as np
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
-from privpost.experiments.foulds2016.chain_checks import verdict
-from privpost.experiments.foulds2016.chain_settings import CHAINS, TEMPERED
-from privpost.experiments.foulds2016.event_methods import Row, Setup
-from privpost.experiments.foulds2016.held_out import MODELS, SPLIT, rows, setups, simulate
-from privpost.experiments.foulds2016.war_logs import uses_private_metadata
-from privpost.experiments.ranges import EMISSION, METHOD, TRUNCATION
+from privpost.experiments.foulds2016.convergence import verdict
+from privpost.experiments.foulds2016.event_methods import CHAINS, VARIANTS, Row, Setup, guarantee, rows
+from privpost.experiments.foulds2016.held_out import SCORES, evaluate
+from privpost.experiments.foulds2016.war_logs import COUNTS, START, uses_private_metadata
+from privpost.experiments.ranges import EMISSION, EPSILON, METHOD, SHARE, TRANSITION, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Schema
+from privpost.models.event_counts import EventCounts
 
-__all__ = ["SETTINGS", "guarantee", "rows", "simulate", "summarise", "tabulate"]
+__all__ = ["SETTINGS", "compared", "of", "simulate", "tabulate"]
 
 SETTINGS = Schema(
-    **SPLIT,
     **CHAINS,
-    **TEMPERED,
-    model=MODELS,
-    prior=Choice("tempered", "untempered", says="whether OPS's temperature is on the prior too"),
+    dataset=COUNTS,
+    n_states=Integer(at_least=1, says="states of the hidden Markov model; 1 for naive Bayes"),
+    start=START,
+    splits=Integer(at_least=1, says="random splits into training and held-out cells"),
+    releases=Integer(at_least=1, says="releases of a posterior draw for each split, whose scores are averaged"),
+    held_out=SHARE.means("share of the cells that each split holds out", "share"),
+    transition_concentration=TRANSITION,
     emission_concentration=EMISSION,
-    private_iterations=Integer(at_least=1, says="Gibbs iterations that share the budget where every update is paid"),
-    method=Choice("non_private", "laplace", "ops", "private_gibbs", says=METHOD),
+    method=Choice("non_private", "laplace", "ops", "private_gibbs", "gibbs", says=METHOD),
+    variant=Choice(
+        "paper", "corrected", "sums",
+        says="counts from noisy ones: `paper`, clipped at 0; `corrected`, projected with each field's noisy sum kept; "
+        "`sums`, unclipped, with the sum over a state clipped",
+    ),
     truncation=TRUNCATION,
-)
+    prior=Choice("tempered", "untempered", says="whether OPS's temperature is on the prior too (the paper's)"),
+    epsilon=EPSILON,
+)  # fmt: skip
+# Of rows whose draws are exact, or paid for one by one.
+EXACT = {"rhat_max": None, "ess_bulk": None, "converged": True}
+NATS = "[nats per event]"
 TABLES = {
     "war_logs_likelihood": {
-        "ops_minus_paid_mean": "log-likelihood per held-out event, OPS less private_gibbs; paired [nats per event]",
+        "joint_mean": f"log-likelihood per held-out event, all cells of a split at once, averaged over draws {NATS}",
+        "predictive_mean": f"the same cell by cell {NATS}",
+        "one_draw_mean": f"the same of the last draw alone {NATS}",
+        "joint_loss_mean": f"how far `joint_mean` is below that without privacy, by splits {NATS}",
+        "predictive_loss_mean": f"how far `predictive_mean` is below that without privacy, by splits {NATS}",
+        "one_draw_loss_mean": f"how far `one_draw_mean` is below the joint score without privacy, by splits {NATS}",
+        "log_joint_mean": "log joint density of states and counts under the chains' law, mean over chains and draws of "
+        "the first split [nats]",
     },
-    "war_logs_differences": {},
+    "war_logs_differences": {
+        "first": "first of the pair: `laplace`, `ops`, `gibbs` of the row's other settings; `one_state`, clipped "
+        "Laplace's naive Bayes; `non_private`, without privacy and with most states; `seeded`, the same row from seeded "
+        "starts",
+        "second": "method of the row, with the row's settings",
+        "joint_mean": f"`first` less `second`, joint score, paired over the splits of both {NATS}",
+        "predictive_mean": f"`first` less `second`, predictive score {NATS}",
+        "one_draw_mean": f"`first` less `second`, one draw each {NATS}",
+    },
 }
 
 
-COLUMNS = ["dataset", "stand_in", "variant", "model", "n_states", "method", "sampler", "truncation", "epsilon"]
+def of(config) -> list[Row]:
+    """Return the rows of a cell, from its settings and within axes."""
+    axes = (getattr(config, name) for name in ("n_states", "start", "epsilon", "method", "variant", "truncation", "prior"))
+    return rows(*axes)
+
+
+def setup_of(config, logs) -> Setup:
+    """Return what releases and samples; naive Bayes has one cell and one state."""
+    given = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    region = logs.region if config.n_states > 1 else [0]
+    model = EventCounts.of(region, tuple(logs.sizes), config.n_states, **given)
+    return Setup.of(model, int(logs.counts[:, : logs.sizes[0]].sum()), config)
+
+
+def simulate(config, streams, ledger) -> dict:
+    """Return the arrays of `held_out.evaluate`: the scores of all rows on held-out cells, and checks of their chains."""
+    logs = war_logs.load(config.dataset)
+    streams = streams.shared("foulds2016/held_out", dataset=config.dataset)
+    sizes = config.held_out, config.splits, config.releases, config.chains
+    return evaluate(setup_of(config, logs), of(config), logs.counts.astype(float), *sizes, streams, ledger)
 
 
 def tabulate(cells):
-    """Return the likelihoods, one row per method and setting, and Laplace less OPS per event, paired over splits."""
+    """Return the scores, one row per method and setting, and paired differences of a data set's rows."""
     import pandas as pd
 
-    likelihoods, differences = [], []
+    scores: dict[str, dict[Row, dict]] = {}
+    lines: dict[tuple[str, Row], dict[str, Any]] = {}
     for cell in cells:
-        table, paired = summarise(cell.config, cell.arrays)
-        likelihoods.append(table)
-        differences.append(paired)
-    differences = pd.concat(differences, ignore_index=True)
-    likelihoods = pd.concat(likelihoods, ignore_index=True)
-    return {"war_logs_likelihood": likelihoods, "war_logs_differences": differences}
+        dataset, known = cell.config.dataset, scores.setdefault(cell.config.dataset, {})
+        for index, row in enumerate(of(cell.config)):
+            # Cells of one model have a non-private row each, which is the same.
+            if row not in known:
+                known[row] = {name: cell.arrays[name][index] / cell.arrays["events"] for name in SCORES}
+                lines[dataset, row] = _line(cell.config, cell.arrays, index, row)
+    for (dataset, row), line in lines.items():
+        plain = scores[dataset].get(Row(row.n_states, "non_private", row.start or ("seeded" if row.n_states > 1 else None)))
+        for name in SCORES if plain else ():
+            # A draw is compared with the average over draws, as OPS's is.
+            best = plain["joint" if name == "one_draw" else name]
+            line |= _difference(f"{name}_loss", best, scores[dataset][row][name])
+    differences = []
+    for (dataset, second), line in lines.items():
+        known = scores[dataset]
+        most = max((row.n_states for row in known if row.start == "seeded"), default=1)
+        for word, first in compared(second, most):
+            if first in known:
+                differences.append(_pair(lines[dataset, first], line, word, known[first], known[second]))
+    return {"war_logs_likelihood": pd.DataFrame(lines.values()), "war_logs_differences": pd.DataFrame(differences)}
 
 
-def summarise(config, arrays):
-    """Return one cell's likelihoods and its paired differences as tables."""
-    import pandas as pd
-
-    logs = war_logs.load(config.dataset)
-    setup = setups(config, logs)
-    all_rows, events = rows(config), arrays["events"]
-    n_splits = len(events)
-    plain = {(row.model, row.sampler): index for index, row in enumerate(all_rows) if row.method == "non_private"}
-    per_event = arrays["log_likelihood"] / events
-    fixed = {"dataset": config.dataset, "stand_in": logs.stand_in}
-    private = {"uses_private_metadata": uses_private_metadata(config.dataset)}
-    table = []
-    for index, row in enumerate(all_rows):
-        # The choice of held-out cells affects all methods alike; the loss, paired over splits, does not depend on it.
-        # A chain that pays for its updates is compared with the better reference.
-        sampler = "collapsed" if row.method == "private_gibbs" else row.sampler
-        reference = plain.get((row.model, sampler))
-        loss = np.full(n_splits, np.nan) if reference is None else per_event[reference] - per_event[index]
-        checked = _convergence(row, arrays, index, setup[row.model].same_law(all_rows, row))
-        table.append(
-            {
-                **fixed,
-                **row._asdict(),
-                "n_states": setup[row.model].prior.n_states,
-                **mean_columns("log_likelihood", arrays["log_likelihood"][index]),
-                **mean_columns("per_event", per_event[index]),
-                **mean_columns("per_event_loss", loss),
-                **mean_columns("ops_minus_paid", _cost_of_paying(all_rows, index, per_event)),
-                "n_splits": n_splits,
-                "clipped_share": arrays["clipped_share"][index],
-                **guarantee(setup[row.model], row, checked["converged"]),
-                **checked,
-                **private,
-            }
-        )
-    paired = []
-    for i, first in enumerate(all_rows):
-        for j, second in enumerate(all_rows):
-            same = (first.model, first.epsilon, first.sampler) == (second.model, second.epsilon, second.sampler)
-            if (first.method, second.method) == ("laplace", "ops") and same:
-                paired.append(
-                    {
-                        **fixed,
-                        "variant": first.variant,
-                        "model": first.model,
-                        "n_states": setup[first.model].prior.n_states,
-                        "sampler": first.sampler,
-                        "truncation": second.truncation,
-                        "epsilon": first.epsilon,
-                        **mean_columns("laplace_minus_ops", per_event[i] - per_event[j]),
-                        "n_splits": n_splits,
-                        "converged": table[i]["converged"] and table[j]["converged"],
-                        **private,
-                    }
-                )
-    # Rows of collapsed chains have columns that others lack.
-    rest = [name for name in dict.fromkeys(name for row in table for name in row) if name not in COLUMNS]
-    return pd.DataFrame(table)[COLUMNS + rest], pd.DataFrame(paired)
-
-
-def _cost_of_paying(all_rows, index: int, per_event) -> np.ndarray:
-    """Return OPS's score less that of the row's chain, which pays for its updates, by split; nan for other rows."""
-    row, difference = all_rows[index], np.full(per_event.shape[1], np.nan)
-    sample = row._replace(method="ops", sampler="collapsed")
-    if row.method == "private_gibbs" and sample in all_rows:
-        difference = per_event[all_rows.index(sample)] - per_event[index]
-    return difference
-
-
-def _convergence(row: Row, arrays, index: int, same) -> dict:
-    if row.model == "naive_bayes":
-        return dict.fromkeys(("rhat_max", "range_log_joint", "best_log_joint", "below_best", "near"), None) | {
-            "sampling": "exact", "rhat_max": "exact", "n_chains": 1, "converged": True,
-        }  # fmt: skip
-    if row.method == "private_gibbs":
-        return {"sampling": "paid updates", "rhat_max": "not needed", "n_chains": 1, "converged": True}
-    return {"sampling": "mcmc", **verdict(arrays, index, same)}
-
-
-def guarantee(setup: Setup, row: Row, converged: bool) -> dict:
-    """Return the condition under which the row's ε holds, the temperature, and the cost if the condition fails.
-
-    `not_converged` means that the condition was seen to fail.
-    """
-    if row.method == "non_private":
-        return {"guarantee": None, "temperature": None, "iterations": None, "worst_case_epsilon": None}
-    mechanism = setup.mechanism(row)
-    condition, worst = "unconditional", mechanism.cost().epsilon
-    if row.method == "ops" and row.model != "naive_bayes":
-        condition = "if_converged" if converged else "not_converged"
-        worst = mechanism.unconverged_cost()
+def _line(config, arrays, index: int, row: Row) -> dict[str, Any]:
+    """Return a row of the first table, without losses."""
+    logs, chain = war_logs.load(config.dataset), row.n_states > 1 and row.method != "private_gibbs"
+    checked = verdict(arrays["rhat"][index], arrays["ess"][index]) if chain else EXACT
+    per_event = {name: arrays[name][index] / arrays["events"] for name in SCORES}
     return {
-        "guarantee": condition,
-        "temperature": getattr(mechanism, "temperature", None),
-        "iterations": None if row.method == "laplace" else mechanism.iterations,
-        "worst_case_epsilon": worst,
+        "dataset": config.dataset,
+        "stand_in": logs.stand_in,
+        "model": row.model,
+        **row._asdict(),
+        **mean_columns("log_likelihood", arrays["joint"][index]),
+        **mean_columns("per_event", per_event["joint"]),
+        **{key: value for name in SCORES for key, value in mean_columns(name, per_event[name]).items()},
+        "n_splits": config.splits,
+        "clipped_share": arrays["clipped"][index],
+        "sampling": "mcmc" if chain else "exact" if row.n_states == 1 else "paid updates",
+        "n_chains": config.chains if chain else 1,
+        **checked,
+        **guarantee(setup_of(config, logs), row, checked["converged"]),
+        "log_joint_mean": arrays["log_joint"][index],
+        "uses_private_metadata": uses_private_metadata(config.dataset),
     }
+
+
+def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
+    """Yield with what a row is compared: a word for the column `first`, and the row that has it.
+
+    Args:
+        most: the largest number of states from seeded starts.
+    """
+    bare = second._replace(variant=None, truncation=None, prior=None)
+    if second.method == "ops":
+        yield from (("laplace", bare._replace(method="laplace", variant=variant)) for variant in VARIANTS)
+    if second.method == "private_gibbs":
+        # The start that leaves OPS its guarantee.
+        yield "ops", second._replace(method="ops", start="random")
+    if second.method not in ("gibbs", "non_private"):
+        start = "seeded" if second.method == "private_gibbs" else second.start
+        yield "gibbs", bare._replace(method="gibbs", start=start)
+    if second.n_states > 1 and second.method != "non_private":
+        yield "one_state", Row(1, "laplace", variant="paper", epsilon=second.epsilon)
+    if second.start == "random":
+        yield "seeded", second._replace(start="seeded")
+    else:
+        yield "non_private", Row(most, "non_private", "seeded")
+
+
+def _pair(first: dict, second: dict, word: str, ours: dict, others: dict) -> dict[str, Any]:
+    """Return a row of the second table, of two rows of the first and their scores per event."""
+    said = ("dataset", "stand_in", "model", "n_states", "start", "variant", "truncation", "prior", "epsilon")
+    line = {"first": word, "second": second["method"], **{name: second[name] for name in said}}
+    if word == "laplace":
+        line["variant"] = first["variant"]
+    for name in SCORES:
+        line |= _difference(name, ours[name], others[name])
+    number, converged = min(first["n_splits"], second["n_splits"]), first["converged"] and second["converged"]
+    return {**line, "n_splits": number, "converged": converged, "uses_private_metadata": second["uses_private_metadata"]}
+
+
+def _difference(name: str, first, second) -> dict[str, float]:
+    """Return the mean of a paired difference over the splits that both have, which are the first ones."""
+    number = min(len(first), len(second))
+    return mean_columns(name, first[:number] - second[:number])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,34 +10,28 @@ import numpy as np
 from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
-from privpost.experiments.foulds2016 import chain_times, event_methods
-from privpost.experiments.foulds2016.chain_checks import ARRAYS, FIRST, Monitor, agree, verdict
-from privpost.experiments.foulds2016.chain_settings import CHAINS, COUNTS, N_STATES, TEMPERED
-from privpost.experiments.foulds2016.event_methods import Row, Setup
+from privpost.experiments.foulds2016.convergence import ARRAYS, Diagnosis, verdict
+from privpost.experiments.foulds2016.event_methods import CHAINS, Row, Setup, guarantee, rows
 from privpost.experiments.foulds2016.state_labels import Frequencies, align, matched
 from privpost.experiments.foulds2016.turning_points import turning_months, turns, without_level
-from privpost.experiments.foulds2016.war_logs import uses_private_metadata
-from privpost.experiments.foulds2016.war_logs_likelihood.study import guarantee
+from privpost.experiments.foulds2016.war_logs import COUNTS, START, uses_private_metadata
 from privpost.experiments.ranges import EMISSION, EPSILON, METHOD, TRANSITION, TRUNCATION
-from privpost.lab.schema import Choice, Integer, Schema, SettingError
+from privpost.lab.schema import Choice, Integer, Schema
 from privpost.models.event_counts import EventCounts
-from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.hidden_markov import gibbs
 
+NAMES = ("iterations", "burn_in", "starts", "start_iterations", "chains")
 SETTINGS = Schema(
-    **CHAINS,
-    **TEMPERED,
+    **{name: CHAINS[name] for name in NAMES},
     dataset=COUNTS,
-    n_states=N_STATES,
+    repeats=Integer(at_least=1, says="releases, or chains without one; figures show the first one, tables the mean"),
+    n_states=Integer(at_least=2, says="states of the hidden Markov model"),
     many_states=Integer(at_least=2, says="states of the run that asks how many are used"),
     epsilon=EPSILON,
     transition_concentration=TRANSITION,
     emission_concentration=EMISSION,
-    many_rounds=Integer(at_least=2, says="rounds with many states"),
-    many_rounds_burn_in=Integer(at_least=1, under="many_rounds", says="first of these rounds, which are left out"),
-    many_ops_rounds=Integer(at_least=2, says="rounds of OPS's chain with many states"),
-    exact_rounds=Integer(at_least=0, says="rounds on the exact counts, if more; the first half is left out"),
-    many_resplits=Integer(at_least=0, says="merges and splits in a round of the burn-in, with many states"),
-    without=Choice("none", "IED cleared", says="category of events that is left out"),
+    without=Choice("none", "IED cleared", says="category of events that is left out of one more fit"),
+    start=START,
     method=Choice("non_private", "laplace", "ops", says=METHOD),
     truncation=TRUNCATION,
 )
@@ -75,317 +69,250 @@ TABLES = {
         "sampling_variates": "random variates that a chain draws [count]",
         "elementary_functions": "exponentials and logarithms in a chain [count]",
     },
-    "war_logs_cpu": {
-        "seconds": "CPU time of one chain, measured once [seconds]",
-    },
+    "war_logs_cpu": {"ratio": "CPU time of a release and a chain, by benchmark, over that of a chain without privacy"},
 }
-# A state counts as used when it holds more than the first, or at least a further one, of these shares of cells.
-USED = (0.0, 0.01, 0.05)
+KINDS = ("mode", "final")
+# Written by benchmarks/run.py.
+BENCHMARKS = Path("results/benchmarks.csv")
+# Columns of the number of states that hold at least such a share of the cells, and of its standard error.
+USED = {
+    0.05: ("states_over_5_percent", "sem"),
+    1e-12: ("states_used_at_all", "used_at_all_sem"),
+    0.01: ("states_over_1_percent", "over_1_percent_sem"),
+}
 
 
-def rows(config, model: str = "few") -> list[Row]:
-    """Return the methods at all their settings, from the within axes; the one ε is a setting."""
-    # Few and many states are two experiments with a budget of their own, as in the paper.
-    return event_methods.rows(config, f"{model} states", [None])
+def of(config, n_states: int) -> list[Row]:
+    """Return the rows of a cell with a number of states; few and many have budgets of their own, as in the paper."""
+    axes = [config.epsilon], config.method, ["paper"], config.truncation
+    return [row for start in config.start for row in rows(n_states, start, *axes)]
+
+
+def setup_of(config, logs, n_states: int) -> Setup:
+    """Return what releases and samples the logs with a number of states."""
+    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    model = EventCounts.of(logs.region, tuple(logs.sizes), n_states, **concentrations)
+    return Setup.of(model, int(logs.counts[:, : logs.sizes[0]].sum()), config)
 
 
 class Fit(NamedTuple):
-    """The result of one method's chains; the leading axis is the repeats.
+    """The result of one row's chains; the leading axis is the repeats.
 
     `mode` and `final` (repeats, cells): most frequent state after burn-in, and the last one; `frequency`
-    (repeats, cells): how often the most frequent one occurred; `parameters` (repeats, K, levels); `variates`: gamma
-    and exponential variates drawn for the parameters; `checks`: `chain_checks.ARRAYS` of the first repeat.
+    (repeats, cells): how often the most frequent one occurred; `parameters` (repeats, K, levels); `variates`: random
+    variates of a chain for its emissions; `checks`: `convergence.ARRAYS` of the first repeat.
     """
 
     mode: np.ndarray
     frequency: np.ndarray
     final: np.ndarray
     parameters: np.ndarray
-    variates: int
-    checks: dict
+    variates: float
+    checks: dict[str, float]
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the fits with few states, aligned to the non-private one, and summaries of all repeats.
+    """Return the fits with few states, aligned to the non-private one, and summaries of all repeats."""
+    logs = without_level(war_logs.load(config.dataset), config.without)
+    sizes, arrays = (config.repeats, config.chains), {}
+    for name, n_states in (("few", config.n_states), ("many", config.many_states)):
+        if name == "many" and config.without != "none":
+            continue
+        all_rows = of(config, n_states)
+        fits = fit_all(setup_of(config, logs, n_states), all_rows, logs.counts.astype(float), *sizes, streams, ledger)
+        if name == "few":
+            arrays |= maps_of(fits, all_rows, logs)
+        arrays |= {f"{name}_{key}": np.array([fit.checks[key] for fit in fits]) for key in ARRAYS}
+        arrays[f"{name}_variates"] = np.array([fit.variates for fit in fits])
+        for kind in KINDS:
+            arrays[f"{name}_used_{kind}"] = np.array([used(getattr(fit, kind), n_states) for fit in fits])
+    return arrays
 
-    `mode`, `frequency` and `final` are (rows, cells) of the first repeat, `parameters` (rows, K, levels);
-    `switches_*`, `disagreement_*` and `misses_*` (rows, repeats) describe the maps (of the most frequent and the final
-    states); `used_*` (rows, shares, repeats) is the number of states that hold shares `USED` of the cells, of few and
-    of many states; `variates_*` (rows,) the random variates that the parameters took; `few_*` and `many_*` the
-    `chain_checks.ARRAYS` of the first repeat's chains; `turns` (1 or 2, regions) are `turning_months` of the Laplace
-    map of the first repeat, and of one without the level `without`, whose `chain_checks.ARRAYS` are `without_*`.
 
-    States are in the order of their mean month in the non-private fit. For OPS the parameters are the released ones;
-    else the posterior means given the final states and the (noisy) counts.
+def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, ledger) -> list[Fit]:
+    """Return the fits of all rows on counts (cells, levels), by repeats of the release or, without one, of the chain.
+
+    The first chains are checked: those of one law, or `chains` of them on the first noisy release.
     """
-    if "non_private" not in config.method:
-        raise SettingError("method lacks non_private, with whose states those of the others are compared")
-    logs, all_rows = war_logs.load(config.dataset), rows(config)
-    setups = {name: _setup(config, logs, n) for name, n in (("few", config.n_states), ("many", config.many_states))}
-    for name, setup in setups.items():
-        setup.open(ledger, rows(config, name))
-    few, many = [], []
-    for block in streams.blocks():
-        few.append(_fit(config, logs, setups["few"], rows(config, "few"), streams, block, ledger))
-        many.append(_fit(config, logs, setups["many"], rows(config, "many"), streams, block, ledger))
-    # The collapsed non-private fit, where there is one.
-    plain = [fit for fit, row in zip(few[0], all_rows, strict=True) if row.method == "non_private"]
-    reference = plain[-1]
-    order = np.argsort([logs.month[reference.mode[0] == k].mean() for k in range(config.n_states)])
-    target = reference.parameters[0][order]
-    place = align(reference.parameters[0], target, logs.sizes)
-    target_map = place[reference.mode[0]]
-    arrays: dict[str, list] = {}
-    for index in range(len(all_rows)):
-        both = [[fits[index] for fits in blocks] for blocks in (few, many)]
-        summary = _summarise(config, logs, *both, target, target_map)
-        for name, value in summary.items():
-            arrays.setdefault(name, []).append(value)
-    results = {name: np.array(values) for name, values in arrays.items()}
-    shown = [index for index, row in enumerate(all_rows) if _is_shown(row)]
-    months = [turning_months(logs, few[0][index].mode[0]) for index in shown]
-    if config.without != "none" and shown:
-        reduced = without_level(logs, config.without)
-        row = all_rows[shown[0]]._replace(model=f"few states without {config.without}")
-        setup = _setup(config, reduced, config.n_states)
-        setup.open(ledger, [row])
-        block = next(iter(streams.blocks()))
-        (fit,) = _fit(config, reduced, setup, [row], streams, block, ledger, without=config.without)
-        months.append(turning_months(reduced, fit.mode[0]))
-        results |= {f"without_{key}": np.array([value]) for key, value in fit.checks.items()}
-    return results | {"turns": np.array(months).reshape(-1, len(logs.regions))}
-
-
-def _is_shown(row: Row) -> bool:
-    """Whether the claims on one map read the row: the paper's Laplace HMM, by chains that reach their law."""
-    return (row.method, row.variant, row.sampler) == ("laplace", "paper", "collapsed")
-
-
-def _setup(config, logs, n_states: int) -> Setup:
-    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
-    model = EventCounts.of(logs.region, logs.sizes, n_states, **concentrations)
-    setup = replace(Setup.of(config, model, int(logs.counts[:, : logs.sizes[0]].sum())), epsilon=config.epsilon)
-    if n_states != config.many_states:
-        return setup
-    budget = {"rounds": config.many_rounds, "rounds_burn_in": config.many_rounds_burn_in}
-    budget |= {"ops_rounds": config.many_ops_rounds, "exact_rounds": 0}
-    budget["annealing"] = replace(setup.annealing, resplits=config.many_resplits)
-    return replace(setup, **budget)
-
-
-def _fit(config, logs, setup, all_rows, streams, block, ledger, **named) -> list[Fit]:
-    """The fits of all rows; chains on the data of the very first repeat are checked, and its first chain counts.
-
-    Repeats on exact counts are chains of one law, and are all checked; on noisy counts more chains run on the first
-    release: `FIRST` in all, and `diagnostic_chains` where these agree.
-    """
-    counts, prior, repeats = logs.counts.astype(float), setup.prior, slice(block.size)
-    named = {"states": prior.n_states, **named}
-    noise, fits = Common(streams("mechanism", block.index, **named)), []
+    setup.open(ledger, all_rows)
+    noise, fits, n_states = Common(streams("mechanism", n_states=setup.model.n_states)), [], setup.model.n_states
     for row in all_rows:
-        settings = {name: value for name, value in row.key().items() if name != "epsilon"}
-        rng = streams("sampler", block.index, **named, method=row.method, **settings)
-        checked = list(range(block.size if row.method != "laplace" else 1))
-        extra = max(0, min(FIRST, config.diagnostic_chains) - len(checked)) if block.index == 0 else 0
-        split = np.concatenate([np.arange(block.size), np.zeros(extra, int)])
-        observed = np.ones((len(split), len(counts)), bool)
-        chains = setup.chains(ledger, row, counts, noise, block.trials, rng, observed, split, None)
+        more = chains - 1 if row.method == "laplace" else max(0, chains - repeats)
+        split = np.concatenate([np.arange(repeats), np.zeros(more, int)])
+        watched = [0, *range(repeats, repeats + more)] if row.method == "laplace" else range(chains)
+        observed, given = np.ones((len(split), len(counts)), bool), slice(0, repeats)
+        run = setup.given(ledger, row, counts, noise, given, observed, split)
         iterations, burn_in = setup.length(row)
-        seen = Frequencies((prior.n_states, len(counts), block.size), burn_in)
-        law, given = setup.law(chains), (setup.layout, prior, burn_in)
-        monitor = Monitor(law, *given, [*checked, *range(block.size, len(split))])
-        watches = [seen, monitor] if block.index == 0 else [seen]
-        watch = lambda iteration, state, watches=watches: [watch(iteration, state) for watch in watches]  # noqa: E731
-        ((values, end),) = setup.run(ledger, [chains], [watch], block.trials)
-        checks = monitor.summary() if block.index == 0 else {}
-        more = config.diagnostic_chains - len(checked) - extra
-        if checks and more > 0 and agree(checks):
-            further = chains.of_first(more)
-            second = Monitor(setup.law(further), *given, range(more))
-            setup.follow(further, second)
-            checks = monitor.summary(others=[second])
-        # OPS releases its chain's last sample: emissions and final states. Its most frequent states are diagnosis.
-        final, share = end.state.states[:, repeats], seen.shares(iterations)
-        if row.method == "ops":
-            parameters = values
-        else:
-            given = chains.counts if chains.counts.ndim == 2 else chains.counts[repeats]
-            totals = gibbs.state_totals(given, final, observed[repeats], prior.n_states) + prior.emission
-            parameters = np.concatenate(
-                [totals[..., field] / totals[..., field].sum(axis=-1, keepdims=True) for field in prior.fields], axis=-1
-            )
-        mode, frequency = share.argmax(axis=0), share.max(axis=0)
-        variates = end.variates * block.size // len(split)
-        fits.append(Fit(mode.T.copy(), frequency.T.copy(), final.T.copy(), parameters, variates, checks))
+        seen = Frequencies((n_states, len(counts), repeats), burn_in)
+        diagnosis = Diagnosis(run.group, setup.layout, setup.prior, watched, burn_in)
+
+        def watch(iteration, state, watches=(seen, diagnosis)):
+            for one in watches:
+                one(iteration, state)
+
+        end = setup.follow(ledger, run, streams("sampler", **row._asdict()), given, watch)
+        final, share = end.state.states[:, given], seen.shares(iterations)
+        parameters = end.state.probabilities[given]
+        if row.method != "ops":
+            # The posterior mean given the last states; OPS releases its last draw.
+            own = run.law.counts if run.law.counts.ndim == 2 else run.law.counts[given]
+            parameters = gibbs.state_totals(own, final, observed[given], n_states) + setup.prior.emission
+            for field in setup.prior.fields:
+                parameters[..., field] /= parameters[..., field].sum(axis=-1, keepdims=True)
+        mode, frequency = share.argmax(axis=0).T, share.max(axis=0).T
+        fits.append(Fit(mode, frequency, final.T, parameters, end.variates / len(split), diagnosis.summary()))
     return fits
 
 
-def _summarise(config, logs, few, many, target, target_map) -> dict:
-    aligned = {"mode": [], "final": []}
-    first = None
-    for fit in few:
-        for repeat in range(len(fit.mode)):
-            place = align(fit.parameters[repeat], target, logs.sizes)
-            aligned["mode"].append(place[fit.mode[repeat]])
-            aligned["final"].append(place[fit.final[repeat]])
-            if first is None:
-                parameters = np.empty_like(fit.parameters[repeat])
-                parameters[place] = fit.parameters[repeat]
-                first = {"parameters": parameters, "frequency": fit.frequency[repeat]}
-    neighbours = logs.region[1:] == logs.region[:-1]
-    summary = {**first, "mode": aligned["mode"][0], "final": aligned["final"][0]}
-    for kind, repeats in aligned.items():
-        maps = np.array(repeats)
-        summary[f"switches_{kind}"] = (maps[:, 1:] != maps[:, :-1])[:, neighbours].mean(axis=1)
-        summary[f"disagreement_{kind}"] = (maps != target_map).mean(axis=1)
-        summary[f"misses_{kind}"] = _misses(maps, logs.truth, config.n_states)
-    for name, fits in (("few", few), ("many", many)):
-        n_states = config.n_states if name == "few" else config.many_states
-        for kind in ("mode", "final"):
-            maps = np.concatenate([getattr(fit, kind) for fit in fits])
-            shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
-            summary[f"used_{name}_{kind}"] = np.array([(shares >= max(used, 1e-12)).sum(axis=0) for used in USED])
-        summary |= {f"{name}_{key}": value for key, value in fits[0].checks.items()}
-        summary[f"variates_{name}"] = sum(fit.variates for fit in fits) / sum(len(fit.mode) for fit in fits)
-    return summary
+def maps_of(fits: list[Fit], all_rows: list[Row], logs) -> dict[str, np.ndarray]:
+    """Return each row's first maps, emissions and turns, states in the order of the reference's mean months.
+
+    The reference is the non-private fit, from seeded starts where there are some.
+    """
+    reference = [fit for fit, row in zip(fits, all_rows, strict=True) if row.method == "non_private"][-1]
+    n_states = reference.parameters.shape[1]
+    # A state without cells comes last.
+    months = [np.mean([*logs.month[reference.mode[0] == k]] or [np.inf]) for k in range(n_states)]
+    target = reference.parameters[0][np.argsort(months)]
+    target_map = align(reference.parameters[0], target, logs.sizes)[reference.mode[0]]
+    neighbours, arrays = logs.region[1:] == logs.region[:-1], {}
+    for fit in fits:
+        places = np.array([align(parameters, target, logs.sizes) for parameters in fit.parameters])
+        first = {"parameters": fit.parameters[0][np.argsort(places[0])], "frequency": fit.frequency[0]}
+        first["turns"] = turning_months(logs, fit.mode[0])
+        for kind in KINDS:
+            maps = np.take_along_axis(places, getattr(fit, kind), axis=1)
+            first |= {kind: maps[0], f"switches_{kind}": (maps[:, 1:] != maps[:, :-1])[:, neighbours].mean(axis=1)}
+            first[f"disagreement_{kind}"] = (maps != target_map).mean(axis=1)
+            first[f"misses_{kind}"] = misses(maps, logs.truth, n_states)
+        for name, value in first.items():
+            arrays.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in arrays.items()}
 
 
-def _misses(maps, truth, n_states) -> np.ndarray:
+def misses(maps, truth, n_states: int) -> np.ndarray:
     """Share of cells whose state did not generate them, under the best matching of labels; nan for real data."""
     if truth is None:
         return np.full(len(maps), np.nan)
     return np.array([(matched(states, truth, n_states)[states] != truth).mean() for states in maps])
 
 
-def tabulate(cells):
-    """Return emissions, maps of states, states used, summaries of the maps, turns, and the costs of a chain.
+def used(maps, n_states: int) -> np.ndarray:
+    """Number of states that hold the shares of `USED` of the cells of maps (repeats, cells), (shares, repeats)."""
+    shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
+    return np.array([(shares >= share).sum(axis=0) for share in USED])
 
-    Emissions are of the paper's Laplace HMM and the non-private one, maps of clipped counts; both from chains that
-    reach their law.
+
+def tabulate(cells):
+    """Return emissions, maps of states, states used, summaries of the maps, turns, and the operations of a chain.
+
+    Emissions and maps of states are of the first repeat.
     """
     import pandas as pd
 
-    names = ("emissions", "assignments", "states_used", "maps", "turns", "operations")
-    tables = {f"war_logs_{name}": [] for name in names}
+    tables: dict[str, list] = {name: [] for name in TABLES if name != "war_logs_cpu"}
     for cell in cells:
         config, arrays = cell.config, cell.arrays
-        logs = war_logs.load(config.dataset)
-        for index, row in enumerate(rows(config)):
-            few, many = (_fixed(config, logs, arrays, index, name) for name in ("few", "many"))
-            fit = {name: array[index] for name, array in arrays.items() if len(array) > index}
-            if row.sampler == "collapsed" and row.variant != "corrected":
-                if row.method != "ops":
-                    tables["war_logs_emissions"].append(pd.DataFrame({**few, **_emissions(logs, fit["parameters"])}))
-                for kind in ("mode", "final") if row.method == "ops" else ("mode",):
-                    line = {"summary": kind, **_assignments(logs, kind, fit)}
-                    tables["war_logs_assignments"].append(pd.DataFrame({**few, **line, **_unpaid(row, line)}))
-            if _is_shown(row):
-                checked = {}
+        logs = without_level(war_logs.load(config.dataset), config.without)
+        for name, n_states in (("few", config.n_states), ("many", config.many_states)):
+            if f"{name}_rhat" not in arrays:
+                continue
+            setup = setup_of(config, logs, n_states)
+            for index, row in enumerate(of(config, n_states)):
+                fixed = _fixed(config.dataset, logs, setup, row, arrays[f"{name}_rhat"][index], arrays[f"{name}_ess"][index])
+                fit = {key: values[index] for key, values in arrays.items()}
+                if name == "few" and row.method == "laplace":
+                    turned = [{**fixed, "without": config.without, **turn} for turn in turns(logs, fit["turns"])]
+                    tables["war_logs_turns"] += turned
                 if config.without != "none":
-                    checked = verdict({key: arrays[f"without_{key}"] for key in ARRAYS}, 0, [0])
-                for without, months in zip(("none", config.without), arrays["turns"], strict=False):
-                    said = {**few, **({} if without == "none" else checked), "without": without}
-                    tables["war_logs_turns"] += [{**said, **turn} for turn in turns(logs, months)]
-            tables["war_logs_maps"] += [{**few, **summary, **_unpaid(row, summary)} for summary in _maps(row, fit)]
-            for fixed, name, n_states in ((few, "few", config.n_states), (many, "many", config.many_states)):
-                used = _used(n_states, name, fit)
-                tables["war_logs_states_used"] += [{**fixed, **line, **_unpaid(row, line)} for line in used]
-                tables["war_logs_operations"].append({**fixed, **_operations(config, logs, row, n_states, name, fit)})
-    joined = {}
-    for name, parts in tables.items():
-        frames = parts and isinstance(parts[0], pd.DataFrame)
-        joined[name] = pd.concat(parts, ignore_index=True) if frames else pd.DataFrame(parts)
-    for name in ("war_logs_emissions", "war_logs_turns"):
-        joined[name] = joined[name].drop(columns="truncation", errors="ignore")
-    return {**joined, "war_logs_cpu": chain_times.recorded()}
+                    continue
+                if name == "few":
+                    if row.method != "ops":
+                        tables["war_logs_emissions"] += _emissions(fixed, logs, fit["parameters"])
+                    for kind in KINDS if row.method == "ops" else KINDS[:1]:
+                        tables["war_logs_assignments"] += _assignments(_paid(fixed, kind), logs, kind, fit)
+                    tables["war_logs_maps"] += [_map(_paid(fixed, kind), kind, fit) for kind in KINDS]
+                tables["war_logs_states_used"] += [_used(_paid(fixed, kind), kind, fit[f"{name}_used_{kind}"]) for kind in KINDS]
+                line = _operations(config.iterations, logs.counts.shape, row, fit[f"{name}_variates"])
+                tables["war_logs_operations"].append({**fixed, **line})
+    made = {name: pd.DataFrame(lines) for name, lines in tables.items()}
+    return {**made, "war_logs_cpu": recorded_times()}
 
 
-def _fixed(config, logs, arrays, index: int, name: str) -> dict:
-    """The columns that all tables have for a row with few or many states, with the checks of its chains."""
-    all_rows = rows(config)
-    row, setup = all_rows[index], _setup(config, logs, config.n_states if name == "few" else config.many_states)
-    checks = verdict({key: arrays[f"{name}_{key}"] for key in ARRAYS}, index, setup.same_law(all_rows, row))
-    terms = guarantee(setup, row, checks["converged"])
+def recorded_times():
+    """Return the CPU time of a release and a chain over that without privacy, by method, from the last benchmark."""
+    import pandas as pd
+
+    table = pd.read_csv(BENCHMARKS) if BENCHMARKS.is_file() else pd.DataFrame(columns=["what", "ratio"])
+    parts = table.what.str.extract(r"^HMM release and chain: (?P<method>\w+)(?:, M = (?P<truncation>\d+))?$")
+    lines = parts.assign(variant="paper", truncation=parts.truncation.astype(float), ratio=table.ratio)
+    return lines[lines.method.notna()].reset_index(drop=True)
+
+
+def _fixed(dataset: str, logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
+    """The columns that all tables have for a row, with the checks of its chains."""
+    checked = verdict(rhat, ess)
+    terms = guarantee(setup, row, checked["converged"])
     return {
-        "dataset": config.dataset,
+        "dataset": dataset,
         "stand_in": logs.stand_in,
-        "variant": row.variant,
-        "method": row.method,
-        "sampler": row.sampler,
-        "truncation": row.truncation,
-        "epsilon": None if row.method == "non_private" else config.epsilon,
+        **{name: value for name, value in row._asdict().items() if name != "prior"},
         "guarantee": terms["guarantee"],
         "worst_case_epsilon": terms["worst_case_epsilon"],
-        **checks,
-        "uses_private_metadata": uses_private_metadata(config.dataset),
+        **checked,
+        "uses_private_metadata": uses_private_metadata(dataset),
     }
 
 
-def _unpaid(row: Row, summary: dict) -> dict:
-    """The guarantee of a row that summarises all samples of OPS's chain: none, as ε pays for the last one only."""
-    if row.method == "ops" and summary["summary"] == "mode":
-        return {"guarantee": "none", "worst_case_epsilon": None}
-    return {}
+def _paid(fixed: dict, kind: str) -> dict:
+    """The columns of a summary of maps: all samples of OPS's chain together have no guarantee, as ε pays for the last."""
+    free = {"guarantee": "none", "worst_case_epsilon": None} if (fixed["method"], kind) == ("ops", "mode") else {}
+    return {**fixed, "summary": kind, **free}
 
 
-def _emissions(logs, parameters) -> dict:
-    n_states = len(parameters)
-    fields, levels = zip(*((field, level) for field, names in logs.levels.items() for level in names), strict=True)
+def _emissions(fixed: dict, logs, parameters) -> list[dict]:
+    levels = [(field, level) for field, names in logs.levels.items() for level in names]
+    return [
+        {**fixed, "state": state, "field": field, "level": level, "probability": probability}
+        for state, law in enumerate(parameters, start=1)
+        for (field, level), probability in zip(levels, law, strict=True)
+    ]
+
+
+def _assignments(fixed: dict, logs, kind: str, fit) -> list[dict]:
+    often = fit["frequency"] if kind == "mode" else np.ones(len(logs.region))
+    return [
+        {**fixed, "region": logs.regions[region], "month": logs.months[month], "state": state + 1, "frequency": share}
+        for region, month, state, share in zip(logs.region, logs.month, fit[kind], often, strict=True)
+    ]
+
+
+def _used(fixed: dict, kind: str, counts) -> dict:
+    columns = {}
+    for of_share, (name, error) in zip(counts, USED.values(), strict=True):
+        columns[name], columns[error] = mean_and_sem(of_share)
+    return {**fixed, **columns, "n_repeats": counts.shape[1]}
+
+
+def _map(fixed: dict, kind: str, fit) -> dict:
+    # The reference map is the first non-private chain's: compared with itself it would count as agreement.
+    first = 1 if fixed["method"] == "non_private" else 0
+    values = {name: fit[f"{name}_{kind}"] for name in ("switches", "disagreement", "misses")}
+    values["disagreement"] = values["disagreement"][first:]
+    line = {**fixed, "n_repeats": len(values["switches"]), "n_compared": len(values["disagreement"])}
+    for name, repeats in values.items():
+        line |= mean_columns(name, repeats)
+    return line
+
+
+def _operations(iterations: int, shape: tuple[int, int], row: Row, variates: float) -> dict:
+    """Count what a chain of all iterations does: multiplications with counts, random variates, evaluations of exp."""
+    n_cells, n_levels = shape
+    sites = iterations * n_cells
     return {
-        "state": np.repeat(np.arange(1, n_states + 1), len(levels)),
-        "field": fields * n_states,
-        "level": levels * n_states,
-        "probability": parameters.ravel(),
-    }
-
-
-def _assignments(logs, kind: str, fit) -> dict:
-    return {
-        "region": [logs.regions[region] for region in logs.region],
-        "month": [logs.months[month] for month in logs.month],
-        "state": fit[kind] + 1,
-        "frequency": 1.0 if kind == "final" else fit["frequency"],
-    }
-
-
-def _used(n_states: int, name: str, fit):
-    for kind in ("mode", "final"):
-        counts = fit[f"used_{name}_{kind}"]
-        line = {"n_states": n_states, "summary": kind}
-        for place, column, error in (
-            (-1, "states_over_5_percent", "sem"),
-            (0, "states_used_at_all", "used_at_all_sem"),
-            (1, "states_over_1_percent", "over_1_percent_sem"),
-        ):
-            line[column], line[error] = mean_and_sem(counts[place])
-        yield {**line, "n_repeats": counts.shape[1]}
-
-
-def _maps(row: Row, fit):
-    for kind in ("mode", "final"):
-        # The reference map is the first non-private chain's: compared with itself it would count as agreement.
-        first = 1 if row.method == "non_private" else 0
-        values = {name: fit[f"{name}_{kind}"] for name in ("switches", "disagreement", "misses")}
-        values["disagreement"] = values["disagreement"][first:]
-        summary = {"summary": kind, "n_repeats": len(values["switches"]), "n_compared": len(values["disagreement"])}
-        for name, repeats in values.items():
-            summary |= mean_columns(name, repeats)
-        yield summary
-
-
-def _operations(config, logs, row: Row, n_states: int, name: str, fit) -> dict:
-    """Count what a chain of all iterations does: multiplications with counts, random variates, evaluations of exp.
-
-    Counted for the paper's sampler; for the collapsed one only the random variates of its emissions.
-    """
-    n_cells, n_levels = logs.counts.shape
-    sites = config.iterations * n_cells
-    # A tempered update takes a logarithm and an exponential more per state.
-    elementary = sites * n_states * (3 if row.method == "ops" else 1)
-    return {
-        "n_states": n_states,
-        "multiplications": 2 * sites * n_states * n_levels,
+        "multiplications": 2 * sites * row.n_states * n_levels,
         "noise_variates": n_cells * n_levels if row.method == "laplace" else 0,
-        "sampling_variates": round(float(fit[f"variates_{name}"])) + sites,
-        "elementary_functions": elementary,
+        "sampling_variates": round(float(variates)) + sites,
+        # A tempered update takes a logarithm and an exponential more per state.
+        "elementary_functions": sites * row.n_states * (3 if row.method == "ops" else 1),
     }

@@ -4,16 +4,17 @@ The counts sum to a public number. The sums of halves of the counts are drawn gi
 quarters given these, and so on, by convolutions of the single counts' weights.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from scipy.special import gammaln
+from scipy.special import betainc, gammaln, logsumexp
 
 # Tells the report that these draws are from sums, not from a Markov chain.
 EXACT = True
 # With more ways than this to split the sums, rejection comes first.
-_ELEMENTS = 2_000_000
+_ELEMENTS = 100_000
 # Counts this far below the likeliest one, in nats, are left out.
 _DEPTH = 80.0
 # A convolution of up to this many products is a direct sum; a larger one is by Fourier transforms.
@@ -62,12 +63,12 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
     return _Sum.of(log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1)).counts(np.full(size, n), rng)
 
 
-def class_counts(release, sizes, concentration: float, n: int, scale: float, size: int, rng) -> np.ndarray:
+def class_counts(release, sizes, concentration: float, n: int, scale: float, size: int, rng, elsewhere=False) -> np.ndarray:
     """Independent draws of a naive Bayes model's counts given noisy ones, exact but for counts of a chance below 1e-30.
 
     Given the number N of records of a class its fields are independent, each with a Dirichlet-multinomial law of its
     levels, so that p(N | y) is a product over the fields of sums over their counts. All numbers of records of the
-    classes that sum to n are equally likely, as in `noise_aware_events`.
+    classes that sum to n are equally likely.
 
     Args:
         release: noisy counts, shape (classes, levels), the fields' levels one after the other.
@@ -77,27 +78,98 @@ def class_counts(release, sizes, concentration: float, n: int, scale: float, siz
         scale: scale of the Laplace noise.
         size: number of draws.
         rng: source of randomness.
+        elsewhere: whether any of the records may be in no class, so that their classes' numbers need not sum to n.
 
     Returns:
         Counts, shape (size, classes, levels).
     """
     s, ends = np.arange(n + 1.0), np.cumsum(sizes)
-    log_prior, log_factorial = gammaln(concentration + s) - gammaln(s + 1), gammaln(s + 1)
+    log_factorial = gammaln(s + 1)
+    log_prior = gammaln(concentration + s) - log_factorial
     # Sums are most precise near this guess of the classes' sizes: noisy sums of the fields, weighted by 1/levels.
     guess = np.add.reduceat(np.maximum(release, 0.0), ends - sizes, axis=1) @ (1 / np.array(sizes)) + 1e-9
-    guess *= n / guess.sum()
-    weights, fields = np.zeros((len(release), n + 1)), []
+    guess /= (1 / np.array(sizes)).sum()
+    guess *= min(1.0, n / guess.sum()) if elsewhere else n / guess.sum()
+    weights, fields = np.zeros((len(release) + elsewhere, n + 1)), []
     for k, (row, expected) in enumerate(zip(release, guess, strict=True)):
         fields.append([])
         for levels, end in zip(sizes, ends, strict=True):
-            factors = log_prior - np.abs(row[end - levels : end, None] - s) / scale
-            tilt = _fine_tilt(factors, expected)
-            fields[-1].append(_Sum.of(factors + tilt * s))
+            own = row[end - levels : end]
+            tilt = _near_tilt(own, log_prior, scale, expected)
+            fields[-1].append(_Sum.joined([_near(y, log_prior, scale, tilt) for y in own], n))
             weights[k] += fields[-1][-1].all.at(np.arange(n + 1)) - tilt * s
             weights[k] += log_factorial - gammaln(levels * concentration + s)
     totals = latent_counts(weights, size, rng)
     drawn = [[field.counts(totals[:, k], rng) for field in row] for k, row in enumerate(fields)]
     return np.stack([np.concatenate(row, axis=1) for row in drawn], axis=1)
+
+
+def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
+    """Logarithms of Dirichlet draws, field by field along the last axis; they stay finite where draws underflow."""
+    # Gamma(α) = Gamma(α + 1) U^(1/α).
+    logs = np.log(rng.standard_gamma(parameters + 1)) - rng.standard_exponential(parameters.shape) / parameters
+    for field in fields:
+        logs[..., field] -= logsumexp(logs[..., field], axis=-1, keepdims=True)
+    return logs
+
+
+def class_posterior(release, sizes, concentration: float, n: int, scale: float, size: int, rng):
+    """Independent draws of a naive Bayes model given its noisy counts; arguments as of `class_counts`.
+
+    All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
+
+    Returns:
+        The classes' shares (size, classes), and their levels' probabilities (size, classes, levels).
+    """
+    counts = class_counts(release, sizes, concentration, n, scale, size, rng)
+    totals = counts[..., : sizes[0]].sum(axis=-1)
+    shares = log_dirichlet(1.0 + totals, [slice(None)], rng)
+    fields = [slice(end - levels, end) for levels, end in zip(sizes, np.cumsum(sizes), strict=True)]
+    return np.exp(shares), np.exp(log_dirichlet(concentration + counts, fields, rng))
+
+
+def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
+    """p(C_1 | Ĉ) for the first of a field's levels under a flat Dirichlet prior: the exact answer, by convolution.
+
+    With φ ~ Dir(1, …, 1) integrated out all counts that sum to n are equally likely, so that the law of C_1 is
+    proportional to exp(−|Ĉ_1 − c|/s) times the convolution of the other levels' such weights at n − c.
+
+    Args:
+        noisy: Ĉ, (trials, levels), at least 2 levels.
+        n: public number of events.
+        scale: scale s > 0 of the Laplace noise.
+
+    Returns:
+        Probabilities of 0..n, shape (trials, n + 1).
+    """
+    from privpost.samplers.noise_aware_convolution import convolved
+
+    # By level, so that all arrays have the same memory layout: loops are compiled for each layout.
+    noisy = np.asarray(noisy, float).T.copy()
+    weights = np.exp(-np.abs(noisy[:2, :, None] - np.arange(n + 1.0)) / scale)
+    weights /= weights.max(axis=-1, keepdims=True)
+    others = weights[1]
+    for releases in noisy[2:]:
+        others = convolved(others, releases, float(scale))
+        others /= others.max(axis=1, keepdims=True)
+    law = weights[0] * others[:, ::-1]
+    return law / law.sum(axis=1, keepdims=True)
+
+
+def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:
+    """P(φ_1 ≤ θ) when C_1 has the given law and φ ~ Dir(1, …, 1) a priori.
+
+    Args:
+        count_law: probabilities of 0..n, (trials, n + 1).
+        theta: (trials,) in (0, 1).
+
+    Returns:
+        Shape (trials,).
+    """
+    n = count_law.shape[1] - 1
+    counts = np.arange(n + 1.0)
+    cdf = betainc(1 + counts, n_levels - 1 + n - counts, np.asarray(theta, float)[:, None])
+    return np.clip((count_law * cdf).sum(axis=1), 0.0, 1.0)
 
 
 class _Window(NamedTuple):
@@ -154,10 +226,15 @@ class _Sum(NamedTuple):
     @classmethod
     def of(cls, log_factors) -> "_Sum":
         """The sum of counts with factors (d, n + 1)."""
-        half, n = len(log_factors) // 2, log_factors.shape[1] - 1
+        return cls.joined([_Window.of(0, row) for row in log_factors], log_factors.shape[1] - 1)
+
+    @classmethod
+    def joined(cls, windows: "list[_Window]", n: int) -> "_Sum":
+        """The sum, up to n, of counts with a window of factors each."""
+        half = len(windows) // 2
         if not half:
-            return cls(_Window.of(0, log_factors[0]), None)
-        one, other = cls.of(log_factors[:half]), cls.of(log_factors[half:])
+            return cls(windows[0], None)
+        one, other = cls.joined(windows[:half], n), cls.joined(windows[half:], n)
         return cls(one.all.convolved(other.all, n), (one, other))
 
     def counts(self, totals, rng) -> np.ndarray:
@@ -200,6 +277,26 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
     return firsts
 
 
+def _near(noisy: float, log_prior, scale: float, tilt: float) -> _Window:
+    """Log-weights of the counts within `_DEPTH` noise scales of a noisy one, up to e^(tilt s)."""
+    reach, n = math.ceil(_DEPTH * scale), len(log_prior) - 1
+    start, stop = max(0, math.floor(noisy) - reach), min(n, max(0, math.ceil(noisy)) + reach) + 1
+    s = np.arange(min(start, n), stop)
+    return _Window.of(int(s[0]), log_prior[s] - np.abs(noisy - s) / scale + tilt * s)
+
+
+def _near_tilt(noisy, log_prior, scale: float, n: float) -> float:
+    """As `_fine_tilt`, for counts near noisy ones (d,): from a grid around each, as a rough tilt will do."""
+    steps = scale * np.concatenate([np.arange(12, _DEPTH), np.arange(0, 12, 0.125)])
+    steps = np.unique(np.rint(np.concatenate([-steps, steps])))
+    grid = np.clip(np.rint(np.maximum(noisy, 0.0))[:, None] + steps, 0, len(log_prior) - 1).astype(int)
+    with np.errstate(divide="ignore"):
+        # A grid that is clipped at an end has equal points, of which all but one have no width.
+        widths = np.log(np.maximum(np.gradient(grid.astype(float), axis=1), 0.0))
+    logs = log_prior[grid] - np.abs(noisy[:, None] - grid) / scale + widths
+    return _bisected(logs, grid.astype(float), n)
+
+
 def _fine_tilt(log_factors, n: float) -> float:
     """t with Σ_j E s_j = n under the factors (d, …) times e^(ts), by bisection."""
     size = log_factors.shape[1]
@@ -210,13 +307,19 @@ def _fine_tilt(log_factors, n: float) -> float:
         near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
         s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
         log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))
-    with np.errstate(invalid="ignore"):
-        steps = np.diff(log_factors)
+    return _bisected(log_factors, np.broadcast_to(s, log_factors.shape), n)
+
+
+def _bisected(log_factors, s, n: float) -> float:
+    """t with Σ_j E s_j = n under the factors (d, points) of counts s, same shape, times e^(ts)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steps = np.diff(log_factors) / np.diff(s)
     steep = np.abs(steps[np.isfinite(steps)]).max(initial=1.0)
     low, high = -2 * steep, 2 * steep
     for _ in range(40):
         middle = (low + high) / 2
         tilted = log_factors + middle * s
         weights = np.exp(tilted - tilted.max(axis=1, keepdims=True))
-        low, high = (low, middle) if ((weights @ s) / weights.sum(axis=1)).sum() > n else (middle, high)
+        mean = (weights * s).sum(axis=1) / weights.sum(axis=1)
+        low, high = (low, middle) if mean.sum() > n else (middle, high)
     return (low + high) / 2

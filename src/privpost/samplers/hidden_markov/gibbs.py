@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from privpost.models.base import check_range
 from privpost.samplers import chain, truncated_dirichlet
+
+if TYPE_CHECKING:
+    from privpost.samplers.hidden_markov.seeds import Seeding
 
 
 class Layout(NamedTuple):
@@ -41,7 +45,8 @@ class Group:
     """Chains that share a temperature and a truncation.
 
     Attributes:
-        counts: (cells, levels) for all chains, or (chains, cells, levels) for each; real-valued, ≥ 0.
+        counts: (cells, levels) for all chains, or (chains, cells, levels) for each; real-valued. Where noise makes them
+            negative, cells are scored by them as they are, and a state's totals are clipped at 0.
         observed: (chains, cells) bool; the counts of the other cells are held out.
         temperature: T ≥ 1 of the likelihood.
         prior_temperature: T ≥ 1 of the priors of states and emissions; `temperature` when None.
@@ -57,20 +62,17 @@ class Group:
     def __post_init__(self):
         if self.prior_temperature is None:
             object.__setattr__(self, "prior_temperature", self.temperature)
-        for name in ("temperature", "prior_temperature"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be >= 1")
-        if not np.all(np.asarray(self.counts) >= 0):
-            raise ValueError("counts must be >= 0")
+        check_range("[1, inf)", temperature=self.temperature, prior_temperature=self.prior_temperature)
+        if not np.all(np.isfinite(self.counts)):
+            raise ValueError("counts must be finite")
 
 
 class State(NamedTuple):
     """All chains after an iteration.
 
     `states` (cells, chains); `counts` of each group; `probabilities` (chains, K, levels), the fields one after the
-    other, and their logarithms; `transitions` (K, K, chains), the counts of moves from state to state. All but states
-    and counts are None before the first iteration. `search` (chains, 2), for chains that search for their start on
-    islands: the number of islands, and whether enough of them agreed.
+    other, and their logarithms; `transitions` (K, K, chains), the counts of moves from state to state; `rates`
+    (chains, cells) of noise-aware chains only. All but states and counts may be None before the first iteration.
     """
 
     states: np.ndarray
@@ -78,16 +80,13 @@ class State(NamedTuple):
     probabilities: np.ndarray | None = None
     log_probabilities: np.ndarray | None = None
     transitions: np.ndarray | None = None
-    search: np.ndarray | None = None
+    rates: np.ndarray | None = None
 
     def part(self, group: int, chains: slice) -> State:
         """The chains of one group, as views."""
-        base = self.states[:, chains], self.counts[group : group + 1]
-        search = None if self.search is None else self.search[chains]
-        if self.probabilities is None:
-            return State(*base, search=search)
-        drawn = self.probabilities[chains], self.log_probabilities[chains], self.transitions[:, :, chains]
-        return State(*base, *drawn, search)
+        own = [None if values is None else values[chains] for values in (*self[2:4], self.rates)]
+        moves = None if self.transitions is None else self.transitions[:, :, chains]
+        return State(self.states[:, chains], self.counts[group : group + 1], own[0], own[1], moves, own[2])
 
 
 @dataclass(frozen=True)
@@ -100,12 +99,8 @@ class Prior:
     emission: float = 1.0
 
     def __post_init__(self):
-        if self.n_states < 1:
-            raise ValueError(f"n_states is {self.n_states!r}; it must be >= 1")
-        if not self.transition > 0:
-            raise ValueError(f"transition is {self.transition!r}; it must be > 0")
-        if not self.emission > 0:
-            raise ValueError(f"emission is {self.emission!r}; it must be > 0")
+        check_range("[1, inf)", n_states=self.n_states)
+        check_range("(0, inf]", transition=self.transition, emission=self.emission)
 
     @property
     def fields(self) -> list[slice]:
@@ -124,64 +119,48 @@ def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
 
 
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
-    """p(z_t | all other states), transitions integrated out, at a chosen set of cells of each chain.
-
-        p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
-                     / (n_{k,·} + 1[z_{t−1} = k] + K a)
-
-    where n excludes the moves into and out of t. The right end has no second factor and no denominator, the left end no
-    first factor and no indicators.
+    """p(z_t | all other states) at some cells of each chain, as `kernels.site_weights` has it; shape (sites, K, chains).
 
     Args:
         states: (cells, chains).
         transitions: counts of all moves, (K, K, chains).
         sites: cells, one list per chain, (sites, chains).
-
-    Returns:
-        Probabilities, shape (sites, K, chains).
     """
-    n_states, _, n_chains = transitions.shape
-    chain = np.arange(n_chains)
-    levels = np.arange(n_states)[None, :, None]
-    current = states[sites, chain][:, None]
-    # At an end the neighbour is any cell; its factors are replaced below.
-    before = states[np.maximum(sites - 1, 0), chain][:, None]
-    after = states[np.minimum(sites + 1, len(states) - 1), chain][:, None]
-    has_before, has_after = ~layout.first[sites][:, None], ~layout.last[sites][:, None]
-    is_current, is_before, is_after = levels == current, (levels == before) & has_before, levels == after
-    into = transitions[before, levels, chain] - is_current - ((before == current) & is_after & has_after)
-    out = transitions[levels, after, chain] - is_current - (is_before & (current == after))
-    left = transitions.sum(axis=1)[None] - is_current - is_before
-    second = (out + (is_before & is_after) + a) / (left + is_before + n_states * a)
-    weights = np.where(has_before, into + a, 1.0) * np.where(has_after, second, 1.0)
-    return weights / weights.sum(axis=1, keepdims=True)
+    from privpost.samplers.hidden_markov.kernels import site_probabilities
+
+    given = (np.ascontiguousarray(values, np.int64) for values in (states, transitions, sites))
+    return site_probabilities(*given, tuple(layout), float(a))
 
 
 class Chains:
     """All chains of all groups, one group after the other (`chain.Sampler`); `rng` is one generator per group.
 
     An iteration's cost is the number of gamma and exponential variates for the emissions of each group's chains,
-    rejected ones included: shape (groups,).
+    rejected ones included: shape (groups,). Those of a seeding are not counted.
+
+    Args:
+        seeding: where chains start, each by itself; None for states drawn uniformly, as the paper's.
     """
 
-    def __init__(self, groups: Sequence[Group], layout: Layout, prior: Prior):
-        self.groups, self.prior = groups, prior
+    def __init__(self, groups: Sequence[Group], layout: Layout, prior: Prior, seeding: Seeding | None = None):
+        self.groups, self.prior, self.seeding = groups, prior, seeding
         ends = np.cumsum([len(group.observed) for group in groups])
         self.slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
         self.layout = layout
         self._probabilities, self._logs = np.empty((2, int(ends[-1]), prior.n_states, sum(prior.sizes)))
         # Imported only to run chains: loading the compiler takes longer than most commands.
-        from privpost.samplers.hidden_markov_kernels import explicit_sweep
+        from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
         self._sweep = explicit_sweep
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
-        """Return uniformly drawn states."""
-        n_cells = len(self.layout.first)
-        draws = [
-            group_rng.integers(self.prior.n_states, size=(n_cells, len(group.observed)))
-            for group_rng, group in zip(rng, self.groups, strict=True)
-        ]
+        """Return the states before the first iteration: drawn uniformly, or the seeding's."""
+        draws = []
+        for group, group_rng in zip(self.groups, rng, strict=True):
+            if self.seeding is not None:
+                draws.append(self.seeding.states(group, self.layout, self.prior, group_rng))
+            else:
+                draws.append(group_rng.integers(self.prior.n_states, size=group.observed.shape[::-1]))
         return self.start(np.concatenate(draws, axis=1))
 
     def start(self, states) -> State:
@@ -192,14 +171,15 @@ class Chains:
         """Draw the emissions given the states, then every state given all others."""
         states, probabilities, logs = state.states, self._probabilities, self._logs
         variates = np.zeros(len(self.groups), np.int64)
-        moves = np.empty((self.prior.n_states, self.prior.n_states, states.shape[1]), np.intp)
+        moves = transition_counts(states, self.layout, self.prior.n_states)
         for place, (group, chains, counts, group_rng) in enumerate(
             zip(self.groups, self.slices, state.counts, rng, strict=True)
         ):
             totals = state_totals(counts, states[:, chains], group.observed, self.prior.n_states)
+            totals = np.maximum(totals, 0.0)
             probabilities[chains], variates[place] = draw_emissions(group, totals, self.prior, group_rng)
             np.log(probabilities[chains], out=logs[chains])
-            scores = emission_scores(counts, logs[chains])
+            scores = logs[chains] @ np.swapaxes(counts, -1, -2)
             scores *= group.observed[:, None] / group.temperature
             scores -= scores.max(axis=1, keepdims=True)
             np.exp(scores, out=scores)
@@ -236,29 +216,10 @@ def follow(
     return [End(state.part(place, chains), int(variates[place])) for place, chains in enumerate(sampler.slices)]
 
 
-def emission_scores(counts, log_probabilities) -> np.ndarray:
-    """Log-likelihood of each cell's counts in each state, without multinomial coefficients.
-
-    Args:
-        counts: (cells, levels), or one table per chain (chains, cells, levels).
-        log_probabilities: (chains, K, levels).
-
-    Returns:
-        Shape (chains, K, cells).
-    """
-    n_chains, n_states, n_levels = log_probabilities.shape
-    if np.ndim(counts) == 3:
-        return log_probabilities @ counts.transpose(0, 2, 1)
-    return (log_probabilities.reshape(-1, n_levels) @ counts.T).reshape(n_chains, n_states, -1)
-
-
 def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
     """Counts of the observed cells summed by state, shape (chains, K, levels); arguments as in `Group` and `State`."""
     member = (states.T[:, None] == np.arange(n_states)[:, None]) & observed[:, None]
-    member = member.astype(float)
-    if counts.ndim == 3:
-        return member @ counts
-    return (member.reshape(-1, len(counts)) @ counts).reshape(*member.shape[:2], -1)
+    return member.astype(float) @ counts
 
 
 def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray, int]:

@@ -1,0 +1,1 @@
+"""The hidden Markov model of events: the paper's Gibbs sampler, its starts and its log joint."""

@@ -1,0 +1,98 @@
+"""Compiled loop of the hidden Markov model's sampler; imported only where chains are run."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float64, int64, types
+
+from privpost.samplers.compiled import bare, outer
+
+
+@bare
+def site_weights(t, states, first, last, moves, leaving, a, weights):
+    """p(z_t | all other states) up to a factor, transitions integrated out, written to `weights` (K,).
+
+        p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
+                     / (n_{k,·} + 1[z_{t−1} = k] + K a)
+
+    where `moves` n (K, K), with the row sums `leaving`, are without those into and out of t. The right end has no second
+    factor and no denominator, the left end no first factor and no indicators.
+    """
+    for k in range(len(weights)):
+        weight = 1.0
+        if not first[t]:
+            weight = moves[states[t - 1], k] + a
+        if not last[t]:
+            both = 0.0 if first[t] or states[t - 1] != k else 1.0
+            after = states[t + 1]
+            out = moves[k, after] + a + (both if after == k else 0.0)
+            weight *= out / (leaving[k] + both + len(weights) * a)
+        weights[k] = weight
+
+
+@bare
+def move_site(t, state, states, first, last, moves, leaving, change):
+    """Add `change` to the counts of the moves into and out of cell t, as if it were in `state`."""
+    if not first[t]:
+        moves[states[t - 1], state] += change
+        leaving[states[t - 1]] += change
+    if not last[t]:
+        moves[state, states[t + 1]] += change
+        leaving[state] += change
+
+
+@outer()
+def site_probabilities(states, transitions, sites, layout, a):
+    """`gibbs.site_prior`, by the loop's own weights."""
+    first, last = layout
+    found = np.empty((len(sites), len(transitions), states.shape[1]))
+    for c in range(states.shape[1]):
+        path = states[:, c]
+        for place in range(len(sites)):
+            t, moves, weights = sites[place, c], transitions[:, :, c].copy(), np.empty(len(transitions))
+            leaving = moves.sum(axis=1)
+            move_site(t, path[t], path, first, last, moves, leaving, -1)
+            site_weights(t, path, first, last, moves, leaving, a, weights)
+            found[place, :, c] = weights / weights.sum()
+    return found
+
+
+# One signature for slices of chains and whole arrays, so that it is compiled once.
+@outer(
+    types.void(
+        int64[:, :], float64[:, :, :], float64[:, :], types.UniTuple(types.boolean[::1], 2), float64, float64,
+        int64[:, :, :],
+    ),
+    seconds=5,
+)  # fmt: skip
+def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves):
+    """One pass over all cells of a number of chains given their emissions, transitions integrated out.
+
+    Args:
+        states: (cells, chains), updated in place.
+        likelihoods: of each cell in each state, to the power 1/T, up to a factor for the cell, (chains, K, cells).
+        uniforms: (cells, chains).
+        layout: `first`, `last` (cells,).
+        prior_power: 1/T of p(z).
+        moves: counts of moves from state to state, updated in place, (K, K, chains).
+    """
+    first, last = layout
+    n_cells, n_chains = states.shape
+    n_states = likelihoods.shape[1]
+    weights, sums = np.empty(n_states), np.empty(n_states)
+    for c in range(n_chains):
+        path, counts = states[:, c], moves[:, :, c]
+        leaving = counts.sum(axis=1)
+        for t in range(n_cells):
+            move_site(t, path[t], path, first, last, counts, leaving, -1)
+            site_weights(t, path, first, last, counts, leaving, a, weights)
+            total = 0.0
+            for k in range(n_states):
+                weight = weights[k] if prior_power == 1.0 else weights[k] ** prior_power
+                total += weight * likelihoods[c, k, t]
+                sums[k] = total
+            new = 0
+            while new < n_states - 1 and sums[new] < uniforms[t, c] * total:
+                new += 1
+            path[t] = new
+            move_site(t, path[t], path, first, last, counts, leaving, 1)

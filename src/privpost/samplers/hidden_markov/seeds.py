@@ -1,0 +1,76 @@
+"""Seeded starts of hidden Markov chains: k-means++ over cells, and some sweeps of the chain's own law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privpost.models.base import check_range
+from privpost.samplers import chain
+from privpost.samplers.hidden_markov import gibbs
+from privpost.samplers.hidden_markov.joint import log_joint
+
+
+@dataclass(frozen=True)
+class Seeding:
+    """Every chain starts from the best of a number of seeded starts of its own, by the log joint.
+
+    A start is a k-means++ partition of the observed cells (Arthur and Vassilvitskii 2007) that is followed by sweeps of
+    the chain's own law. It reads what the chain reads, so that a release's guarantee from a converged chain stays as it
+    is; without convergence there is none.
+
+    Attributes:
+        starts: number of starts of a chain, ≥ 1.
+        iterations: sweeps of each of them, ≥ 1.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+
+    starts: int = 64
+    iterations: int = 40
+
+    def __post_init__(self):
+        check_range("[1, inf)", starts=self.starts, iterations=self.iterations)
+
+    def states(self, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, rng) -> np.ndarray:
+        """States (cells, chains) that the chains of a group start from."""
+        best = np.empty(group.observed.shape[::-1], np.intp)
+        for place, observed in enumerate(group.observed):
+            counts = group.counts if np.ndim(group.counts) == 2 else group.counts[place]
+            law = gibbs.Group(
+                counts, np.tile(observed, (self.starts, 1)), group.temperature, group.prior_temperature, group.lows
+            )
+            states = rng.integers(prior.n_states, size=(len(observed), self.starts))
+            states[observed] = partitions(np.maximum(counts[observed], 0.0) / group.temperature, prior, self.starts, rng)
+            sampler = gibbs.Chains([law], layout, prior)
+            run = chain.run(sampler, [rng], draws=1, burn_in=self.iterations - 1, state=sampler.start(states))
+            state, _ = next(run)
+            best[:, place] = state.states[:, np.argmax(sum(log_joint(state, law, layout, prior)))]
+        return best
+
+
+def partitions(counts, prior: gibbs.Prior, starts: int, rng) -> np.ndarray:
+    """Random partitions of cells into K states by k-means++, shape (cells, starts).
+
+    A cell's distance from a centre, another cell, is the multinomial deviance of its counts from the centre's shares
+    of levels (counts + ½), summed over fields. Each cell goes to its nearest centre.
+
+    Args:
+        counts: (cells, levels), ≥ 0.
+    """
+    logs = np.empty(counts.shape)
+    for field in prior.fields:
+        smooth = counts[:, field] + 0.5
+        logs[:, field] = np.log(smooth / smooth.sum(axis=1, keepdims=True))
+    own = (counts * logs).sum(axis=1)[:, None]
+    fits = np.empty((prior.n_states, len(counts), starts))
+    distance = np.ones((len(counts), starts))
+    for fit in fits:
+        # Where all cells lie on centres, any cell is the next one.
+        ends = np.cumsum(distance + 1e-300, axis=0)
+        centres = (ends < rng.random(starts) * ends[-1]).sum(axis=0)
+        fit[:] = counts @ logs[centres].T
+        distance = np.minimum(distance if fit is not fits[0] else np.inf, np.maximum(own - fit, 0.0))
+    return fits.argmax(axis=0)

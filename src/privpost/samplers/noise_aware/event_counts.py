@@ -1,0 +1,102 @@
+"""Noise-aware chains on event counts that were released with Laplace noise, with the counts integrated out.
+
+The release is y_cv = C_cv + Lap(s) for every cell c and level v, s = 2D/ε with D fields (Foulds et al. 2016, section 5).
+Counts are taken for Poisson variables, C_cv ~ Poisson(λ_c φ_{z_c v}), with one rate λ_c for all fields of a cell, so that
+
+    2s p(y | μ) = e^(−y/s) E[e^(C/s); C ≤ y] + e^(y/s) E[e^(−C/s); C > y],   C ~ Poisson(μ),  μ = λ_c φ_{z_c v},
+
+has closed form, and no count is ever drawn. In truth a cell's fields share one total and the number of all events is
+public; the law knows only their means. λ_c is exponential with the public mean n / cells, φ and transitions are
+Dirichlet. A sweep: log λ_c by random walks whose widths are set by the start; φ by exchanges between the levels of a
+field; transitions; states by forward filtering and backward sampling. Held-out cells are never read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privpost.models.base import check_range
+from privpost.privacy import count_tables
+from privpost.samplers.hidden_markov import gibbs
+from privpost.samplers.hidden_markov.seeds import Seeding
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """The release that chains are given.
+
+    Attributes:
+        noisy: (chains, cells, levels), the fields' levels one after the other.
+        observed: (chains, cells) bool; the other cells are held out.
+        scale: scale s > 0 of the Laplace noise.
+        n: public number of events in all cells, > 0.
+
+    Raises:
+        ValueError: a number out of range, or a noisy count of an observed cell that is not finite.
+    """
+
+    noisy: np.ndarray
+    observed: np.ndarray
+    scale: float
+    n: float
+
+    def __post_init__(self):
+        check_range("(0, inf)", scale=self.scale, n=self.n)
+        object.__setattr__(self, "noisy", np.where(self.observed[..., None], self.noisy, 0.0))
+        if not np.all(np.isfinite(self.noisy)):
+            raise ValueError("noisy must be finite")
+
+
+class Chains:
+    """Chains on one release each (`chain.Sampler`), as `gibbs.Chains` of a single group; `rng` has one generator.
+
+    Args:
+        seeding: where the chains start, given the projected noisy counts; None for states drawn uniformly.
+    """
+
+    def __init__(self, given: NoisyCounts, layout: gibbs.Layout, prior: gibbs.Prior, seeding: Seeding | None = None):
+        # Imported only to run chains: loading the compiler takes longer than most commands.
+        from privpost.samplers.noise_aware.event_kernels import sweep
+
+        self._sweep, self.given, self.layout, self.prior = sweep, given, layout, prior
+        projected = count_tables.project(given.noisy, prior.sizes)
+        self.groups = [gibbs.Group(projected, given.observed)]
+        self._start = gibbs.Chains(self.groups, layout, prior, seeding)
+        self.slices = self._start.slices
+        self._bounds = np.concatenate([[0], np.cumsum(prior.sizes)])
+        # A cell's rate by each field's noisy total, weighted by its noise.
+        weights = 1 / np.array(prior.sizes)
+        totals = np.add.reduceat(given.noisy, self._bounds[:-1], axis=-1) @ weights / weights.sum()
+        self._rates = np.maximum(totals, 0.05 * max(totals[given.observed].mean(), 1.0))
+        spread = (2 * given.scale**2 + self._rates) / len(prior.sizes)
+        self._widths = np.minimum(1.0, 2 * np.sqrt(spread) / self._rates)
+        self._mean = given.n / len(layout.first)
+        most, c = max(given.noisy.max(), 0.0), math.exp(-1 / given.scale)
+        per_unit = max(8.0, 4 / math.sqrt(c))
+        nodes = int(per_unit * math.sqrt(1.2 * most + 10)) + 1
+        # Pages that are never filled take no memory.
+        self._law = given.scale, c, per_unit, np.zeros((int(most) + 1, nodes, 4))
+
+    def init(self, rng: Sequence[np.random.Generator]) -> gibbs.State:
+        """Return the starts' states, with their mean emissions given projected counts, and rates near noisy totals."""
+        state, (group,), prior = self._start.init(rng), self.groups, self.prior
+        emissions = gibbs.state_totals(group.counts, state.states, group.observed, prior.n_states) + 1.0
+        for field in prior.fields:
+            emissions[..., field] /= emissions[..., field].sum(axis=-1, keepdims=True)
+        moves = gibbs.transition_counts(state.states, self.layout, prior.n_states)
+        return gibbs.State(state.states, (self.given.noisy,), emissions, np.log(emissions), moves, self._rates.copy())
+
+    def step(self, state: gibbs.State, rng: Sequence[np.random.Generator]) -> tuple[gibbs.State, np.ndarray]:
+        """One sweep of every chain; the cost, the number of emissions drawn given counts, is 0."""
+        settings = self._mean, float(self.prior.transition), float(self.prior.emission)
+        for chain, (noisy, observed) in enumerate(zip(self.given.noisy, self.given.observed, strict=True)):
+            self._sweep(
+                noisy, observed, self.layout.first, state.states[:, chain], state.rates[chain],
+                state.probabilities[chain], state.transitions[..., chain], self._bounds, self._widths[chain], settings,
+                self._law, rng[0],
+            )  # fmt: skip
+        return state._replace(log_probabilities=np.log(state.probabilities)), np.zeros(1, int)
