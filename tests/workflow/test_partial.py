@@ -13,7 +13,7 @@ def test_missing_data_are_listed_and_the_rest_is_built(clone) -> None:
     assert "Missing data sets" in output
     assert f"  {MISSING}: afghanistan_events_reduced.csv in data/raw/{MISSING}/" in output
     assert f"{STUDY} was built, without {MISSING}" in output
-    table = (clone / f"build/smoke/results/{STUDY}.csv").read_text()
+    table = (clone / f"build/smoke/results/{STUDY}/war_logs_likelihood.csv").read_text()
     assert "iraq_simulated" in table
     assert MISSING not in table
     assert (clone / "build/smoke/figures/foulds2016/war_logs_likelihood/fig6_loglikelihood.svg").is_file()
