@@ -5,6 +5,7 @@ import argparse
 from privpost.datasets import catalogue, prepared
 from privpost.datasets import fetch as fetching
 from privpost.lab import provenance
+from privpost.lab.project import RAW
 from privpost.lab.schema import SettingError, suggest
 
 
@@ -16,6 +17,8 @@ def fetch(argv: list[str]) -> int:
     for name in names:
         if name not in catalogue.names():
             raise _unknown(name)
+        # Also of a data set that is simulated: it has no raw file.
+        (RAW / name).mkdir(parents=True, exist_ok=True)
     return fetching.main(names)
 
 
