@@ -1,13 +1,14 @@
 #!/bin/sh
 # Build the sdist and the wheel into build/dist, check their metadata, and try the wheel as an installed package in an
 # empty folder, where it has to list the studies, and to run a cell and a sweep with what it brought: configurations and
-# Hydra's plugins. (-P leaves the working directory out of the path, and the checkout is not in it.)
+# Hydra's plugins. (These could also come from the checkout, which the environment knows: so they are looked for.)
 set -eu
 cd "$(dirname "$0")/.."
 python=$PWD/.venv/bin/python
 rm -rf build/dist
 $python -m build --no-isolation --outdir build/dist . >/dev/null
 $python -m twine check --strict build/dist/*
+$python -m zipfile -l build/dist/*.whl | grep hydra_plugins/privpost_store.py
 elsewhere=$(mktemp -d)
 trap 'rm -rf "$elsewhere"' EXIT
 $python -m zipfile -e build/dist/*.whl "$elsewhere/installed"

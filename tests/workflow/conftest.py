@@ -106,12 +106,12 @@ class Clone:
         return Clone(folder)
 
     def contents(self, *folders: str) -> dict[str, bytes]:
-        """Return every file in the folders, except cells and their times."""
+        """Return every file in the folders, except cells, their times, and what Snakemake marks."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for folder in folders
             for path in sorted((self / folder).rglob("*"))
-            if path.is_file() and not {"cells", "times"} & set(path.parts)
+            if path.is_file() and not {"cells", "parts", "times.csv", ".snakemake_timestamp"} & set(path.parts)
         }
 
     # Slow cells

@@ -112,8 +112,8 @@ def test_a_failed_cell_is_named_with_its_reason_and_costs_no_other(clone):
     clone.edit(f"src/privpost/experiments/{QUICK}/study.py", "    epsilon = np.full", failing)
     output = clone.run("privpost", *REPRODUCE, status=1)
     lacking = output.partition("Not built:")[2]
-    assert f"{QUICK}: 1 of 2 cells could not be computed (logs/smoke/{QUICK}/build.log)" in lacking
-    log = (clone / f"logs/smoke/{QUICK}/build.log").read_text()
+    assert f"{QUICK}: 1 of 2 cells could not be computed (logs/smoke/{QUICK}/part_1.log)" in lacking
+    log = (clone / f"logs/smoke/{QUICK}/part_1.log").read_text()
     assert "privpost: 0.5: RuntimeError: seeded failure" in log
     assert len(cells(clone)) == 1
 

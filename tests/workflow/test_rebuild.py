@@ -193,7 +193,9 @@ def test_a_difference_is_told_with_its_place_and_decides_the_exit_status(paper):
     near = table.copy()
     near.loc[row, column] *= 1 + 1e-8
     publish(near)
-    assert "1 within tolerance (largest difference: geumlek2017/rdp_curves/rdp_curves, epsilon in row" in reproduce(paper)
+    assert "1 within tolerance (largest difference: geumlek2017/rdp_curves/rdp_curves, epsilon in row" in reproduce(
+        paper
+    )
     far = table.copy()
     far.loc[row, column] *= 1.01
     publish(far)

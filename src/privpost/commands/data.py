@@ -7,6 +7,7 @@ from privpost.atomic import replacing
 from privpost.datasets import catalogue, prepared, war_logs
 from privpost.datasets import fetch as fetching
 from privpost.lab import provenance
+from privpost.lab.project import RAW
 from privpost.lab.schema import SettingError, suggest
 
 
@@ -18,6 +19,8 @@ def fetch(argv: list[str]) -> int:
     for name in names:
         if name not in catalogue.names():
             raise _unknown(name)
+        # Also of a data set that is simulated: it has no raw file.
+        (RAW / name).mkdir(parents=True, exist_ok=True)
     return fetching.main(names)
 
 

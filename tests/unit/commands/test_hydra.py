@@ -184,20 +184,21 @@ def test_a_cell_that_fails_in_another_process_is_named(settings):
 
 @pytest.mark.parametrize("launcher", ["store", "joblib"])
 def test_optuna_maximises_the_number_that_the_objective_names(settings, launcher):
-    """The epsilon of the curve grows with the coefficient; of four trials the best is the one with the largest."""
+    """The error of a private draw over ε: of four trials the best is the one with the largest."""
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     said = command(
-        "-m", f"study={STUDY}", "scale=smoke", "order=2", "method=diffused", "supremum=paper",
-        "coefficient=interval(0.1,0.9)", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=4", "hydra.sweeper.n_jobs=2",
-        "hydra.sweeper.direction=maximize", f"hydra/launcher={launcher}", "objective=rdp_curves.epsilon",
+        "-m", "study=foulds2016/sampling_error", "scale=smoke", "method=laplace", "n=100", "epsilon=interval(0.1,1)",
+        "hydra/sweeper=optuna", "hydra.sweeper.n_trials=4", "hydra.sweeper.n_jobs=2",
+        "hydra.sweeper.direction=maximize", f"hydra/launcher={launcher}", "objective=sampling_error.l1_mean",
         "hydra.sweep.dir=build/best",
     )  # fmt: skip
-    lines = Path("build/best/rdp_curves.csv").read_text().splitlines()
-    rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
+    lines = Path("build/best/sampling_error.csv").read_text().splitlines()
+    rows = [dict(zip(lines[0].split(","), map(str, line.split(",")), strict=True)) for line in lines[1:]]
     best = yaml.safe_load(Path("build/best/optimization_results.yaml").read_text())
     assert len(rows) == 4 and "best_value" in said
-    assert best["best_value"] == pytest.approx(max(float(row["epsilon"]) for row in rows))
-    assert best["best_params"]["coefficient"] == pytest.approx(max(float(row["coefficient"]) for row in rows))
+    largest = max(rows, key=lambda row: float(row["l1_mean"]))
+    assert best["best_value"] == pytest.approx(float(largest["l1_mean"]))
+    assert best["best_params"]["epsilon"] == pytest.approx(float(largest["epsilon"]))
 
 
 def test_an_objective_that_is_not_one_number_is_told(toy, capsys):
