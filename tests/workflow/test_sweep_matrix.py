@@ -30,7 +30,7 @@ SAMPLE = {
     "noise_aware/naive_bayes": ["method"],
     "noise_aware/event_calibration": ["method"],
     "noise_aware/networks": ["method"],
-    "zhang2016/marginal_error": ["epsilon"],
+    "zhang2016/bounds": ["epsilon"],
     "zhang2016/naive_bayes": ["data"],
 }
 # Smaller than at smoke scale, where that takes long.

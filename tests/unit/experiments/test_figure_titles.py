@@ -106,8 +106,6 @@ FALSE = [
      lambda t: scaled(t, "distance", 9, method="gibbs")),
     ("zhang2016/adult_network", "adult_network", "adult_network", "consistent counts",
      lambda t: scaled(t, "divergence_mean", 0.1, method="laplace")),
-    ("zhang2016/marginal_error", "marginal_error", "marginal_error", "nearer than Fourier",
-     lambda t: scaled(t, "error_mean", 0.8, method="fourier")),
     ("zhang2016/bounds", "noise_scale", "noise_scale", "more per count",
      lambda t: scaled(t, "fourier_cell", 0.1, graph="chain_10")),
     ("zhang2016/naive_bayes", "fig1_naive_bayes", "naive_bayes_pairs", "over Laplace",

@@ -135,7 +135,7 @@ def test_a_sampler_that_spends_more_than_its_setting_is_refused(checkout, monkey
         doubled = property(lambda self: self.epsilon / len(self.model.nodes))
         monkeypatch.setattr(RecordSampler, "log_ratio", doubled)
         with pytest.raises(BudgetExceeded, match="account 'sampler_record/"):
-            run("zhang2016/marginal_error", Untouched)
+            run("zhang2016/naive_bayes", Untouched)
         return
     calibrate = PosteriorDraw.calibrate.__func__
 
