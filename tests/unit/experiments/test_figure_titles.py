@@ -42,8 +42,6 @@ FALSE = [
      lambda t: scaled(t, "spent", 3, accounting="exact", method="ops")),
     ("geumlek2017/ops_radius", "ops_radius", "ops_radius", "smaller ball",
      lambda t: t.assign(mean=t["mean"].where(t.dataset != "adult", t[t.dataset == "adult"]["mean"].max()))),
-    ("geumlek2017/link_functions", "link_functions", "link_functions", "No link beats",
-     lambda t: scaled(t, "mean", 0.5, link="probit", metric="test_error", dataset="abalone")),
     ("geumlek2017/logistic", "fig3_test_error", "logistic", "never leads",
      lambda t: scaled(t, "mean", 0.4, method="ops", variant="paper")),
     ("bernstein2018/convergence", "convergence", "convergence", "mends",

@@ -11,12 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from recomputed import check_mean, ks, mean_and_error, normal_delta, row, run, solved, two_point
-from scipy.special import log_ndtr
 
 from privpost.datasets import Design
 from privpost.experiments.fair_axis.logistic import study as fair
 from privpost.experiments.geumlek2017.finite_time import study as finite_time
-from privpost.experiments.geumlek2017.link_functions import study as link_functions
 from privpost.experiments.geumlek2017.logistic import study as logistic
 from privpost.experiments.geumlek2017.ops_radius import study as ops_radius
 from privpost.lab import grid, tables
@@ -47,7 +45,7 @@ def records(monkeypatch, loaded):
         loaded.append((name, bounds, dropped_level, rng.random()))
         return design
 
-    for study in (logistic, link_functions, finite_time, ops_radius, fair):
+    for study in (logistic, finite_time, ops_radius, fair):
         monkeypatch.setattr(study, "load_design", load_design)
     return list(zip(x.tolist(), y.tolist(), strict=True))
 
@@ -60,8 +58,12 @@ def held_out(records, statistics) -> list:
     return [record for record in records if record not in told]
 
 
-def scores(w: float, tests, p=lambda z: 1 / (1 + math.exp(-z))) -> tuple[float, float]:
+def scores(w: float, tests) -> tuple[float, float]:
     """Share of wrong labels and mean log-likelihood of records under one weight; 1 is said where it is the likelier."""
+
+    def p(z):
+        return 1 / (1 + math.exp(-z))
+
     wrong = [(p(w * x) > 0.5) != (y == 1) for x, y in tests]
     logs = [math.log(p(w * x)) if y == 1 else math.log(1 - p(w * x)) for x, y in tests]
     return sum(wrong) / len(wrong), sum(logs) / len(logs)
@@ -249,57 +251,6 @@ def check_charges(table):
             charges = {"paper": 2 * pure, "corrected_charge": implied, "own_bound": min(draw, implied)}
             assert line.epsilon == pytest.approx(charges[line.variant] if line.method == "ops" else draw)
         assert set(zip(own.method, own.variant, strict=True)) == {(method, "paper"), *ops}
-
-
-# Section 4: other links, drawn on a ball
-
-
-def chances(link: str, z):
-    """P(y = 1) at a linear predictor."""
-    if link == "logistic":
-        return 1 / (1 + np.exp(-z))
-    return np.exp(log_ndtr(z)) if link == "probit" else 1 - np.exp(-np.exp(z))
-
-
-def slope_bound(link: str, radius: float) -> float:
-    """Half of the largest change of a loss's slope between two records, |x| ≤ 1, by differences on a grid."""
-    z = np.linspace(-radius, radius, 20_001)
-    one, zero = (-np.log(chances(link, z)), -np.log(1 - chances(link, z)))
-    # In one dimension: the steepest slopes of either label, records apart as far as can be.
-    return sum(np.abs(np.diff(loss)).max() / (z[1] - z[0]) for loss in (one, zero)) / 2
-
-
-@pytest.mark.parametrize("link, radius", [("logistic", 2.0), ("probit", 1.5), ("cloglog", 2.0)])
-def test_links_are_drawn_on_their_ball_and_pay_for_its_slopes(records, loaded, link, radius):
-    """Slopes are differences over 1e-4, which is their error; scores differ by rounding alone."""
-    cell = run(
-        "geumlek2017/link_functions", 600, 600, link=link, radius=radius, beta0=BETA, order=ORDER,
-        method=["diffused", "concentrated"], log_epsilon=LOG_EPSILONS,
-    )  # fmt: skip
-    assert loaded == [("abalone", "public", "first", cell.streams("split", 0).random())]
-    bound = slope_bound(link, radius)
-
-    def log_likelihood(w):
-        return sum(np.log(chances(link, x * w) if y else 1 - chances(link, x * w)) for x, y in records[:TRAIN])
-
-    for method in ("diffused", "concentrated"):
-        for log_epsilon in LOG_EPSILONS:
-            spent, epsilon = 2 * bound**2 * ORDER / TRAIN, math.exp(log_epsilon)
-            beta = max(BETA, spent / epsilon) if method == "concentrated" else BETA
-            power = min(1.0, math.sqrt(epsilon * BETA / spent)) if method == "diffused" else 1.0
-            ((request, release),) = cell.ledger.of(f"{method}/log_epsilon={log_epsilon:g}")
-            told = np.reshape(request.statistics, (TRAIN, 2)).tolist()
-            assert [(x, int(y)) for x, y in told] == records[:TRAIN]
-            draws = release.values[:, 0]
-            check_law(draws, log_likelihood, TRAIN * beta, power, radius)
-            each = np.transpose([scores(w, records[TRAIN:], lambda z: float(chances(link, z))) for w in draws])
-            for metric, own in zip(METRICS, each, strict=True):
-                kept = row(cell.tables["link_functions"], method=method, log_epsilon=log_epsilon, metric=metric)
-                check_mean(kept, own)
-                assert kept.coefficient == pytest.approx(power if method == "diffused" else beta, rel=1e-3)
-                assert kept.slope_bound == pytest.approx(bound, rel=1e-3)
-                assert (kept.n_train, kept.n_repeats, kept.radius) == (TRAIN, 600, radius)
-                assert 1 <= kept.proposals < 20 and not kept.uses_private_metadata
 
 
 # Langevin steps

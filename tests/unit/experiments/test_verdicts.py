@@ -92,14 +92,6 @@ CASES = [
         (*NOISE_ON_MODE, "of one power*", ("logistic", "method == 'output_noise'", {"coefficient": value}))
         for value in (1.1, "(1 + 2e-6) * coefficient")
     ),
-    (
-        *("geumlek2017/link_functions", "G20", "probit on adult"),
-        (
-            "link_functions",
-            "link == 'probit' and dataset == 'adult' and log_epsilon == -1 and method == 'diffused'",
-            {"mean": 0.0},
-        ),
-    ),
     ("geumlek2017/dirichlet", "G11", "*", ("dirichlet", f"{ASYMMETRIC} and order > asymptote + 0.1", {"epsilon": 3.0})),
     (
         *("geumlek2017/dirichlet", "G21", "*"),
