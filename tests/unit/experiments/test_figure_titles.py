@@ -95,8 +95,6 @@ FALSE = [
      lambda t: scaled(t, "mean", 0.1, method="naive", metric="mmd2")),
     ("noise_aware/networks", "networks", "networks_calibration", "every measure",
      lambda t: scaled(t, "ks", 0.01, method="naive")),
-    ("noise_aware/regression", "regression", "regression", "one posterior draw",
-     lambda t: scaled(t, "excess_mean", 0.01, method="sampler_record")),
     ("noise_aware/regression_calibration", "regression_calibration", "regression_calibration", "naive ones are not",
      lambda t: scaled(t, "ks", 2, method="gibbs")),
     ("noise_aware/rivals", "rivals", "rivals", "far off", lambda t: scaled(t, "distance", 0.1, method="naive")),
