@@ -29,7 +29,6 @@ SAMPLE = {
     "geumlek2017/rdp_curves": ["alpha", "order"],
     "noise_aware/naive_bayes": ["method"],
     "noise_aware/event_calibration": ["method"],
-    "noise_aware/networks": ["method"],
     "zhang2016/bounds": ["epsilon"],
     "zhang2016/naive_bayes": ["data"],
 }
@@ -45,7 +44,6 @@ FEWER = {
 # Tables that one of the two points alone has: pairs of methods, the spread between many data sets.
 SINGLE = {
     ("noise_aware/naive_bayes", "method"): "naive_bayes_pairs",
-    ("noise_aware/networks", "method"): "networks_pairs",
     ("zhang2016/naive_bayes", "data"): "naive_bayes_spread",
 }
 # Where values beside the base value are no other points, or are refused: two that are.

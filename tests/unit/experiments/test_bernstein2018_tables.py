@@ -11,7 +11,7 @@ from privpost.lab import grid, tables
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models import BetaBernoulli
 
-STUDIES = ("calibration", "utility", "oracle", "convergence", "truncation")
+STUDIES = ("calibration", "utility", "convergence", "truncation")
 
 
 def shipped(name):

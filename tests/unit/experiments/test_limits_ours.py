@@ -39,26 +39,6 @@ NAIVE_BAYES = cases(
      ("naive_bayes_calibration", f"{KS} and epsilon == epsilon.max()", {"ks": 0.2})),
 )  # fmt: skip
 
-COLLIDER = "graph == 'collider' and epsilon == 0.1"
-ACCURACY = f"{COLLIDER} and metric == 'accuracy' and first == 'naive' and first_variant == 'paper'"
-# Two-sided, 5 % over two graphs and five epsilon.
-TEN_PAIRS = NormalDist().inv_cdf(1 - 0.05 / 20)
-SCORES = cases(
-    "noise_aware/networks",
-    # Differences are the naive method's less the noise-aware one's.
-    ("N5-predictions", "accuracy against truncated*collider, epsilon = 0.1", ("networks_pairs", ACCURACY),
-     *columns("difference_mean", 0.0099 * TEN_PAIRS, 0.0101 * TEN_PAIRS),
-     ("networks_pairs", ACCURACY, {"difference_sem": 0.01})),
-    ("N5-predictions", "log_likelihood against truncated*collider, epsilon = 0.1",
-     ("networks_pairs", ACCURACY.replace("accuracy", "log_likelihood")),
-     *columns("difference_mean", -0.0101 * TEN_PAIRS, -0.0099 * TEN_PAIRS),
-     ("networks_pairs", ACCURACY.replace("accuracy", "log_likelihood"), {"difference_sem": 0.01})),
-    # One parameter of eight is enough.
-    ("N5-calibration", "graph = collider, epsilon = 0.1",
-     ("networks_calibration", f"{COLLIDER} and method == 'gibbs' and parameter == 'x1'"),
-     *columns("p_value", 0.5, 1e-9)),
-)  # fmt: skip
-
 ONE = "n == 100 and epsilon == 0.1 and method == "
 REGRESSION_CALIBRATION = cases(
     "noise_aware/regression_calibration",
@@ -114,7 +94,7 @@ AUDIT = cases(
     ("A3", "*", ("audit", FIRST), *columns("lower_bound", "exact", "1.001 * exact")),
     ("A6", "*", ("audit", FIRST), *columns("share_of_target", 1.0, 1.001)),
 )  # fmt: skip
-EVERY = [*EVENT_CALIBRATION, *NAIVE_BAYES, *SCORES, *REGRESSION_CALIBRATION, *RIVALS, *WAR_LOGS, *AUDIT]
+EVERY = [*EVENT_CALIBRATION, *NAIVE_BAYES, *REGRESSION_CALIBRATION, *RIVALS, *WAR_LOGS, *AUDIT]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -140,22 +120,6 @@ def test_rivals_are_calibrated_at_the_joint_level_and_naive_ones_too_narrow():
     rows, values, _ = chance("naive")
     pair = [chi2.isf(share * 0.025, values) / values for share in (0.99, 1.01)]
     assert sides("noise_aware/rivals", "N12", "naive is*", ("rivals", rows), *columns("z2", *pair)) == [True, False]
-
-
-@pytest.mark.parametrize(("rhat", "made"), [(1.11, False), (1.1, True)])
-def test_networks_count_where_their_chains_agree(rhat, made):
-    lie = ("networks_chains", COLLIDER, {"rhat_max": rhat})
-    check = "graph = collider, epsilon = 0.1"
-    assert bool(checks_on("noise_aware/networks", "N5-calibration", check, lie)) == made
-
-
-def test_tests_of_the_true_posterior_that_reject_are_counted():
-    rows = "method == 'non_private' and graph == 'collider'"
-    own = altered(shipped("noise_aware/networks"), "networks_calibration", rows, {"p_value": 0.0})
-    told = judged("noise_aware/networks", "N5-calibration", own).evidence[
-        "tests of the true posterior that are rejected"
-    ]
-    assert told.split(" of ")[0] == str(len(own["networks_calibration"].query(rows)))
 
 
 @pytest.mark.parametrize(("oracles", "made"), [(0, False), (1, True)])

@@ -5,9 +5,42 @@ from privpost.evaluation.rows import select
 from privpost.experiments import width_claims
 from privpost.experiments.bernstein2018.calibration.claims import NO_CHAIN, TEST, calibrated_by_model, evidence
 from privpost.experiments.bernstein2018.truncation.claims import POINT, public_bounds
-from privpost.lab.claims import check, claim, number
+from privpost.experiments.claim_helpers import joint_limit
+from privpost.lab.claims import check, claim, number, word
 
+# Studies of other papers whose tables these claims read.
+READS = ("noise_aware/rivals",)
 SHOWN = "theta_1"  # the one category that the paper draws
+# Families of which B7 speaks, and the total variation that is called small.
+APPROXIMATED = ("binomial", "exponential", "normal")
+SMALL = 0.02
+
+
+@claim(
+    "B7",
+    "ours",
+    "The normal approximation costs little: the sampler's law tends to the exact posterior as n grows.",
+    f"bits, exponential and normal records: mean total variation over releases at most {SMALL:g} for n ≥ 100, of bits "
+    "at the largest n below its worst value by {allowed}; by quadrature, without a chain",
+)
+def approximation(approximation):
+    table = approximation[approximation.task.isin(APPROXIMATED)]
+    bits = select(table, task="binomial")
+    limit, words = joint_limit(len(bits.groupby(["prior", "epsilon"])))
+    yield word("allowed", words)
+    for (task, prior, epsilon), rows in table.sort_values("n").groupby(["task", "prior", "epsilon"]):
+        name = f"{f'Beta({prior})' if task == 'binomial' else task}, epsilon={epsilon:g}"
+        small = (rows[rows.n >= 100].total_variation <= SMALL).all()
+        yield check(f"total variation at most {SMALL:g} from n = 100 on ({name})", small)
+        at_largest, worst = rows.iloc[-1], rows.loc[rows.total_variation.idxmax()]
+        # For redacted sums it first grows with n, as the noise hides less, and stays small (the first check).
+        if task == "binomial":
+            smaller = at_largest.total_variation + limit * at_largest.total_variation_sem < worst.total_variation
+            yield check(f"smaller at the largest n than at its worst ({name})", smaller)
+        largest, at_last = f"largest total variation, {name}", f"total variation at the largest n, {name}"
+        for words, row, where in ((largest, worst, f" (n={worst.n:g})"), (at_last, at_largest, "")):
+            yield from number(words + where, row.total_variation, row.total_variation_sem, of=words)
+    yield from number("largest total variation of bits from n = 100 on", bits[bits.n >= 100].total_variation.max())
 
 
 @claim(
