@@ -54,7 +54,7 @@ VALUES = {
     ("zhang2016/linear_regression", "dataset"): ["census_1980"],
     ("zhang2016/adult_network", "dataset"): ["adult"],
     ("geumlek2017/logistic", "n_splits"): [2, 5],
-    ("geumlek2017/rounding", "method"): ["direct", "diffused"],
+    ("geumlek2017/rdp_curves", "method"): ["direct", "diffused"],
     **{(f"geumlek2017/{name}", "dataset"): ["abalone", "adult"] for name in ("logistic", "finite_time", "ops_radius")},
     ("fair_axis/logistic", "dataset"): ["abalone", "adult"],
     **{

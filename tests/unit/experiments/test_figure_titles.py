@@ -74,7 +74,7 @@ FALSE = [
      lambda t: scaled(t, "bound_ratio", 0.5, categories=3)),
     ("geumlek2017/finite_time", "finite_time", "finite_time", "every step paid",
      lambda t: scaled(t, "behind_mean", 100, method="langevin", dataset="mnist")),
-    ("geumlek2017/rounding", "rounding", "rounding", "Eight bits", lambda t: scaled(t, "error_ratio", 1.02, bits=8)),
+    ("geumlek2017/rdp_curves", "rounding", "rounding", "Eight bits", lambda t: scaled(t, "error_ratio", 1.02, bits=8)),
     ("geumlek2017/logistic", "split_variation", "logistic_splits", "understates",
      lambda t: scaled(t, "sem", 0.3, method="diffused", order=1, n_splits=t.n_splits.max())),
     ("geumlek2017/rdp_curves", "fig1_rdp_curves", "rdp_curves", "costs less",

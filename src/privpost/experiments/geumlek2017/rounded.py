@@ -6,27 +6,8 @@ import numpy as np
 from scipy.special import betaln, logsumexp
 
 from privpost.distributions import truncated_beta
-from privpost.evaluation.rows import columns, places
-from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, METHOD, WEIGHT, N
-from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.beta_bernoulli import BetaBernoulli
 
-SETTINGS = Schema(
-    alpha=ALPHA,
-    beta=BETA,
-    n=N,
-    coefficient=WEIGHT,
-    method=Choice("diffused", "concentrated", "direct", says=METHOD),
-    bits=Integer(at_least=1, at_most=16, says="binary digits of the draw after the point", unit="bits"),
-    order=ABOVE_ONE,
-)
-TABLES = {
-    "rounding": {
-        "ideal": "ε of the draw without rounding [nats]",
-        "error_ratio": "error of the rounded draw, as a multiple of the ideal draw's [ratio]",
-    },
-}
 # Quadrature nodes of a cell.
 NODES = 8
 # Cells at either end in which a density is not close to a polynomial.
@@ -88,43 +69,16 @@ def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray)
     return float(np.sqrt(squared / variance).max())
 
 
-def simulate(config, streams, ledger) -> dict:
-    """Return `epsilon` (methods, bits, orders + 1), the last order infinite, `ideal` without rounding, `error_ratio`.
-
-    Nothing is released. The direct posterior has no coefficient: it is NaN except in the cell of coefficient 1.
-    """
-    orders, bits = [*config.order, math.inf], sorted(config.bits)
-    shape = len(config.method), len(bits)
-    epsilon, error = np.full((*shape, len(orders)), np.nan), np.full(shape, np.nan)
-    ideal = np.full((shape[0], len(orders)), np.nan)
-    for i, method in enumerate(config.method):
-        if (method == "direct") is not (config.coefficient == 1):
-            continue
-        model = BetaBernoulli(config.alpha, config.beta)
-        mechanism = PosteriorDraw(model, config.n, 2.0, config.coefficient, weighting=method)
-        successes = np.arange(config.n + 1.0)
-        parameters = mechanism.release_law(np.stack([successes, config.n - successes], axis=-1))
-        ideal[i] = [*mechanism.rdp(np.array(config.order)), math.inf]
-        masses = log_masses(parameters, bits[-1])
-        for width in range(bits[-1], bits[0] - 1, -1):
-            if width in bits:
-                place = bits.index(width)
-                epsilon[i, place] = largest_divergences(masses, orders)
-                error[i, place] = errors(masses, mechanism, parameters)
-            masses = coarser(masses)
-    return {"epsilon": epsilon, "ideal": ideal, "error_ratio": error}
-
-
-def tabulate(cells):
-    """Yield one row per method, coefficient, bits and order; `ideal` is ε without rounding, or inf."""
-    for cell in cells:
-        axes = {"bits": sorted(cell.config.bits), "order": [*cell.config.order, math.inf]}
-        for (i, j, k), point in places(cell.config, "method", "bits", "order", **axes):
-            if not np.isnan(epsilon := cell.arrays["epsilon"][i, j, k]):
-                yield {
-                    **columns(point, "method", "coefficient", "bits", "order"),
-                    "epsilon": epsilon,
-                    "ideal": cell.arrays["ideal"][i, k],
-                    "error_ratio": cell.arrays["error_ratio"][i, j],
-                    "asymptote": 1 + min(point.alpha, point.beta) / point.coefficient,
-                }
+def curves(mechanism: PosteriorDraw, bits: list[int], orders) -> tuple[np.ndarray, np.ndarray]:
+    """Return ε (bits, orders) of the rounded draw, and by how much rounding raises its error (bits,); bits ascend."""
+    successes = np.arange(mechanism.n + 1.0)
+    parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1))
+    epsilon, error = np.empty((len(bits), len(orders))), np.empty(len(bits))
+    masses = log_masses(parameters, bits[-1])
+    for width in range(bits[-1], bits[0] - 1, -1):
+        if width in bits:
+            place = bits.index(width)
+            epsilon[place] = largest_divergences(masses, orders)
+            error[place] = errors(masses, mechanism, parameters)
+        masses = coarser(masses)
+    return epsilon, error
