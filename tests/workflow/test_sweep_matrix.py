@@ -55,7 +55,7 @@ VALUES = {
     ("zhang2016/adult_network", "dataset"): ["adult"],
     ("geumlek2017/logistic", "n_splits"): [2, 5],
     ("geumlek2017/rdp_curves", "method"): ["direct", "diffused"],
-    **{(f"geumlek2017/{name}", "dataset"): ["abalone", "adult"] for name in ("logistic", "finite_time", "ops_radius")},
+    **{(f"geumlek2017/{name}", "dataset"): ["abalone", "adult"] for name in ("logistic", "finite_time")},
     ("fair_axis/logistic", "dataset"): ["abalone", "adult"],
     **{
         (f"foulds2016/war_logs_{name}", "dataset"): WAR_LOGS

@@ -14,7 +14,7 @@ from altered_tables import altered, cases, columns, judged, shipped, sides
 BALL = "dataset == 'abalone' and metric == 'test_error' and times_smallest "
 PAPER = ("ops_radius", "times_smallest.isna()")
 RADII = cases(
-    "geumlek2017/ops_radius",
+    "geumlek2017/logistic",
     # At the power 1, and at 1/4, where half of the bound counts.
     ("G27", "a mode may be*", ("ops_radius", f"{BALL}== 0.0625"), *columns("mode_bound", 1000.0, 999.9)),
     ("G27", "a mode may be*", ("ops_radius", f"{BALL}== 16"), *columns("mode_bound", 500.0, 499.9),

@@ -51,6 +51,7 @@ REGRESSION_CALIBRATION = cases(
      *columns("oracle_distance", 0.149, 0.151), ("regression_calibration", f"{ONE}'gibbs'", {"oracle_floor": 0.1})),
 )  # fmt: skip
 
+PARENTS = "task == 'three_parents' and n == 8 and epsilon == 0.1 and method == '{}'"
 ROW = "task == 'poisson' and n == {n} and epsilon == 0.1 and method == '{method}'"
 RECORDS = "task == 'collider' and epsilon == 1 and method == 'records'"
 # A hundred effective draws of a normal law, against very many, are .1288 from it, and 1.6 times that is .2061.
@@ -64,6 +65,10 @@ RIVALS = cases(
      ("rivals", ROW.format(n=100, method="gibbs"), {"distance": 9.0})),
     ("N15", "gibbs reaches it (poisson)", ("rivals", ROW.format(n=100, method="gibbs")),
      *columns("distance", 0.299, 0.301)),
+    # Six rows, one-sided, 5 % over them: 2.394 standard errors of the difference.
+    ("N5-three_parents", "records is nearer (n = 8, epsilon = 0.1)", ("rivals", PARENTS.format("naive")),
+     *columns("distance", 1.2395, 1.2393), ("rivals", PARENTS.format("naive"), {"distance_sem": 0.06}),
+     ("rivals", PARENTS.format("records"), {"distance": 1.0, "distance_sem": 0.08})),
     # Only rows of an epsilon of at most 1 tell of the width.
     ("N11", "records has the posterior's width", ("rivals", RECORDS), *columns("epsilon", 1.5, 1.0), WIDE,
      ("rivals", RECORDS, {"sd_error": 0.5})),
@@ -120,6 +125,20 @@ def test_rivals_are_calibrated_at_the_joint_level_and_naive_ones_too_narrow():
     rows, values, _ = chance("naive")
     pair = [chi2.isf(share * 0.025, values) / values for share in (0.99, 1.01)]
     assert sides("noise_aware/rivals", "N12", "naive is*", ("rivals", rows), *columns("z2", *pair)) == [True, False]
+
+
+def test_networks_are_calibrated_together():
+    """40 data sets of five and eight records: mean z² at the two-sided chi-squared test's ends, 2.5 % for a method."""
+    rows, ends = (
+        "task == 'three_parents' and method == 'table'",
+        [chi2.isf(share * 0.0125, 40) / 40 for share in (1.01, 0.99)],
+    )
+    assert sides(
+        "noise_aware/rivals", "N5-three_parents", "table is cal*", ("rivals", rows), *columns("z2", *ends)
+    ) == [
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(("oracles", "made"), [(0, False), (1, True)])

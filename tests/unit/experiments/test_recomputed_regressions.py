@@ -16,7 +16,6 @@ from privpost.datasets import Design
 from privpost.experiments.fair_axis.logistic import study as fair
 from privpost.experiments.geumlek2017.finite_time import study as finite_time
 from privpost.experiments.geumlek2017.logistic import study as logistic
-from privpost.experiments.geumlek2017.ops_radius import study as ops_radius
 from privpost.lab import grid, tables
 
 METRICS = ("test_error", "test_log_likelihood")
@@ -45,7 +44,7 @@ def records(monkeypatch, loaded):
         loaded.append((name, bounds, dropped_level, rng.random()))
         return design
 
-    for study in (logistic, finite_time, ops_radius, fair):
+    for study in (logistic, finite_time, fair):
         monkeypatch.setattr(study, "load_design", load_design)
     return list(zip(x.tolist(), y.tolist(), strict=True))
 
@@ -319,21 +318,23 @@ def test_each_number_of_langevin_steps_continues_the_one_before(records, loaded)
 def test_ops_is_drawn_on_each_ball_at_the_power_that_it_pays_for(records, loaded):
     """ρ = ε/(2R) on every ball, by bisection on the smallest one; farthest modes to 1e-6, the flat top of a grid."""
     cell = run(
-        "geumlek2017/ops_radius", 600, 300, beta0=BETA, log_epsilon=0.5, times_smallest=[0.4, 1, 3, None],
-        feature_bound=1.0,
+        "geumlek2017/logistic", 600, 600, variant="smallest_ball", method="ops", order=None, beta0=BETA, n_splits=[1],
+        log_epsilon=[0.5], times_smallest=[0.4, 1, 3, None], draws=1, feature_bound=1.0,
     )  # fmt: skip
-    assert loaded == [("abalone", "data", "first", cell.streams("split", 0).random())]
+    assert loaded == [("abalone", "data", "first", cell.streams("split").random())]
+    assert cell.tables["logistic"].empty
     epsilon = math.exp(0.5)
     # R² = ρκ/β and 2ρR = ε.
     power = solved(lambda rho: 2 * rho * math.sqrt(rho * KAPPA / BETA), epsilon, 0.0, 1.0)
     smallest = math.sqrt(power * KAPPA / BETA)
     guesses = sum(y for _, y in records[:TRAIN]) / TRAIN > 0.5
     majority = np.mean([(y == 1) != guesses for _, y in records[TRAIN:]])
-    for i, times in enumerate([0.4, 1, 3, None]):
+    for times in [0.4, 1, 3, None]:
         radius = 1 / BETA if times is None else times * smallest
         power = min(1.0, epsilon / (2 * radius))
-        draws = cell.ledger.released(f"ops/{i}")[:, 0]
-        assert held_out(records, cell.ledger.of(f"ops/{i}")[1][0].statistics) == records[TRAIN:]
+        account = f"ops/epsilon={epsilon:.6g}/splits=1/times={times}"
+        draws = cell.ledger.released(account)[:, 0]
+        assert held_out(records, cell.ledger.of(account)[0][0].statistics) == records[TRAIN:]
         check_law(draws, of_logistic_loss(records[:TRAIN]), TRAIN * BETA, power, radius)
         modes = [
             solved(lambda w, t=t, power=power: BETA * w - power * t / (1 + math.exp(t * w)), 0.0, 0.0, power / BETA)
@@ -429,7 +430,8 @@ def test_the_majority_is_of_the_training_records_and_a_tie_is_0(monkeypatch, one
     x, y = np.linspace(-1, 1, TRAIN + 5)[:, None], np.array([1] * ones + [0] * (TRAIN - ones) + [1, 0, 0, 0, 1])
     design = Design(x[:TRAIN], y[:TRAIN], x[TRAIN:], y[TRAIN:])
     wrong = 2 / 5 if ones == TRAIN / 2 else 3 / 5
-    for name, study in (("logistic", logistic), ("ops_radius", ops_radius)):
-        monkeypatch.setattr(study, "load_design", lambda *words, **settings: design)
-        cell = run(f"geumlek2017/{name}", 5, 5, beta0=BETA)
+    monkeypatch.setattr(logistic, "load_design", lambda *words, **settings: design)
+    balls = {"variant": "smallest_ball", "method": "ops", "order": None, "times_smallest": [0.5, 1]}
+    for name, settings in (("logistic", {}), ("ops_radius", balls)):
+        cell = run("geumlek2017/logistic", 5, 5, beta0=BETA, **settings)
         assert set(cell.tables[name].majority_error) == {wrong}
