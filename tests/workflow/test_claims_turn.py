@@ -307,7 +307,7 @@ def test_the_published_scorecard_has_every_study_with_claims_and_no_other():
     [
         ("bernstein2018/calibration", "B1"),
         ("bernstein2018/calibration", "B13"),
-        ("bernstein2018/families", "B15"),
+        ("bernstein2018/calibration", "B15"),
         ("noise_aware/naive_bayes", "N1"),
         ("noise_aware/event_calibration", "N6"),
     ],

@@ -106,7 +106,7 @@ def of_events(cell, rng, width):
 
 DRAWN = {
     "B1": ("bernstein2018/calibration", of_trials),
-    "B15": ("bernstein2018/families", of_trials),
+    "B15": ("bernstein2018/calibration", of_trials),
     "N1": ("noise_aware/naive_bayes", of_network),
     "N6": ("noise_aware/event_calibration", of_events),
 }

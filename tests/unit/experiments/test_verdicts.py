@@ -42,8 +42,8 @@ CASES = [
         *("zhang2016/adult_network", "Z17", "predicts no worse*"),
         ("adult_network", "", {"accuracy_less_laplace_mean": "-5 * accuracy_less_laplace_sem"}),
     ),
-    ("bernstein2018/families", "B15", "poisson*", ("families", "method == 'gibbs'", {"p_value": 1e-6})),
-    ("bernstein2018/families", "B15", "poisson*", ("families", "method == 'gibbs'", {"z2_p": 1e-6})),
+    ("bernstein2018/calibration", "B15", "poisson*", ("families", "method == 'gibbs'", {"p_value": 1e-6})),
+    ("bernstein2018/calibration", "B15", "poisson*", ("families", "method == 'gibbs'", {"z2_p": 1e-6})),
     *(
         (f"noise_aware/{study}", id, expected, (table, f"method == '{method}'", {test: 1e-6}))
         for study, id, expected, table, method in (
