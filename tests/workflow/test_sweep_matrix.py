@@ -41,10 +41,9 @@ FEWER = {
     "foulds2016/war_logs_likelihood": ["epsilon=1", "method=[laplace,ops]"],
     "noise_aware/war_logs": ["epsilon=1"],
 }
-# Tables that one of the two points alone has: pairs of methods, the spread between many data sets.
+# Tables that one of the two points alone has: pairs of methods.
 SINGLE = {
     ("noise_aware/naive_bayes", "method"): "naive_bayes_pairs",
-    ("zhang2016/naive_bayes", "data"): "naive_bayes_spread",
 }
 # Where values beside the base value are no other points, or are refused: two that are.
 WAR_LOGS = ["iraq_simulated", "afghanistan_dense"]

@@ -104,8 +104,6 @@ FALSE = [
      lambda t: scaled(t, "fourier_cell", 0.1, graph="chain_10")),
     ("zhang2016/naive_bayes", "fig1_naive_bayes", "naive_bayes_pairs", "over Laplace",
      lambda t: scaled(t, "difference_mean", -1, method="fourier")),
-    ("zhang2016/naive_bayes", "data_set_spread", "naive_bayes_spread", "Data sets differ",
-     lambda t: t.assign(accuracy_spread=0.001)),
     ("zhang2016/naive_bayes", "stealth", "stealth", "is enough", lambda t: t.assign(t=t.t * 10)),
     ("audit/audit", "tightness", "audit", "Nothing exceeds", lambda t: scaled(t, "exact", 1.1)),
     ("foulds2016/posterior_divergence", "kl_curves", "posterior_divergence", "of OPS does not",

@@ -223,22 +223,3 @@ def test_stealth_is_counted_at_a_t_of_pilot_data_and_differences_are_averaged_ov
                 values = [d for d, c in zip(own[place], picked[place], strict=True) if c]
                 kept = row(cell.tables["naive_bayes_pairs"].query("runs == @runs"), **named, epsilon=epsilon)
                 assert (kept.difference_mean, kept.n_repeats) == pytest.approx((sum(values) / len(values), len(values)))
-
-
-@pytest.mark.parametrize("methods", [["sampler_attribute"], ["laplace", "sampler_attribute"]])
-def test_spreads_are_those_of_the_means_of_data_sets_less_laplaces_where_it_is_run(methods):
-    """Two data sets with three splits each, by hand, to rounding; every attribute of a record costs ε."""
-    cell = run(
-        "zhang2016/naive_bayes", 6, 3, data="one", attributes=2, n=40, n_train=5, epsilon=[2.0], t=[0.1],
-        method=methods,
-    )  # fmt: skip
-    means = [[sum(own[0, place : place + 3]) / 3 for place in (0, 3)] for own in cell.arrays["accuracy"][:, :1]]
-    kept = row(cell.tables["naive_bayes_spread"], method="sampler_attribute", epsilon=2.0)
-    first, second = means[-1]
-    spread = abs(first - second) / math.sqrt(2)
-    assert (kept.accuracy_mean, kept.accuracy_spread) == pytest.approx(((first + second) / 2, spread))
-    off = [own - other for own, other in zip(means[-1], means[0], strict=True)] if "laplace" in methods else []
-    mean, spread = (sum(off) / 2, abs(off[0] - off[1]) / math.sqrt(2)) if off else (math.nan, math.nan)
-    assert (kept.difference_mean, kept.difference_spread) == pytest.approx((mean, spread), nan_ok=True)
-    assert (kept.behind, kept.data_sets, kept.repeats) == (sum(value < 0 for value in off) / 2, 2, 3)
-    assert row(cell.tables["naive_bayes"], method="sampler_attribute").epsilon_record == 3 * 2.0

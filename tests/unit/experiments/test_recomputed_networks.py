@@ -72,16 +72,6 @@ def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch
         # One data set is split anew in each repeat.
         splits = [request.statistics.tolist() for request, _ in cell.ledger.of("laplace/paper/epsilon=2")]
         assert all(any(counts != block[0] for counts in block) for block in splits)
-        sets = [[0, 1, 2], [3, 4, 5]]
-        spread = cell.tables["naive_bayes_spread"]
-        means = {name: [mean_and_error([values[i] for i in own])[0] for own in sets] for name, values in found.items()}
-        for method, own in means.items():
-            kept = row(spread, method=method)
-            behind = [a - b for a, b in zip(own, means["laplace"], strict=True)]
-            assert kept.accuracy_mean == pytest.approx(sum(own) / 2)
-            assert kept.accuracy_spread == pytest.approx(abs(own[0] - own[1]) / math.sqrt(2))
-            assert kept.difference_mean == pytest.approx(sum(behind) / 2)
-            assert (kept.behind, kept.data_sets, kept.repeats) == (sum(x < 0 for x in behind) / 2, 2, 3)
     for method, values in found.items():
         kept = row(table, method=method, runs="all")
         assert (kept.accuracy_mean, kept.accuracy_sem) == pytest.approx(mean_and_error(values))
