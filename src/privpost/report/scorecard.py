@@ -67,8 +67,8 @@ def score(studies: Iterable[Study]) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
     Claims of a study are in its claims.py, those over several studies in `experiments/<paper>/claims.py`, which names
-    studies of other papers whose tables it reads in `READS`. Raises SettingError, naming study, claim and place, for a
-    claim whose function fails.
+    studies of other papers whose tables it reads in `READS`; claims on tables of studies that are gone are left out.
+    Raises SettingError, naming study, claim and place, for a claim whose function fails.
     """
     scored, frames = [], {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -84,7 +84,8 @@ def score(studies: Iterable[Study]) -> list[Scored]:
         if importlib.util.find_spec(module) is None:
             continue
         declared = importlib.import_module(module)
-        read = [*getattr(declared, "READS", ()), *(name for name in grid.study_names() if name.startswith(f"{paper}/"))]
+        known = grid.study_names()
+        read = [name for name in known if name.startswith(f"{paper}/") or name in getattr(declared, "READS", ())]
         # A rebuild of some studies scores those alone.
         if {*read} - {study.name for study in studies}:
             continue
@@ -92,7 +93,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
             scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking)} are missing"))
         else:
             joined = {table: frame for name in read for table, frame in frames[name].items()}
-            scored.append(Scored(f"{paper}/claims", claims.score(declared, joined, f"{paper}/claims")))
+            scored.append(Scored(f"{paper}/claims", claims.score(declared, joined, f"{paper}/claims", partly=True)))
     return scored
 
 

@@ -27,6 +27,8 @@ from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
 
 DIGITS = 9
+# Options that choose a variant of a mechanism.
+VARIANTS = ("variant", "supremum", "charge")
 # The most pairs of neighbours that are enumerated.
 LARGEST_ENUMERATION = 3000
 # How many possible records stand for all where there are many.
