@@ -23,7 +23,6 @@ STUDIES = (
     "foulds2016/sampling_error",
     "geumlek2017/tradeoff",
     "zhang2016/linear_regression",
-    "zhang2016/marginal_error",
     "zhang2016/bounds",
 )
 BAR, RUNS = 0.01, 3

@@ -7,8 +7,8 @@ from privpost import discovery
 from privpost.evaluation.calibration import ks_p_value, ks_statistic
 from privpost.evaluation.diagnostics import diagnose
 from privpost.experiments.bernstein2018.calibration.study import gibbs_quantiles
-from privpost.experiments.bernstein2018.oracle.study import parameter_grid, stationary_density
 from privpost.experiments.bernstein2018.trials import Counts, RedactedSums, Release, experiment
+from privpost.experiments.noise_aware.rivals.approximation import parameter_grid, stationary_density
 from privpost.models import BetaBernoulli
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers import noise_aware_gibbs

@@ -29,8 +29,7 @@ SAMPLE = {
     "geumlek2017/rdp_curves": ["alpha", "order"],
     "noise_aware/naive_bayes": ["method"],
     "noise_aware/event_calibration": ["method"],
-    "noise_aware/networks": ["method"],
-    "zhang2016/marginal_error": ["epsilon"],
+    "zhang2016/bounds": ["epsilon"],
     "zhang2016/naive_bayes": ["data"],
 }
 # Smaller than at smoke scale, where that takes long.
@@ -42,11 +41,9 @@ FEWER = {
     "foulds2016/war_logs_likelihood": ["epsilon=1", "method=[laplace,ops]"],
     "noise_aware/war_logs": ["epsilon=1"],
 }
-# Tables that one of the two points alone has: pairs of methods, the spread between many data sets.
+# Tables that one of the two points alone has: pairs of methods.
 SINGLE = {
     ("noise_aware/naive_bayes", "method"): "naive_bayes_pairs",
-    ("noise_aware/networks", "method"): "networks_pairs",
-    ("zhang2016/naive_bayes", "data"): "naive_bayes_spread",
 }
 # Where values beside the base value are no other points, or are refused: two that are.
 WAR_LOGS = ["iraq_simulated", "afghanistan_dense"]
@@ -56,11 +53,8 @@ VALUES = {
     ("zhang2016/linear_regression", "dataset"): ["census_1980"],
     ("zhang2016/adult_network", "dataset"): ["adult"],
     ("geumlek2017/logistic", "n_splits"): [2, 5],
-    ("geumlek2017/rounding", "method"): ["direct", "diffused"],
-    **{
-        (f"geumlek2017/{name}", "dataset"): ["abalone", "adult"]
-        for name in ("logistic", "finite_time", "link_functions", "ops_radius")
-    },
+    ("geumlek2017/rdp_curves", "method"): ["direct", "diffused"],
+    **{(f"geumlek2017/{name}", "dataset"): ["abalone", "adult"] for name in ("logistic", "finite_time")},
     ("fair_axis/logistic", "dataset"): ["abalone", "adult"],
     **{
         (f"foulds2016/war_logs_{name}", "dataset"): WAR_LOGS

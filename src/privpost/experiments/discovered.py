@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from privpost.lab.schema import Setting, SettingError, suggest
@@ -12,20 +12,23 @@ from privpost.privacy.ledger import BudgetExceeded
 
 @dataclass(frozen=True)
 class Discovered(Setting):
-    """`all`, or a list of names, among those that `known` returns.
+    """`all`, or a list of names, among those that `known` returns; `none` where that is allowed.
 
     The normal form is the sorted list, so a new mechanism changes the digest and the study is computed again.
     """
 
     known: Callable[[], set[str]]
+    none: bool = field(default=False, kw_only=True)
 
     def allowed(self) -> str:
-        return "all or a list of " + ", ".join(sorted(self.known()))
+        return f"all{', none' * self.none} or a list of " + ", ".join(sorted(self.known()))
 
     def checked(self, value: Any) -> list[str]:
         known = self.known()
         if value == "all":
             return sorted(known)
+        if self.none and value in ("none", []):
+            return []
         if not isinstance(value, list) or not value:
             raise ValueError
         for name in value:

@@ -115,6 +115,12 @@ class Declared(NamedTuple):
     cases: Iterable[Mapping] | Callable[[Mapping[str, Any]], Iterable[Mapping]]
     function: Callable[..., Iterable[Part] | None]
 
+    @property
+    def reads(self) -> set[str]:
+        """The names of the tables that its function reads; those of cases that depend on tables may be among them."""
+        own = set() if callable(self.cases) else {name for case in self.cases for name in case}
+        return {*inspect.signature(self.function).parameters} - own
+
     def score(self, tables: Mapping[str, Any]) -> list[Claim]:
         """Return the claim of each case with its verdict; none where its function yields nothing.
 
@@ -188,13 +194,15 @@ def declared(module: ModuleType) -> list[Declared]:
     return [declaration for function in functions for declaration in getattr(function, "claims", ())]
 
 
-def score(module: ModuleType, tables: Mapping[str, Any], study: str = "") -> list[Claim]:
-    """Return the claims of a module with their verdicts.
+def score(module: ModuleType, tables: Mapping[str, Any], study: str = "", *, partly: bool = False) -> list[Claim]:
+    """Return the claims of a module with their verdicts; `partly` leaves out claims on tables that are not there.
 
     Raises SettingError, naming study, claim and place, for a claim that cannot be scored.
     """
     scored = []
     for declaration in declared(module):
+        if partly and not declaration.reads <= {*tables}:
+            continue
         try:
             scored += declaration.score(tables)
         except Exception as error:

@@ -9,7 +9,6 @@ from privpost.mechanisms.gamma_sampling import GammaDraw as GammaDraw
 from privpost.mechanisms.gaussian import GaussianMechanism as GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler as LinearSampler
-from privpost.mechanisms.link_sampling import LinkDraw as LinkDraw
 from privpost.mechanisms.logistic_finite import LogisticLangevin as LogisticLangevin
 from privpost.mechanisms.logistic_finite import LogisticOutputNoise as LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps as LogisticOps

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from privpost.experiments.audit.audit.study import VARIANTS
+from privpost.experiments.audit.instances import VARIANTS
 from privpost.lab import ledgers
 from privpost.lab.study import Study
 from privpost.lab.tables import read_table

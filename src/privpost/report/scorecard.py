@@ -66,31 +66,34 @@ class Scored(NamedTuple):
 def score(studies: Iterable[Study]) -> list[Scored]:
     """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
 
-    Claims of a study are in its claims.py, those over several studies in `experiments/<paper>/claims.py`. Raises
-    SettingError, naming study, claim and place, for a claim whose function fails.
+    Claims of a study are in its claims.py, those over several studies in `experiments/<paper>/claims.py`, which names
+    studies of other papers whose tables it reads in `READS`; claims on tables of studies that are gone are left out.
+    Raises SettingError, naming study, claim and place, for a claim whose function fails.
     """
-    scored, of_paper, lacking = [], {}, {}
+    scored, frames = [], {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
-    # A rebuild of some studies scores those alone.
-    others = set(grid.study_names()) - {study.name for study in studies}
     for study in studies:
         try:
-            frames = tables.read_tables(study)
+            frames[study.name] = tables.read_tables(study)
         except FileNotFoundError as error:
             scored.append(Scored(study.name, None, str(error)))
-            lacking.setdefault(study.paper, []).append(study.name)
             continue
-        of_paper.setdefault(study.paper, {}).update(frames)
-        scored.append(Scored(study.name, claims_of(study, frames)))
-    for paper in sorted({*of_paper, *lacking}, key=paper_order):
+        scored.append(Scored(study.name, claims_of(study, frames[study.name])))
+    for paper in sorted({study.paper for study in studies}, key=paper_order):
         module = f"privpost.experiments.{paper}.claims"
-        if importlib.util.find_spec(module) is None or any(other.startswith(f"{paper}/") for other in others):
+        if importlib.util.find_spec(module) is None:
             continue
-        if paper in lacking:
-            scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking[paper])} are missing"))
+        declared = importlib.import_module(module)
+        known = grid.study_names()
+        read = [name for name in known if name.startswith(f"{paper}/") or name in getattr(declared, "READS", ())]
+        # A rebuild of some studies scores those alone.
+        if {*read} - {study.name for study in studies}:
+            continue
+        if lacking := [name for name in read if name not in frames]:
+            scored.append(Scored(f"{paper}/claims", None, f"the tables of {', '.join(lacking)} are missing"))
         else:
-            found = claims.score(importlib.import_module(module), of_paper[paper], f"{paper}/claims")
-            scored.append(Scored(f"{paper}/claims", found))
+            joined = {table: frame for name in read for table, frame in frames[name].items()}
+            scored.append(Scored(f"{paper}/claims", claims.score(declared, joined, f"{paper}/claims", partly=True)))
     return scored
 
 

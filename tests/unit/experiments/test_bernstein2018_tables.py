@@ -11,7 +11,7 @@ from privpost.lab import grid, tables
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models import BetaBernoulli
 
-STUDIES = ("calibration", "utility", "oracle", "convergence", "truncation")
+STUDIES = ("calibration", "utility", "convergence")
 
 
 def shipped(name):
@@ -27,7 +27,7 @@ def test_tables_say_what_is_private_and_how_it_is_drawn():
     assert set(table.sampling) == {"mcmc", "exact"}
     assert set(table[table.method == "exact"].model) == set(table.model)
     # All models have as many trials; so has the study of bounds and segments.
-    assert {*table.n_trials, *shipped("truncation")["truncation"].n_trials} == {2000}
+    assert {*table.n_trials, *shipped("calibration")["truncation"].n_trials} == {2000}
     utility = shipped("utility")["utility"]
     assert "exponential" in set(utility.model)
     assert ((utility.sampling == "mcmc") == (utility.method == "gibbs")).all()

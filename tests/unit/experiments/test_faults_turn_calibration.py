@@ -18,7 +18,6 @@ from privpost.experiments.bernstein2018.calibration import study as calibration
 from privpost.experiments.noise_aware import scores
 from privpost.experiments.noise_aware.event_calibration import study as events
 from privpost.experiments.noise_aware.naive_bayes import study as naive_bayes
-from privpost.experiments.noise_aware.networks import study as networks
 from privpost.lab import claims, grid, tables
 from privpost.lab.streams import Streams
 from privpost.privacy.ledger import Ledger
@@ -87,16 +86,12 @@ def of_trials(cell, rng, width):
 
 def of_network(cell, rng, width):
     config, lines = cell.config, scores.lines(cell.config.method)
-    if hasattr(config, "graph"):
-        parameters, others = len(scores.names(networks.network(config))), 0
-    else:
-        parameters, others = len(naive_bayes.PARAMETERS), 2 * (config.attributes - 1)
+    parameters, others = len(naive_bayes.PARAMETERS), 2 * (config.attributes - 1)
     z = rng.normal(size=(len(lines), len(config.epsilon), parameters + others, config.trials))
     for i, (method, _) in enumerate(lines):
         z[i] /= width if method in scores.AWARE else 1
     arrays = {"quantile": ndtr(z[:, :, :parameters]), "sd_of_prior": np.full((len(config.epsilon), parameters), 0.5)}
-    ones = np.ones(len(config.epsilon))
-    return {**arrays, **({"others": ndtr(z[:, :, parameters:])} if others else {"rhat": ones, "ess": 1e3 * ones})}
+    return {**arrays, "others": ndtr(z[:, :, parameters:])}
 
 
 def of_events(cell, rng, width):
@@ -113,9 +108,8 @@ def of_events(cell, rng, width):
 
 DRAWN = {
     "B1": ("bernstein2018/calibration", of_trials),
-    "B15": ("bernstein2018/families", of_trials),
+    "B15": ("bernstein2018/calibration", of_trials),
     "N1": ("noise_aware/naive_bayes", of_network),
-    "N5-calibration": ("noise_aware/networks", of_network),
     "N6": ("noise_aware/event_calibration", of_events),
 }
 

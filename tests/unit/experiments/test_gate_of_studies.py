@@ -135,7 +135,7 @@ def test_a_sampler_that_spends_more_than_its_setting_is_refused(checkout, monkey
         doubled = property(lambda self: self.epsilon / len(self.model.nodes))
         monkeypatch.setattr(RecordSampler, "log_ratio", doubled)
         with pytest.raises(BudgetExceeded, match="account 'sampler_record/"):
-            run("zhang2016/marginal_error", Untouched)
+            run("zhang2016/naive_bayes", Untouched)
         return
     calibrate = PosteriorDraw.calibrate.__func__
 
@@ -153,7 +153,7 @@ def test_settings_that_cannot_be_met_are_refused_before_anything_is_drawn(checko
     for impossible in (-1000.0, 1000.0):
         with pytest.raises(SettingError, match=r"log_epsilon is .*1000.0, but must be a number in \[-230, 230\]"):
             grid.make_cell(study, {"log_epsilon": [impossible]})
-    for name in ("foulds2016/efficiency", "bernstein2018/calibration", "zhang2016/bounds", "noise_aware/networks"):
+    for name in ("foulds2016/efficiency", "bernstein2018/calibration", "zhang2016/bounds", "noise_aware/rivals"):
         with pytest.raises(SettingError, match=r"epsilon is .*0.0, but must be a number in \[1e-100, 1e\+100\]"):
             grid.make_cell(grid.load_study(name, "smoke"), {"epsilon": [0.0]})
     with pytest.raises(ValueError, match=r"methods has gaussian; only .*laplace, ops serve BetaBernoulli"):

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from privpost.datasets import Design
-from privpost.experiments.geumlek2017.ops_radius import study as ops_radius
+from privpost.experiments.geumlek2017.logistic import radii
+from privpost.experiments.geumlek2017.logistic import study as logistic
 from privpost.lab import grid, tables
 from privpost.lab.streams import Streams
 from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.models.binary_regression import BinaryRegression
 from privpost.privacy.ledger import Ledger
 
-NAME = "geumlek2017/ops_radius"
+NAME = "geumlek2017/logistic"
 # max x/(1 + e^x), by a grid.
 POINTS = np.linspace(0, 5, 5_000_001)
 KAPPA = float((POINTS / (1 + np.exp(POINTS))).max())
@@ -22,15 +23,16 @@ KAPPA = float((POINTS / (1 + np.exp(POINTS))).max())
 
 @pytest.fixture
 def cell(monkeypatch):
-    """Simulate the smoke grid's one cell on a synthetic task; returns it and its ledger."""
+    """Simulate the smoke grid's cell of several balls on a synthetic task; returns it and its ledger."""
     rng = np.random.default_rng(3)
     features = rng.standard_normal((500, 3))
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     labels = (rng.random(500) < 1 / (1 + np.exp(-6 * features[:, 0]))).astype(np.int8)
     design = Design(features[:300], labels[:300], features[300:], labels[300:])
-    monkeypatch.setattr(ops_radius, "load_design", lambda *args, **options: design)
-    made, ledger = grid.expand(grid.load_study(NAME, "smoke"))[0], Ledger()
-    arrays = ops_radius.simulate(made.config, Streams.of(made), ledger)
+    monkeypatch.setattr(logistic, "load_design", lambda *args, **options: design)
+    (made,) = (each for each in grid.expand(grid.load_study(NAME, "smoke")) if logistic.on_balls(each.config))
+    ledger = Ledger()
+    arrays = logistic.simulate(made.config, Streams.of(made), ledger)
     return SimpleNamespace(config=made.config, arrays=arrays), ledger
 
 
@@ -91,12 +93,12 @@ def test_no_records_have_a_mode_beyond_the_smallest_ball():
             mode = mode + step * min(1, 2 / np.linalg.norm(step)) if np.linalg.norm(step) > 0 else mode
         assert np.linalg.norm(gradient) < 1e-6
         farthest = max(farthest, np.linalg.norm(mode))
-    assert farthest < ops_radius.farthest_mode(1.0, beta, 1.0) * (1 + 1e-6)
-    assert ops_radius.farthest_mode(1.0, beta, 1.0) == pytest.approx(math.sqrt(KAPPA / beta), rel=1e-7)
+    assert farthest < radii.farthest_mode(1.0, beta, 1.0) * (1 + 1e-6)
+    assert radii.farthest_mode(1.0, beta, 1.0) == pytest.approx(math.sqrt(KAPPA / beta), rel=1e-7)
 
 
 def test_the_smallest_ball_is_the_one_of_the_charge():
     model = BinaryRegression(2, 1e-3)
-    found = ops_radius.mechanism(model, 50, 1.0, 1)
+    found = radii.mechanism(model, 50, 1.0, 1)
     other = LogisticOps(model, 50, 1.0, charge="smallest_ball", public_time=False)
     assert (found.radius, found.power) == (pytest.approx(other.radius), pytest.approx(other.power))

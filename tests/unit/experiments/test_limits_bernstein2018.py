@@ -15,8 +15,6 @@ from claims_at_limits import failed, moved, scored
 from privpost.experiments.bernstein2018 import claims as shared
 from privpost.experiments.bernstein2018.calibration import claims as calibration
 from privpost.experiments.bernstein2018.convergence import claims as convergence
-from privpost.experiments.bernstein2018.families import claims as families
-from privpost.experiments.bernstein2018.truncation import claims as truncation
 
 CORNERS = list(product((10, 100), (0.1, 1.0)))
 
@@ -68,7 +66,7 @@ def test_calibration_fails_where_a_test_rejects_that_the_true_posterior_passes(i
         assert failed(calibration, id, calibration=pd.concat([table, other])) == fails
     elif id == "B15":
         exact = {each.replace("Gibbs", calibration.NO_CHAIN) for each in (KS, Z2)}
-        found = failed(families, id, families=table)
+        found = failed(calibration, id, families=table)
         assert found - exact == fails and (not found & exact or moves[0][0]["method"] == "exact")
     else:
         assert failed(shared, id, calibration=table, truncation=bounds(), convergence=chains()) == fails
@@ -217,16 +215,16 @@ APART = {"method": "gibbs", "variant": "public_bounds", "n": 10, "epsilon": 0.1}
 def test_segments_tell_whether_public_bounds_are_calibrated(test):
     """Half of 5 % over four points, of each variant and method by itself."""
     table = moved(bounds(), APART, **{test: 0.0062})
-    found = scored(truncation, "B10", truncation=table)
+    found = scored(calibration, "B10", truncation=table)
     assert not found.failed and len(found.checks) == 9
     assert found.evidence["where independent segments alone fail"] == "n=10, epsilon=0.1"
-    assert failed(truncation, "B10", truncation=moved(bounds(), APART, **{test: 0.0063})) == {INDEPENDENT}
+    assert failed(calibration, "B10", truncation=moved(bounds(), APART, **{test: 0.0063})) == {INDEPENDENT}
     for method, words in (("gibbs", "dependent segments pass"), ("exact", "no chain passes")):
         # Where dependent segments fail too, independent ones do not fail alone.
         other = {INDEPENDENT} if method == "gibbs" else set()
         dependent = {**APART, "variant": "corrected", "method": method}
-        assert failed(truncation, "B10", truncation=moved(table, dependent, **{test: 0.0063})) == set()
-        found = failed(truncation, "B10", truncation=moved(table, dependent, **{test: 0.0062}))
+        assert failed(calibration, "B10", truncation=moved(table, dependent, **{test: 0.0063})) == set()
+        found = failed(calibration, "B10", truncation=moved(table, dependent, **{test: 0.0062}))
         assert found == {f"{words} (n=10, epsilon=0.1)"} | other
 
 
@@ -264,7 +262,7 @@ def categories() -> pd.DataFrame:
 )  # fmt: skip
 def test_categories_that_are_not_shown(where, values, fails):
     where = {**where, "model": "multinomial", "parameter": "theta_3"}
-    found = scored(shared, "B11", calibration=moved(categories(), where, ks=0.3, ks_limit=0.02, **values))
+    found = scored(calibration, "B11", calibration=moved(categories(), where, ks=0.3, ks_limit=0.02, **values))
     assert set(found.failed) == ({f"{fails} (theta_3)"} if fails else set())
     assert found.evidence["p value below which a test rejects"] == pytest.approx(0.025 / 8)
     assert found.evidence["p value of z² below which a test rejects"] == pytest.approx(0.025 / 4)

@@ -14,7 +14,7 @@ from altered_tables import altered, cases, columns, judged, shipped, sides
 BALL = "dataset == 'abalone' and metric == 'test_error' and times_smallest "
 PAPER = ("ops_radius", "times_smallest.isna()")
 RADII = cases(
-    "geumlek2017/ops_radius",
+    "geumlek2017/logistic",
     # At the power 1, and at 1/4, where half of the bound counts.
     ("G27", "a mode may be*", ("ops_radius", f"{BALL}== 0.0625"), *columns("mode_bound", 1000.0, 999.9)),
     ("G27", "a mode may be*", ("ops_radius", f"{BALL}== 16"), *columns("mode_bound", 500.0, 499.9),
@@ -57,7 +57,7 @@ CURVES = cases(
 BITS = "method == 'diffused' and coefficient == 0.5"
 MOST = ("rounding", f"{BITS} and bits == 16 and order == 2")
 ROUNDING = cases(
-    "geumlek2017/rounding",
+    "geumlek2017/rdp_curves",
     ("G16", "finite at every*", ("rounding", f"{BITS} and bits == 16 and order > 100"),
      *columns("epsilon", 99.0, math.inf)),
     # One order is enough.
@@ -173,8 +173,8 @@ def test_a_limit_lies_where_its_claim_says(case):
 
 
 def test_where_no_number_of_bits_keeps_the_error_the_largest_is_told():
-    own = altered(shipped("geumlek2017/rounding"), "rounding", "", {"error_ratio": 2.0})
-    found = judged("geumlek2017/rounding", "G16", own)
+    own = altered(shipped("geumlek2017/rdp_curves"), "rounding", "", {"error_ratio": 2.0})
+    found = judged("geumlek2017/rdp_curves", "G16", own)
     assert found.evidence["bits that cost 1 % of the error in all settings"] == 16
 
 

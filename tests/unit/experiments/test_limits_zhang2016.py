@@ -39,7 +39,7 @@ LINEAR_REGRESSION = cases(
 
 BEFORE = "epsilon_times == 'n_squared' and n < 1000000"
 LOSS = cases(
-    "zhang2016/theorem1",
+    "zhang2016/bounds",
     # The last step counts alone.
     ("Z16", "*as table 1 prints it", ("theorem1", "epsilon_times == 'n_squared' and n == 1000000"),
      *columns("mean_loss", *(f"{share} * (first_term + second_term)" for share in (2.199, 2.201))),

@@ -7,6 +7,8 @@ import pytest
 from privpost.experiments.ranges import LOG_EPSILON
 from privpost.lab import cells, grid
 from privpost.lab.schema import SettingError
+from privpost.models import graphs
+from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.checks import LARGEST, SMALLEST
 
 
@@ -33,7 +35,7 @@ def test_a_setting_that_no_number_could_follow_is_refused_by_name(study, key, va
 @pytest.mark.parametrize("graph", ["chain_1000000000", "collider_17", "banded_2000_3"])
 def test_a_graph_too_large_is_refused_at_once(graph) -> None:
     with pytest.raises(SettingError, match=r"graph: .* (at most 16|above 1000)"):
-        grid.make_cell(grid.load_study("zhang2016/marginal_error", "smoke"), {"graph": graph})
+        grid.make_cell(grid.load_study("zhang2016/bounds", "smoke"), {"graph": graph})
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,9 @@ def test_the_ends_of_log_epsilon_are_budgets() -> None:
     assert SMALLEST < exp(LOG_EPSILON.at_least) < SMALLEST * 100 and LARGEST / 100 < exp(LOG_EPSILON.at_most) < LARGEST
 
 
-def test_what_a_model_refuses_is_a_refusal_of_the_study(tmp_path) -> None:
-    study = grid.load_study("zhang2016/marginal_error", "smoke", [f"root={tmp_path}"])
-    with pytest.raises(SettingError, match=r"zhang2016/marginal_error: graph has 20 nodes; .* at most 16"):
-        cells.compute(study, grid.make_cell(study, {"graph": "chain_20"}))
+def test_what_a_model_refuses_is_a_refusal_of_the_study(tmp_path, monkeypatch) -> None:
+    study = grid.load_study("zhang2016/bounds", "smoke", [f"root={tmp_path}"])
+    model = BayesianNetwork(graphs.named("chain_20")[1])
+    monkeypatch.setattr(study.module(), "simulate", lambda *_: model.cell_probabilities([0.5] * 39))
+    with pytest.raises(SettingError, match=r"zhang2016/bounds: graph has 20 nodes; .* at most 16"):
+        cells.compute(study, grid.make_cell(study, {}))

@@ -33,6 +33,7 @@ SMALL = {
     "exact_sizes": [2], "map_sizes": [3], "lemma_3_nodes": [2], "sampler_draws": [1, 7],
     "noise_graphs": ["pair [a][b|a]", "fork [a][b|a][c|a:b]"], "t_shares": [0.1, 0.3],
 }  # fmt: skip
+LEAST = {"exact_graphs": ["one [a]"], "difference_sizes": [1], "sampler_draws": [1], "noise_graphs": ["one [a]"]}
 SETTINGS = {
     "graph": "pair [a][b|a]", "n": [5], "epsilon": [3.0], "delta": [0.2, 0.05], "t": [0.1, 0.3, 2],
     "alpha": 2, "beta": 3, "model_alpha": 2, "model_beta": 1, "utility": "density",
@@ -324,8 +325,9 @@ def test_marginals_disagree_by_the_largest_cell_of_what_two_families_share():
 @pytest.mark.parametrize("rule", ["n", "n_squared"])
 def test_the_mean_loss_and_the_terms_of_table_1_are_those_of_one_node(rule):
     """A sum over 400² pairs of noisy counts decides, to 1e-3 of the loss."""
-    cell = run("zhang2016/theorem1", 1, 1, alpha=2, beta=3, delta=0.2, nodes=40, epsilon_times=rule, n=[30])
-    kept, epsilon = row(cell.tables["theorem1"], n=30), 2 / 30 if rule == "n" else 1 / 900
+    loss = {"loss_sizes": [30], "loss_delta": 0.2, "loss_nodes": 40}
+    cell = run("zhang2016/bounds", 2, 2, **SETTINGS, **{**SMALL, **LEAST, **loss})
+    kept, epsilon = row(cell.tables["theorem1"], epsilon_times=rule, n=30), 2 / 30 if rule == "n" else 1 / 900
     scale, (points, width) = 2 / epsilon, midpoints(0, 30, 400)
     shares = np.exp(-np.abs(points - 15) / scale) * width / (2 * scale)
     points = np.concatenate([[0], points, [30]])
@@ -342,10 +344,9 @@ def test_the_mean_loss_and_the_terms_of_table_1_are_those_of_one_node(rule):
 @pytest.mark.parametrize("trials, holds", [(4, True), (20, False)])
 def test_a_mean_divergence_contradicts_its_bound_beyond_four_standard_errors(trials, holds):
     """The child's parameter has no record and a printed bound of 0; the mean is that of a loop over the releases."""
-    least = {"exact_graphs": ["one [a]"], "difference_sizes": [1], "sampler_draws": [1], "noise_graphs": ["one [a]"]}
     settings = {"graph": "pair [a][b|a]", "n": [1], "epsilon": [3.0], "delta": [0.2], "t": [1]}
     prior = {"alpha": 1, "beta": 1, "model_alpha": 2, "model_beta": 1, "utility": "density"}
-    cell = run("zhang2016/bounds", trials, trials, **settings, **prior, **{**SMALL, **least})
+    cell = run("zhang2016/bounds", trials, trials, **settings, **prior, **{**SMALL, **LEAST})
     (empty,) = (i for i in range(3) if sum(counts_of(cell, 1)[2 * i : 2 * i + 2]) == 0)
     released = cell.ledger.released("laplace/n=1/epsilon=3")[:, 2 * empty : 2 * empty + 2].clip(0, 1)
     mean, error = mean_and_error([divergence((1, 1), (1 + a, 1 + b)) for a, b in released])

@@ -8,149 +8,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recomputed import mean_and_error, midpoints, row, run, spied
+from recomputed import midpoints, row, run, spied
 from recomputed_noise_aware import (
     count_weights,
-    counts_cdf,
     counts_density,
-    gamma_density,
     lomax,
     redacted_mass,
-    share_below,
     watched_chains,
 )
 from scipy.special import ndtri
 
 from privpost.experiments.bernstein2018 import trials
 from privpost.experiments.bernstein2018.convergence import study as convergence
-from privpost.experiments.bernstein2018.oracle import study as oracle
 from privpost.lab import grid, tables
 from privpost.samplers import noise_aware_quadrature, noise_aware_redacted
-
-# The normal approximation against the exact posterior
-
-
-def left_unchanged(prior, noisy: float, n: int, scale: float):
-    """Values of θ, and the law that θ | s and the normal s | θ, y lead to: a hundred steps from even shares."""
-    theta, _ = midpoints(0, 1, 400)
-    s, _ = midpoints(0, n, 700)
-    logs = -((s[:, None] - n * theta) ** 2) / (2 * n * theta * (1 - theta)) - np.abs(noisy - s[:, None]) / scale
-    to_sum = np.exp(logs - logs.max(axis=0))
-    to_sum /= to_sum.sum(axis=0)
-    to_theta = (prior[0] + s - 1) * np.log(theta[:, None]) + (prior[1] + n - s - 1) * np.log1p(-theta[:, None])
-    to_theta = np.exp(to_theta - to_theta.max(axis=0))
-    to_theta /= to_theta.sum(axis=0)
-    law = np.full(len(theta), 1 / len(theta))
-    for _ in range(100):
-        law = to_theta @ (to_sum @ law)
-    return theta, law
-
-
-def in_bins(quantiles, bins: int) -> list[float]:
-    """Shares of quantiles in even bins."""
-    places = [min(int(u * bins), bins - 1) for u in quantiles]
-    return [places.count(k) / len(places) for k in range(bins)]
-
-
-def bin_distances(chains, cdf, bins: int) -> tuple[float, float]:
-    """Total variation of draws (sweeps, chains) from even shares, and half of that between halves of the chains."""
-    half = chains.shape[1] // 2
-    first, last = (in_bins([cdf(x) for x in part.ravel()], bins) for part in (chains[:, :half], chains[:, half:]))
-    both = in_bins([cdf(x) for x in chains.ravel()], bins)
-    sampled = sum(abs(share - 1 / bins) for share in both) / 2
-    return sampled, sum(abs(a - b) for a, b in zip(first, last, strict=True)) / 4
-
-
-def check_oracle(table, n: int, found, tolerance: float) -> None:
-    """Compare the row of `oracle` with its distances by trial: (of the law, of the draws, between halves)."""
-    kept = row(table, n=n)
-    law, sampled, floor = zip(*found, strict=True)
-    assert (kept.total_variation, kept.total_variation_sem) == pytest.approx(mean_and_error(law), rel=tolerance)
-    assert kept.total_variation_max == pytest.approx(max(law), rel=tolerance)
-    assert (kept.total_variation_sampled, kept.total_variation_sampled_sem) == pytest.approx(mean_and_error(sampled))
-    assert (kept.sampling_floor, kept.sampling_floor_sem) == pytest.approx(mean_and_error(floor))
-
-
-def test_the_law_of_the_chain_on_bits_is_the_one_that_it_leaves_unchanged(monkeypatch):
-    """Steps of the chain's law on a grid against sums over all counts; 3e-4 of a distance is that of 400 cells."""
-    chains, told = watched_chains(monkeypatch, oracle), spied(monkeypatch, trials, "bounded_kernel")
-    cell = run(
-        "bernstein2018/oracle", 4, 2, model="binomial", prior=[2, 3], n=[4, 9], largest_n=8, epsilon=1.2, burn_in=3,
-        draws=10, chains=4, bins=5, nodes=80,
-    )  # fmt: skip
-    found, scale = [], 1 / 1.2
-    for block, (request, release) in enumerate(cell.ledger.of("n=4")):
-        noise = cell.streams("mechanism", block, n=4).laplace(size=2)
-        _, given, n, given_scale = told[block].given
-        assert (n, given_scale) == (4, pytest.approx(scale))
-        own = chains[block]
-        assert (own.burn_in, own.draws) == (3, 10)
-        for trial in range(2):
-            noisy = float(request.statistics[trial, 0]) + scale * noise[trial]
-            assert release.values[trial, 0] == pytest.approx(noisy)
-            # Four chains on every release.
-            np.testing.assert_allclose(given[0, 4 * trial : 4 * trial + 4], noisy)
-            weights = count_weights((2, 3), [noisy], 4, scale)
-            theta, law = left_unchanged((2, 3), noisy, 4, scale)
-            exact = counts_density(weights, (2, 3), theta)
-            drawn = own.theta[:, 4 * trial : 4 * trial + 4]
-            distances = bin_distances(drawn, lambda x, w=weights: counts_cdf(w, (2, 3), x), 5)
-            found.append((np.abs(law - exact / exact.sum()).sum() / 2, *distances))
-    table = cell.tables["oracle"]
-    check_oracle(table, 4, found, 3e-4)
-    assert len(table) == 1 and row(table, n=4).prior == "Beta(2, 3)"
-    assert (table.n_trials[0], table.n_draws[0], table.n_bins[0]) == (4, 40, 5)
-
-
-def even_sum(x, parts: int):
-    """Density at x of a sum of uniform variates on [0, 1]."""
-    terms = [(-1) ** j * math.comb(parts, j) * (x >= j) * np.abs(x - j) ** (parts - 1) for j in range(parts + 1)]
-    return sum(terms) / math.factorial(parts - 1)
-
-
-def redacted_density(theta, noisy: float, n: int, scale: float, low: float, high: float):
-    """Density of the noisy sum of n exponential records within [low, high], by how many of them lie there."""
-    inside = np.exp(-theta * low) - np.exp(-theta * high)
-    density = (1 - inside) ** n * math.exp(-abs(noisy) / scale)
-    for k in range(1, n + 1):
-        s, width = midpoints(k * low, k * high, 1000)
-        # Their densities θ e^(−θt) multiply to θ^k e^(−θs) on a cube.
-        volume = (high - low) ** (k - 1) * even_sum((s - k * low) / (high - low), k)
-        sums = (theta[:, None] ** k * np.exp(-theta[:, None] * s) * volume) @ np.exp(-np.abs(noisy - s) / scale) * width
-        density = density + math.comb(n, k) * (1 - inside) ** (n - k) * sums
-    return density
-
-
-def test_the_normal_model_of_a_redacted_sum_is_compared_with_its_own_law(monkeypatch):
-    """Sums over how many of three records are left, and integrals over their sum; 1e-3 is that of the study's cells."""
-    chains, told = watched_chains(monkeypatch, oracle), spied(monkeypatch, noise_aware_redacted, "redacted_kernel")
-    cell = run(
-        "bernstein2018/oracle", 4, 2, model="exponential", prior=[8, 2], n=[3], largest_n=3, epsilon=1.2, burn_in=3,
-        draws=10, chains=4, bins=4, nodes=150,
-    )  # fmt: skip
-    found, (low, high) = [], lomax(8, 2)
-    scale = high / 1.2
-    for block, (_, release) in enumerate(cell.ledger.of("n=3")):
-        rng = cell.streams("data", block, n=3)
-        rates = rng.standard_gamma(8, 2) / 2
-        records = rng.standard_exponential((2, 3)) / rates[:, None]
-        noise = cell.streams("mechanism", block, n=3).laplace(size=2)
-        _, given, n, scales, lows, highs, segments = told[block].given
-        assert (n, segments) == (3, "multinomial")
-        for name, value in ((scales, scale), (lows, low), (highs, high)):
-            np.testing.assert_allclose(name, value)
-        for trial in range(2):
-            noisy = sum(x for x in records[trial] if low <= x <= high) + scale * noise[trial]
-            assert release.values[trial, 0] == pytest.approx(noisy)
-            np.testing.assert_allclose(given[4 * trial : 4 * trial + 4], noisy)
-            theta, normal = redacted_mass((8, 2), noisy, 3, scale, low, high)
-            exact = gamma_density(theta, 8, 2) * redacted_density(theta, noisy, 3, scale, low, high)
-            drawn = chains[block].theta[:, 4 * trial : 4 * trial + 4]
-            distances = bin_distances(drawn, lambda x, law=(theta, normal): share_below(*law, x), 4)
-            found.append((np.abs(normal - exact / exact.sum()).sum() / 2, *distances))
-    check_oracle(cell.tables["oracle"], 3, found, 1e-3)
-    assert row(cell.tables["oracle"], n=3).prior == "Gamma(8, 2)"
-
 
 # Convergence
 

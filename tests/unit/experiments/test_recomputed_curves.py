@@ -66,16 +66,18 @@ def test_curves_of_categories_are_the_worst_neighbours():
 # The worst neighbours are at one end or at the other.
 @pytest.mark.parametrize("alpha, beta", [(2, 3), (3, 2)])
 def test_rounded_draws_differ_most_over_all_neighbours(alpha, beta):
-    settings = {"alpha": alpha, "beta": beta, "n": 4, "bits": [3, 1, 2], "order": [3.0]}
-    settings["method"] = ["direct", "diffused", "concentrated"]
+    settings = {"alpha": alpha, "beta": beta, "n": 4, "bits": [3, 1, 2], "rounded_orders": [3.0]}
+    settings |= {"method": ["direct", "diffused", "concentrated"], "rounded_coefficients": [0.5, 1.0]}
     # A direct draw has the coefficient 1, and is the only one that does.
-    whole = run("geumlek2017/rounding", 1, 1, coefficient=1.0, **settings).tables["rounding"]
+    whole = run("geumlek2017/rdp_curves", 1, 1, coefficient=1.0, **settings).tables["rounding"]
     assert set(whole.method) == {"direct"}
-    cell = run("geumlek2017/rounding", 1, 1, coefficient=0.5, **settings)
+    cell = run("geumlek2017/rdp_curves", 1, 1, coefficient=0.5, **settings)
     assert set(cell.tables["rounding"].method) == set(WEIGHTS)
     # One number of bits gives the rows that it has among several.
-    alone = run("geumlek2017/rounding", 1, 1, coefficient=0.5, **{**settings, "bits": [1]}).tables["rounding"]
+    alone = run("geumlek2017/rdp_curves", 1, 1, coefficient=0.5, **{**settings, "bits": [1]}).tables["rounding"]
     among = cell.tables["rounding"].query("bits == 1")
+    unasked = run("geumlek2017/rdp_curves", 1, 1, coefficient=0.5, **{**settings, "rounded_coefficients": [1.0]})
+    assert unasked.tables["rounding"].empty and not unasked.tables["rdp_curves"].empty
     assert alone.epsilon.to_numpy() == pytest.approx(among.epsilon.to_numpy(), rel=1e-9)
     for method, bits in itertools.product(WEIGHTS, (1, 2, 3)):
         edges, masses, errors = np.arange(2**bits + 1) / 2**bits, [], []

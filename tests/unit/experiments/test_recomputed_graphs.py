@@ -15,9 +15,7 @@ from recomputed_graphs import (
     chance,
     counted,
     divergence,
-    expected,
     learned,
-    map_chances,
     naive_bayes,
     posterior_means,
     rebuilt,
@@ -27,9 +25,6 @@ from recomputed_graphs import (
 )
 
 from privpost.experiments.zhang2016.adult_network import study as adult
-
-COLLIDER = [(), (), (0, 1)]
-METHODS = ["non_private", "laplace", "fourier", "sampler_record", "sampler_attribute", "map"]
 
 
 def fourier_means(release, parents, epsilon: float, t: float, alpha: float = 1, beta: float = 1) -> list[float]:
@@ -45,61 +40,6 @@ def check_noise(account, stream, exact, scale: float) -> None:
     noise = stream.laplace(size=np.shape(exact))
     np.testing.assert_allclose(release.values, np.array(exact) + scale * noise, atol=1e-9)
     assert request.mechanism.scale == pytest.approx(scale)
-
-
-def test_errors_of_marginals_are_those_of_what_each_mechanism_released():
-    """Loops over records and nodes decide, with the streams' variates; only rounding is left."""
-    network, n, epsilon, prior = "mine [a][b][c|a:b]", 4, 3.0, {"alpha": 2, "beta": 3}
-    cell = run(
-        "zhang2016/marginal_error", 4, 2, graph=[network], n=[n], epsilon=[epsilon], method=METHODS, t=0.2,
-        utility="mass", model_alpha=2, model_beta=1, **prior,
-    )  # fmt: skip
-    errors = {method: [] for method in METHODS}
-    for block in range(2):
-        rng = cell.streams("data", block, graph=network, n=n)
-        truth = rng.beta(2, 1, (2, 6))
-        records = [simulated(theta, each, COLLIDER) for theta, each in zip(truth, rng.random((2, n, 3)), strict=True)]
-        counts = [counted(own, COLLIDER) for own in records]
-        released = {"non_private": [posterior_means(own, **prior) for own in counts]}
-        accounts = {name: cell.ledger.of(f"{name}/mine/n={n}/epsilon=3")[block] for name in METHODS[1:]}
-        streams = {name: cell.streams("mechanism", block, graph=network, n=n) for name in METHODS}
-        # Three nodes: Δ = 6. Eight subsets of the collider's family: Δ = 2 · 8.
-        check_noise([accounts["laplace"]], streams["laplace"], counts, 6 / epsilon)
-        check_noise([accounts["fourier"]], streams["fourier"], [signed(own, COLLIDER) for own in records], 16 / epsilon)
-        values = {name: release.values for name, (_, release) in accounts.items()}
-        clipped = [[min(max(value, 0.0), n) for value in each] for each in values["laplace"]]
-        released["laplace"] = [posterior_means(each, **prior) for each in clipped]
-        released["fourier"] = [fourier_means(each, COLLIDER, epsilon, 0.2, **prior) for each in values["fourier"]]
-        for name, exponent in (("sampler_record", epsilon / 6), ("sampler_attribute", epsilon / 2)):
-            uniform, omega = streams[name].random((2, 6)), 1 / (1 + math.exp(exponent))
-            for trial, place in np.ndindex(2, 6):
-                ones, zeros = counts[trial][2 * place : 2 * place + 2]
-                found = trimmed_place(values[name][trial, place], 2 + ones, 3 + zeros, omega)
-                assert found == pytest.approx(uniform[trial, place], abs=1e-7)
-        uniform = streams["map"].random((2, 6))
-        for trial in range(2):
-            below = np.cumsum(map_chances(counts[trial], COLLIDER, n, epsilon, "mass", **prior), axis=1)
-            for place in range(6):
-                index = round((values["map"][trial, place] - 0.005) / 0.0099)
-                assert below[place, index] > uniform[trial, place] - 1e-9
-                assert index == 0 or below[place, index - 1] <= uniform[trial, place] + 1e-9
-        released |= {name: values[name] for name in METHODS[3:]}
-        for method, own in released.items():
-            for theta, each in zip(truth, own, strict=True):
-                off = [abs(a - b) for a, b in zip(expected(each, COLLIDER), expected(theta, COLLIDER), strict=True)]
-                # Half the sum of a node's cells is a total variation distance; three nodes.
-                errors[method].append(sum(off) / 2 / 3)
-    table = cell.tables["marginal_error"]
-    for method, own in errors.items():
-        kept = row(table, method=method)
-        assert (kept.error_mean, kept.error_sem) == pytest.approx(mean_and_error(own))
-        assert (kept.graph, kept.nodes, kept.n, kept.n_repeats) == ("mine", 3, n, 4)
-        if method != "non_private":
-            more = [a - b for a, b in zip(own, errors["non_private"], strict=True)]
-            assert (kept.excess_mean, kept.excess_sem) == pytest.approx(mean_and_error(more))
-            assert kept.epsilon == epsilon
-    alone = run("zhang2016/marginal_error", 4, 2, graph=[network], n=[n], epsilon=[epsilon], method=["laplace"])
-    assert "excess_mean" not in alone.tables["marginal_error"]
 
 
 # Networks on Adult: three bits and the class, of 16 records
@@ -283,22 +223,3 @@ def test_stealth_is_counted_at_a_t_of_pilot_data_and_differences_are_averaged_ov
                 values = [d for d, c in zip(own[place], picked[place], strict=True) if c]
                 kept = row(cell.tables["naive_bayes_pairs"].query("runs == @runs"), **named, epsilon=epsilon)
                 assert (kept.difference_mean, kept.n_repeats) == pytest.approx((sum(values) / len(values), len(values)))
-
-
-@pytest.mark.parametrize("methods", [["sampler_attribute"], ["laplace", "sampler_attribute"]])
-def test_spreads_are_those_of_the_means_of_data_sets_less_laplaces_where_it_is_run(methods):
-    """Two data sets with three splits each, by hand, to rounding; every attribute of a record costs ε."""
-    cell = run(
-        "zhang2016/naive_bayes", 6, 3, data="one", attributes=2, n=40, n_train=5, epsilon=[2.0], t=[0.1],
-        method=methods,
-    )  # fmt: skip
-    means = [[sum(own[0, place : place + 3]) / 3 for place in (0, 3)] for own in cell.arrays["accuracy"][:, :1]]
-    kept = row(cell.tables["naive_bayes_spread"], method="sampler_attribute", epsilon=2.0)
-    first, second = means[-1]
-    spread = abs(first - second) / math.sqrt(2)
-    assert (kept.accuracy_mean, kept.accuracy_spread) == pytest.approx(((first + second) / 2, spread))
-    off = [own - other for own, other in zip(means[-1], means[0], strict=True)] if "laplace" in methods else []
-    mean, spread = (sum(off) / 2, abs(off[0] - off[1]) / math.sqrt(2)) if off else (math.nan, math.nan)
-    assert (kept.difference_mean, kept.difference_spread) == pytest.approx((mean, spread), nan_ok=True)
-    assert (kept.behind, kept.data_sets, kept.repeats) == (sum(value < 0 for value in off) / 2, 2, 3)
-    assert row(cell.tables["naive_bayes"], method="sampler_attribute").epsilon_record == 3 * 2.0

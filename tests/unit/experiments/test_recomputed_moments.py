@@ -1,4 +1,4 @@
-"""Regression from noisy second moments, a second time: Student's laws by hand, the inputs of chains, and the splits."""
+"""Regression from noisy second moments, a second time: Student's laws by hand, and the inputs of chains."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from recomputed import mean_and_error, row, run, spied
 from scipy.stats import t as student
 
-from privpost.evaluation.diagnostics import assess, diagnose
+from privpost.evaluation.diagnostics import diagnose
 from privpost.samplers import chain, noise_aware_regression, noise_aware_regression_quadrature
 
-CALIBRATION, CENSUS = "noise_aware/regression_calibration", "noise_aware/regression"
+CALIBRATION = "noise_aware/regression_calibration"
 
 
 def weight_law(config, n: int, xx: float, xy: float, yy: float) -> tuple[float, float, float]:
@@ -95,60 +95,6 @@ def test_the_prior_s_records_are_those_of_the_weights():
     assert residual.mean() == pytest.approx(config.rate / (config.shape - 1), rel=0.4)
 
 
-@pytest.fixture
-def toys(monkeypatch):
-    """200 records of three features in place of the census."""
-    from privpost.datasets import census, prepared
-
-    rng = np.random.default_rng(3)
-    features = rng.uniform(-0.5, 0.5, (200, 3))
-    labels = np.clip(features @ [0.5, -0.3, 0.2] + 0.05 * rng.standard_normal(200), -1, 1)
-    columns = {"income": labels}
-    monkeypatch.setattr(prepared, "read", lambda name, dataset: {"census_1980": columns}[name])
-    monkeypatch.setattr(census, "regression", lambda given, dataset: (features, given["income"]))
-    return features, labels
-
-
-def test_census_splits_errors_and_budgets(toys, monkeypatch):
-    """Training and test parts by loops over records; the draw and the moments cost the same; ratios of errors."""
-    features, labels = toys
-    kernels = spied(monkeypatch, noise_aware_regression, "kernel")
-    made = run(CENSUS, trials=2, block=2, burn_in=2, draws=200, train_share=0.25, prior_precision=[1, 50])
-    config, arrays = made.config, made.arrays
-    rng = made.streams("data", 0)
-    subsets = [rng.choice(200, 50, replace=False, shuffle=False) for _ in range(2)]
-    for i, b in enumerate([1, 50]):
-        ((drawn, weights),) = made.ledger.of(f"draw/prior_precision={b}")
-        ((noisy, _),) = made.ledger.of(f"moments/prior_precision={b}")
-        epsilon = drawn.mechanism.cost().epsilon
-        assert arrays["epsilon"][i] == noisy.mechanism.cost().epsilon == pytest.approx(epsilon, rel=1e-12)
-        assert drawn.mechanism.radius == pytest.approx(10 / math.sqrt(b))
-        for trial, subset in enumerate(subsets):
-            rest = [k for k in range(200) if k not in set(subset)]
-            gram = sum(np.outer(features[k], features[k]) for k in subset)
-            cross = sum(features[k] * labels[k] for k in subset)
-            assert np.allclose(drawn.statistics[trial][:9].reshape(3, 3), gram)
-            assert np.allclose(noisy.statistics[trial][9:12], cross)
-            mean = np.linalg.solve(gram + config.own_precision * np.eye(3), cross)
-            for k, given in ((0, mean), (1, weights.values[trial])):
-                error = sum((labels[j] - features[j] @ given) ** 2 for j in rest) / len(rest)
-                assert arrays["mse"][k, i, trial] == pytest.approx(error, rel=1e-9)
-    # Four chains on each release, with the noise's true scale Δ/ε, Δ = √(4.5 (3·2/4 + 2·3 + 1)), per unit.
-    for call, epsilon in zip(kernels, arrays["epsilon"], strict=True):
-        scale = math.sqrt(4.5 * 8.5) / epsilon
-        twice = scale / noisy.mechanism.units
-        assert call.given[1].shape == (10, 8) and np.allclose(call.given[3].scale, twice)
-        assert np.allclose(call.given[1][:, 0], call.given[1][:, 3])
-    table = made.tables["regression"]
-    for i, b in enumerate([1, 50]):
-        for k, method in enumerate(config.method):
-            line = row(table, method=method, prior_precision=b)
-            excess, error = mean_and_error(arrays["mse"][k, i] - arrays["mse"][0, i])
-            assert (line.excess_mean, line.excess_sem) == pytest.approx((excess, error), abs=1e-15)
-            assert line.mse_mean == pytest.approx(mean_and_error(arrays["mse"][k, i])[0])
-    assert row(table, method="non_private", prior_precision=1).sd_ratio == pytest.approx(1)
-
-
 def watched_states(monkeypatch) -> list[list[np.ndarray]]:
     """Draws (chains, d + 1) of each run of chains from here on."""
     runs, original = [], chain.run
@@ -164,84 +110,8 @@ def watched_states(monkeypatch) -> list[list[np.ndarray]]:
     return runs
 
 
-def weights_law(config, gram, n: int) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
-    """Mean and precision of the weights, rate of σ², and sd of the weights, given second moments of (x, y)."""
-    d = len(gram) - 1
-    precision = gram[:d, :d] + config.own_precision * np.eye(d)
-    mean = np.linalg.solve(precision, gram[:d, d])
-    rate = config.rate + (gram[d, d] - mean @ precision @ mean) / 2
-    # Student's covariance: rate/(shape − 1) of the posterior times the inverse precision.
-    sd = np.sqrt(rate / (config.shape + n / 2 - 1) * np.diag(np.linalg.inv(precision)))
-    return mean, precision, rate, sd
-
-
 def root_mean_square(values) -> float:
     return math.sqrt(sum(value**2 for value in values) / len(values))
-
-
-def projected(moments) -> np.ndarray:
-    """Second moments of three features and a label from their upper triangle, negative eigenvalues at 0."""
-    rows, upper = iter(moments), np.zeros((4, 4))
-    for i in range(4):
-        for j in range(i, 4):
-            upper[i, j] = upper[j, i] = next(rows)
-    values, vectors = np.linalg.eigh(upper)
-    return sum(max(value, 0.0) * np.outer(v, v) for value, v in zip(values, vectors.T, strict=True))
-
-
-def pooled(states) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard deviations of the weights over all draws of four chains."""
-    columns = states[..., :3].reshape(-1, 3).T
-    means = [sum(column) / len(column) for column in columns]
-    return np.array(means), np.array([root_mean_square(c - m) for c, m in zip(columns, means, strict=True)])
-
-
-def test_census_posteriors_draws_and_spreads(toys, monkeypatch):
-    """Means, last draws and spreads of chains by sums; normal equations and the study's own stream for the others."""
-    features, labels = toys
-    runs = watched_states(monkeypatch)
-    made = run(CENSUS, trials=2, block=2, burn_in=2, draws=200, train_share=0.25, prior_precision=[1, 50])
-    config, table, rng = made.config, made.tables["regression"], made.streams("data", 0)
-    subsets = [rng.choice(200, 50, replace=False, shuffle=False) for _ in range(2)]
-    rests = [[k for k in range(200) if k not in set(subset)] for subset in subsets]
-    records = [np.column_stack([features, labels])[subset] for subset in subsets]
-    true = [weights_law(config, part.T @ part, 50) for part in records]
-
-    def errors_of(weights) -> list[float]:
-        pairs = zip(weights, rests, strict=True)
-        return [sum((labels[k] - features[k] @ w) ** 2 for k in rest) / 150 for w, rest in pairs]
-
-    for i, b in enumerate([1, 50]):
-        rng = made.streams("sampler", 0, prior_precision=b)
-        gammas, normal = rng.standard_gamma([31.0, 31.0]), rng.standard_normal((2, 3))
-        ((_, release),) = made.ledger.of(f"moments/prior_precision={b}")
-        draws, means, ratios, worst = {}, {}, {"non_private": [1.0]}, []
-        for trial, (mean, precision, rate, sd) in enumerate(true):
-            shift = np.linalg.solve(np.linalg.cholesky(precision).T, normal[trial])
-            draws.setdefault("non_private", []).append(mean + math.sqrt(rate / gammas[trial]) * shift)
-            means.setdefault("non_private", []).append(mean)
-            # The chains of one release stand beside each other.
-            states = np.array(runs[i])[:, 4 * trial : 4 * trial + 4]
-            draws.setdefault("gibbs", []).append(states[-1, -1, :3])
-            centre, spread = pooled(states)
-            means.setdefault("gibbs", []).append(centre)
-            naive = weights_law(config, projected(release.values[trial]), 50)
-            means.setdefault("naive", []).append(naive[0])
-            for method, each in (("gibbs", spread), ("naive", naive[3])):
-                ratios.setdefault(method, []).append(root_mean_square(each / sd))
-            worst.append(assess(states))
-        for method, given in means.items():
-            line = row(table, method=method, prior_precision=b)
-            assert line.sd_ratio == pytest.approx(root_mean_square(ratios[method]))
-            errors, exact = errors_of(given), errors_of(means["non_private"])
-            assert line.mse_mean == pytest.approx(sum(errors) / 2)
-            if method in draws:
-                excess = [error - least for error, least in zip(errors_of(draws[method]), exact, strict=True)]
-                assert (line.draw_excess_mean, line.draw_excess_sem) == pytest.approx(mean_and_error(excess))
-        line = row(table, method="gibbs", prior_precision=b)
-        assert line.rhat_max == pytest.approx(max(each.rhat_max for each in worst))
-        assert line.ess_min == pytest.approx(min(each.ess_min for each in worst))
-        assert math.isnan(row(table, method="sampler_record", prior_precision=b).sd_ratio)
 
 
 def test_distances_from_the_integrated_law(monkeypatch):
@@ -293,10 +163,7 @@ def test_distances_from_the_integrated_law(monkeypatch):
     assert table[table.method.isin(["naive", "non_private"])].oracle_floor.isna().all()
 
 
-def test_what_is_not_known_is_nan(toys):
-    """With a prior of shape 1 for σ² the weight has no variance; without a non-private posterior there is no excess."""
+def test_what_is_not_known_is_nan():
+    """With a prior of shape 1 for σ² the weight has no variance."""
     made = run(CALIBRATION, trials=2, block=2, oracles=0, method=["non_private", "naive"], epsilon=[1.0], shape=1.0)
     assert made.tables["regression_calibration"].sd_of_prior.isna().all()
-    made = run(CENSUS, trials=2, block=2, method=["naive"], train_share=0.25, prior_precision=[1])
-    (line,) = made.tables["regression"].itertuples()
-    assert math.isnan(line.excess_mean) and math.isnan(line.draw_excess_mean) and line.mse_mean > 0

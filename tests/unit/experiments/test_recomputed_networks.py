@@ -72,16 +72,6 @@ def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch
         # One data set is split anew in each repeat.
         splits = [request.statistics.tolist() for request, _ in cell.ledger.of("laplace/paper/epsilon=2")]
         assert all(any(counts != block[0] for counts in block) for block in splits)
-        sets = [[0, 1, 2], [3, 4, 5]]
-        spread = cell.tables["naive_bayes_spread"]
-        means = {name: [mean_and_error([values[i] for i in own])[0] for own in sets] for name, values in found.items()}
-        for method, own in means.items():
-            kept = row(spread, method=method)
-            behind = [a - b for a, b in zip(own, means["laplace"], strict=True)]
-            assert kept.accuracy_mean == pytest.approx(sum(own) / 2)
-            assert kept.accuracy_spread == pytest.approx(abs(own[0] - own[1]) / math.sqrt(2))
-            assert kept.difference_mean == pytest.approx(sum(behind) / 2)
-            assert (kept.behind, kept.data_sets, kept.repeats) == (sum(x < 0 for x in behind) / 2, 2, 3)
     for method, values in found.items():
         kept = row(table, method=method, runs="all")
         assert (kept.accuracy_mean, kept.accuracy_sem) == pytest.approx(mean_and_error(values))
@@ -227,65 +217,7 @@ def test_all_attributes_have_their_quantiles_and_the_class_and_first_one_their_s
         np.testing.assert_allclose(cell.arrays["sd_of_prior"][e], np.sqrt(12 * np.mean(variances, axis=0)), rtol=1e-9)
 
 
-# Noise-aware networks: a chain on records, whose law is known by enumeration
-
-
-def test_a_network_chain_is_told_the_noise_that_was_added(monkeypatch):
-    told, made = spied(monkeypatch, noise_aware_records, "Records"), spied(monkeypatch, BayesianNetwork, "sample_data")
-    settings = {"graph": "collider_2", "n": 2, "epsilon": [6.0]}
-    cell = run("noise_aware/networks", 2, 2, **settings, burn_in=20, draws=1500, thin=1, diagnosed=1)
-    theta, records = made[0].given[1], made[0].result.tolist()
-    releases = cell.ledger.released("counts/epsilon=6")
-    _, given, n, scale = told[0].given
-    # Three nodes: Δ = 6. The first trial has four chains.
-    assert (n, set(scale)) == (2, {1.0})
-    np.testing.assert_array_equal(given, releases[[0, 1, 0, 0, 0]])
-    exact, likelihood, variances = [], [], []
-    for trial in range(2):
-        moments = np.zeros((2, 6))
-        counts = counted(records[trial], COLLIDER)
-        noise = cell.streams("mechanism", 0, epsilon=6.0).laplace(size=(2, 12))[trial]
-        np.testing.assert_allclose(releases[trial], np.array(counts) + noise)
-        total, quantiles, predictive = 0.0, np.zeros(6), np.zeros(8)
-        cells = list(itertools.product((0, 1), repeat=3))
-        for data in itertools.product(cells, repeat=2):
-            each = counted(data, COLLIDER)
-            pairs = list(zip(each[::2], each[1::2], strict=True))
-            weight = math.exp(
-                sum(log_beta(1 + a, 1 + b) for a, b in pairs)
-                - sum(abs(y - c) for y, c in zip(releases[trial], each, strict=True))
-            )
-            total += weight
-            quantiles += weight * np.array(
-                [betainc(1 + a, 1 + b, t) for (a, b), t in zip(pairs, theta[trial], strict=True)]
-            )
-            predictive += weight * np.array([chance(one, posterior_means(each), COLLIDER) for one in cells])
-            means = [(1 + a) / (2 + a + b) for a, b in pairs]
-            moments += weight * np.array(
-                [means, [m * (2 + a) / (3 + a + b) for m, (a, b) in zip(means, pairs, strict=True)]]
-            )
-        exact.append(quantiles / total)
-        variances.append(moments[1] / total - (moments[0] / total) ** 2)
-        law = np.array([chance(one, theta[trial], COLLIDER) for one in cells])
-        likelihood.append(float(law @ np.log(predictive / total)))
-    lines = [("non_private", "paper"), ("naive", "paper"), ("naive", "consistent"), ("gibbs", "paper")]
-    chain = cell.arrays["quantile"][lines.index(("gibbs", "paper")), 0]
-    # Averages of 1500 dependent draws: four standard errors are below 0.03.
-    np.testing.assert_allclose(chain, np.transpose(exact), atol=0.03)
-    # Of the uniform prior's variance, 1/12.
-    np.testing.assert_allclose(cell.arrays["sd_of_prior"][0], np.sqrt(12 * np.mean(variances, axis=0)), atol=0.03)
-    named = set(cell.tables["networks_calibration"].parameter)
-    assert len(named) == 6 and sum(name.endswith(("= 0", "= 1")) for name in named) == 4
-    assert sum("|" in name for name in named) == 4
-    kept = row(cell.tables["networks"], method="gibbs", metric="log_likelihood")
-    assert kept["mean"] == pytest.approx(np.mean(likelihood), abs=0.03)
-    # Without noise everything is a conjugate update.
-    counts = [counted(each, COLLIDER) for each in records]
-    for trial, each in enumerate(counts):
-        pairs = zip(each[::2], each[1::2], theta[trial], strict=True)
-        np.testing.assert_allclose(
-            cell.arrays["quantile"][0, 0, :, trial], [betainc(1 + a, 1 + b, t) for a, b, t in pairs]
-        )
+# A chain on records
 
 
 def test_chains_on_adult_are_told_the_noise_and_are_compared_in_their_trials(monkeypatch):

@@ -162,20 +162,20 @@ def test_quantiles_under_redaction_are_of_what_was_redacted(monkeypatch, variant
     """Gamma laws of all records, integrals over the redacted sum (to 1e-4: 800 cells), and counts of draws below θ."""
     chains, told = watched_chains(monkeypatch, calibration), spied(monkeypatch, noise_aware_redacted, "redacted_kernel")
     cell = run(
-        "bernstein2018/truncation", 6, 2, model="exponential", prior=[8, 2], variant=variant, n=7, epsilon=[0.8, 2.0],
-        burn_in=3, draws=20,
+        "bernstein2018/calibration", 6, 2, model="exponential", prior=[8, 2], variant=variant, n=[7],
+        epsilon=[0.8, 2.0], burn_in=3, draws=20, part="segments",
     )  # fmt: skip
     bounds, segments, with_exact = VARIANTS[variant]
     found = {"non_private": [], **{(method, e): [] for method in ("gibbs", "exact") for e in (0.8, 2.0)}}
     rejected: dict[float, list] = {0.8: [], 2.0: []}
     for block in range(3):
-        rng = cell.streams("data", block)
+        rng = cell.streams("data", block, n=7)
         theta = rng.standard_gamma(8, 2) / 2
         records = rng.standard_exponential((2, 7)) / theta[:, None]
         found["non_private"] += [gammainc(15, (2 + sum(x)) * t) for x, t in zip(records, theta, strict=True)]
         for place, epsilon in enumerate((0.8, 2.0)):
-            noise = cell.streams("mechanism", block, epsilon=epsilon).laplace(size=2)
-            _, release = cell.ledger.of(f"epsilon={epsilon:g}")[block]
+            noise = cell.streams("mechanism", block, n=7).laplace(size=2)
+            _, release = cell.ledger.of(f"gibbs/n=7/epsilon={epsilon:g}")[block]
             for trial in range(2):
                 low, high = lomax(8, 2)
                 if bounds == "true_theta":
@@ -274,8 +274,8 @@ def test_families_have_the_quantiles_of_their_own_laws(monkeypatch, model, prior
     chains, drawn = watched_chains(monkeypatch, calibration), spied(monkeypatch, trials.Counts, "data")
     drawn = drawn if model in trials.COUNT_MODELS else spied(monkeypatch, trials.RedactedSums, "data")
     cell = run(
-        "bernstein2018/families", 6, 3, model=model, prior=prior, variant="corrected", n=[n], epsilon=[0.8, 2.0],
-        burn_in=3, draws=20,
+        "bernstein2018/calibration", 6, 3, model=model, prior=prior, variant="corrected", n=[n], epsilon=[0.8, 2.0],
+        burn_in=3, draws=20, part="families",
     )  # fmt: skip
     thetas = np.concatenate([each.result.theta for each in drawn], axis=1).T
     statistics = np.concatenate([each.result.statistics for each in drawn], axis=1).T

@@ -11,14 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from recomputed import check_mean, ks, mean_and_error, normal_delta, row, run, solved, two_point
-from scipy.special import log_ndtr
 
 from privpost.datasets import Design
 from privpost.experiments.fair_axis.logistic import study as fair
 from privpost.experiments.geumlek2017.finite_time import study as finite_time
-from privpost.experiments.geumlek2017.link_functions import study as link_functions
 from privpost.experiments.geumlek2017.logistic import study as logistic
-from privpost.experiments.geumlek2017.ops_radius import study as ops_radius
 from privpost.lab import grid, tables
 
 METRICS = ("test_error", "test_log_likelihood")
@@ -47,7 +44,7 @@ def records(monkeypatch, loaded):
         loaded.append((name, bounds, dropped_level, rng.random()))
         return design
 
-    for study in (logistic, link_functions, finite_time, ops_radius, fair):
+    for study in (logistic, finite_time, fair):
         monkeypatch.setattr(study, "load_design", load_design)
     return list(zip(x.tolist(), y.tolist(), strict=True))
 
@@ -60,8 +57,12 @@ def held_out(records, statistics) -> list:
     return [record for record in records if record not in told]
 
 
-def scores(w: float, tests, p=lambda z: 1 / (1 + math.exp(-z))) -> tuple[float, float]:
+def scores(w: float, tests) -> tuple[float, float]:
     """Share of wrong labels and mean log-likelihood of records under one weight; 1 is said where it is the likelier."""
+
+    def p(z):
+        return 1 / (1 + math.exp(-z))
+
     wrong = [(p(w * x) > 0.5) != (y == 1) for x, y in tests]
     logs = [math.log(p(w * x)) if y == 1 else math.log(1 - p(w * x)) for x, y in tests]
     return sum(wrong) / len(wrong), sum(logs) / len(logs)
@@ -251,57 +252,6 @@ def check_charges(table):
         assert set(zip(own.method, own.variant, strict=True)) == {(method, "paper"), *ops}
 
 
-# Section 4: other links, drawn on a ball
-
-
-def chances(link: str, z):
-    """P(y = 1) at a linear predictor."""
-    if link == "logistic":
-        return 1 / (1 + np.exp(-z))
-    return np.exp(log_ndtr(z)) if link == "probit" else 1 - np.exp(-np.exp(z))
-
-
-def slope_bound(link: str, radius: float) -> float:
-    """Half of the largest change of a loss's slope between two records, |x| ≤ 1, by differences on a grid."""
-    z = np.linspace(-radius, radius, 20_001)
-    one, zero = (-np.log(chances(link, z)), -np.log(1 - chances(link, z)))
-    # In one dimension: the steepest slopes of either label, records apart as far as can be.
-    return sum(np.abs(np.diff(loss)).max() / (z[1] - z[0]) for loss in (one, zero)) / 2
-
-
-@pytest.mark.parametrize("link, radius", [("logistic", 2.0), ("probit", 1.5), ("cloglog", 2.0)])
-def test_links_are_drawn_on_their_ball_and_pay_for_its_slopes(records, loaded, link, radius):
-    """Slopes are differences over 1e-4, which is their error; scores differ by rounding alone."""
-    cell = run(
-        "geumlek2017/link_functions", 600, 600, link=link, radius=radius, beta0=BETA, order=ORDER,
-        method=["diffused", "concentrated"], log_epsilon=LOG_EPSILONS,
-    )  # fmt: skip
-    assert loaded == [("abalone", "public", "first", cell.streams("split", 0).random())]
-    bound = slope_bound(link, radius)
-
-    def log_likelihood(w):
-        return sum(np.log(chances(link, x * w) if y else 1 - chances(link, x * w)) for x, y in records[:TRAIN])
-
-    for method in ("diffused", "concentrated"):
-        for log_epsilon in LOG_EPSILONS:
-            spent, epsilon = 2 * bound**2 * ORDER / TRAIN, math.exp(log_epsilon)
-            beta = max(BETA, spent / epsilon) if method == "concentrated" else BETA
-            power = min(1.0, math.sqrt(epsilon * BETA / spent)) if method == "diffused" else 1.0
-            ((request, release),) = cell.ledger.of(f"{method}/log_epsilon={log_epsilon:g}")
-            told = np.reshape(request.statistics, (TRAIN, 2)).tolist()
-            assert [(x, int(y)) for x, y in told] == records[:TRAIN]
-            draws = release.values[:, 0]
-            check_law(draws, log_likelihood, TRAIN * beta, power, radius)
-            each = np.transpose([scores(w, records[TRAIN:], lambda z: float(chances(link, z))) for w in draws])
-            for metric, own in zip(METRICS, each, strict=True):
-                kept = row(cell.tables["link_functions"], method=method, log_epsilon=log_epsilon, metric=metric)
-                check_mean(kept, own)
-                assert kept.coefficient == pytest.approx(power if method == "diffused" else beta, rel=1e-3)
-                assert kept.slope_bound == pytest.approx(bound, rel=1e-3)
-                assert (kept.n_train, kept.n_repeats, kept.radius) == (TRAIN, 600, radius)
-                assert 1 <= kept.proposals < 20 and not kept.uses_private_metadata
-
-
 # Langevin steps
 
 
@@ -368,21 +318,23 @@ def test_each_number_of_langevin_steps_continues_the_one_before(records, loaded)
 def test_ops_is_drawn_on_each_ball_at_the_power_that_it_pays_for(records, loaded):
     """ρ = ε/(2R) on every ball, by bisection on the smallest one; farthest modes to 1e-6, the flat top of a grid."""
     cell = run(
-        "geumlek2017/ops_radius", 600, 300, beta0=BETA, log_epsilon=0.5, times_smallest=[0.4, 1, 3, None],
-        feature_bound=1.0,
+        "geumlek2017/logistic", 600, 600, variant="smallest_ball", method="ops", order=None, beta0=BETA, n_splits=[1],
+        log_epsilon=[0.5], times_smallest=[0.4, 1, 3, None], draws=1, feature_bound=1.0,
     )  # fmt: skip
-    assert loaded == [("abalone", "data", "first", cell.streams("split", 0).random())]
+    assert loaded == [("abalone", "data", "first", cell.streams("split").random())]
+    assert cell.tables["logistic"].empty
     epsilon = math.exp(0.5)
     # R² = ρκ/β and 2ρR = ε.
     power = solved(lambda rho: 2 * rho * math.sqrt(rho * KAPPA / BETA), epsilon, 0.0, 1.0)
     smallest = math.sqrt(power * KAPPA / BETA)
     guesses = sum(y for _, y in records[:TRAIN]) / TRAIN > 0.5
     majority = np.mean([(y == 1) != guesses for _, y in records[TRAIN:]])
-    for i, times in enumerate([0.4, 1, 3, None]):
+    for times in [0.4, 1, 3, None]:
         radius = 1 / BETA if times is None else times * smallest
         power = min(1.0, epsilon / (2 * radius))
-        draws = cell.ledger.released(f"ops/{i}")[:, 0]
-        assert held_out(records, cell.ledger.of(f"ops/{i}")[1][0].statistics) == records[TRAIN:]
+        account = f"ops/epsilon={epsilon:.6g}/splits=1/times={times}"
+        draws = cell.ledger.released(account)[:, 0]
+        assert held_out(records, cell.ledger.of(account)[0][0].statistics) == records[TRAIN:]
         check_law(draws, of_logistic_loss(records[:TRAIN]), TRAIN * BETA, power, radius)
         modes = [
             solved(lambda w, t=t, power=power: BETA * w - power * t / (1 + math.exp(t * w)), 0.0, 0.0, power / BETA)
@@ -478,7 +430,8 @@ def test_the_majority_is_of_the_training_records_and_a_tie_is_0(monkeypatch, one
     x, y = np.linspace(-1, 1, TRAIN + 5)[:, None], np.array([1] * ones + [0] * (TRAIN - ones) + [1, 0, 0, 0, 1])
     design = Design(x[:TRAIN], y[:TRAIN], x[TRAIN:], y[TRAIN:])
     wrong = 2 / 5 if ones == TRAIN / 2 else 3 / 5
-    for name, study in (("logistic", logistic), ("ops_radius", ops_radius)):
-        monkeypatch.setattr(study, "load_design", lambda *words, **settings: design)
-        cell = run(f"geumlek2017/{name}", 5, 5, beta0=BETA)
+    monkeypatch.setattr(logistic, "load_design", lambda *words, **settings: design)
+    balls = {"variant": "smallest_ball", "method": "ops", "order": None, "times_smallest": [0.5, 1]}
+    for name, settings in (("logistic", {}), ("ops_radius", balls)):
+        cell = run("geumlek2017/logistic", 5, 5, beta0=BETA, **settings)
         assert set(cell.tables[name].majority_error) == {wrong}

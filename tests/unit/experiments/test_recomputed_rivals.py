@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from recomputed import mean_and_error, row, run
+from recomputed import mean_and_error, midpoints, row, run
+from recomputed_noise_aware import count_weights, counts_density, gamma_density, lomax, redacted_mass
 from scipy.stats import norm
 
 from privpost.experiments.noise_aware.rivals import methods, study
@@ -97,11 +98,9 @@ def test_releases_are_of_the_counts_at_the_noise_s_scale(made):
             np.testing.assert_array_equal(cell.arrays["releases"][i, SIZE * block :][:SIZE], released.values)
 
 
-def test_optional_methods_run_only_where_they_are_asked_for():
-    known = methods.names()
-    assert "nuts" in known and methods.optional("nuts")
-    for asked, expected in ((known, known - {"nuts"}), ({"nuts", "exact"}, {"nuts", "exact"})):
-        assert set(study.taking_part(SimpleNamespace(methods=sorted(asked)))) == expected
+def test_a_cell_without_methods_has_references_alone():
+    cell = run("noise_aware/rivals", 2, 2, methods=[], task="binomial", prior=[3, 2], n=8, epsilon=[1.0])
+    assert cell.tables["rivals"].empty and cell.arrays["reference"].shape == (1, 2, 500, 1)
 
 
 def test_a_truth_among_equal_draws_has_a_random_rank_between_them():
@@ -154,3 +153,81 @@ def test_two_chains_that_disagree_are_worth_few_draws():
     for draws, most in ((chains, 10), (chains.reshape(1, 1, 400, 1), 400)):
         size = study.score(Inferred(draws), reference, np.zeros((1, 1)), np.random.default_rng(6))[0, 4]
         assert size <= most and (size < 10) == (most == 10)
+
+
+# The normal approximation against the exact posterior
+
+
+def left_unchanged(prior, noisy: float, n: int, scale: float):
+    """Values of θ, and the law that θ | s and the normal s | θ, y lead to: a hundred steps from even shares."""
+    theta, _ = midpoints(0, 1, 400)
+    s, _ = midpoints(0, n, 700)
+    logs = -((s[:, None] - n * theta) ** 2) / (2 * n * theta * (1 - theta)) - np.abs(noisy - s[:, None]) / scale
+    to_sum = np.exp(logs - logs.max(axis=0))
+    to_sum /= to_sum.sum(axis=0)
+    to_theta = (prior[0] + s - 1) * np.log(theta[:, None]) + (prior[1] + n - s - 1) * np.log1p(-theta[:, None])
+    to_theta = np.exp(to_theta - to_theta.max(axis=0))
+    to_theta /= to_theta.sum(axis=0)
+    law = np.full(len(theta), 1 / len(theta))
+    for _ in range(100):
+        law = to_theta @ (to_sum @ law)
+    return theta, law
+
+
+def check_approximation(cell, distances, tolerance: float) -> None:
+    """Compare the row of `approximation` with the distances by release."""
+    (kept,) = cell.tables["approximation"].itertuples()
+    assert (kept.total_variation, kept.total_variation_sem) == pytest.approx(mean_and_error(distances), rel=tolerance)
+    assert kept.total_variation_max == pytest.approx(max(distances), rel=tolerance)
+    assert (kept.n_releases, kept.epsilon) == (4, 1.2)
+
+
+def test_the_law_of_the_chain_on_bits_is_the_one_that_it_leaves_unchanged():
+    """Steps of the chain's law on a grid against sums over all counts; 3e-4 of a distance is that of 400 cells."""
+    cell = run("noise_aware/rivals", 4, 2, methods=[], task="binomial", prior=[2, 3], n=4, epsilon=[1.2])
+    distances, scale = [], 1 / 1.2
+    for _, release in cell.ledger.of("epsilon=1.2"):
+        for noisy in release.values[:, 0]:
+            theta, law = left_unchanged((2, 3), noisy, 4, scale)
+            exact = counts_density(count_weights((2, 3), [noisy], 4, scale), (2, 3), theta)
+            distances.append(np.abs(law - exact / exact.sum()).sum() / 2)
+    check_approximation(cell, distances, 3e-4)
+    assert cell.tables["approximation"].prior[0] == "2, 3"
+
+
+def even_sum(x, parts: int):
+    """Density at x of a sum of uniform variates on [0, 1]."""
+    terms = [(-1) ** j * math.comb(parts, j) * (x >= j) * np.abs(x - j) ** (parts - 1) for j in range(parts + 1)]
+    return sum(terms) / math.factorial(parts - 1)
+
+
+def redacted_density(theta, noisy: float, n: int, scale: float, low: float, high: float):
+    """Density of the noisy sum of n exponential records within [low, high], by how many of them lie there."""
+    inside = np.exp(-theta * low) - np.exp(-theta * high)
+    density = (1 - inside) ** n * math.exp(-abs(noisy) / scale)
+    for k in range(1, n + 1):
+        s, width = midpoints(k * low, k * high, 1000)
+        # Their densities θ e^(−θt) multiply to θ^k e^(−θs) on a cube.
+        volume = (high - low) ** (k - 1) * even_sum((s - k * low) / (high - low), k)
+        sums = (theta[:, None] ** k * np.exp(-theta[:, None] * s) * volume) @ np.exp(-np.abs(noisy - s) / scale) * width
+        density = density + math.comb(n, k) * (1 - inside) ** (n - k) * sums
+    return density
+
+
+def test_the_normal_model_of_a_redacted_sum_is_compared_with_its_own_law():
+    """Sums over how many of three records are left, and integrals over their sum; 1e-3 is that of the study's cells."""
+    cell = run("noise_aware/rivals", 4, 2, methods=[], task="exponential", prior=[8, 2], n=3, epsilon=[1.2])
+    low, high = lomax(8, 2)
+    distances, scale = [], high / 1.2
+    for _, release in cell.ledger.of("epsilon=1.2"):
+        for noisy in release.values[:, 0]:
+            theta, normal = redacted_mass((8, 2), noisy, 3, scale, low, high)
+            exact = gamma_density(theta, 8, 2) * redacted_density(theta, noisy, 3, scale, low, high)
+            distances.append(np.abs(normal - exact / exact.sum()).sum() / 2)
+    check_approximation(cell, distances, 1e-3)
+
+
+def test_only_one_parameter_has_a_normal_approximation():
+    for task, prior in (("multinomial", [1, 2, 3]), ("collider", [1, 1])):
+        cell = run("noise_aware/rivals", 1, 1, methods=[], task=task, prior=prior, n=4, epsilon=[1.0])
+        assert cell.tables["approximation"].empty

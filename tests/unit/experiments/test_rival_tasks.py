@@ -12,7 +12,8 @@ from privpost.lab.schema import SettingError
 
 PRIORS = {
     "binomial": [3, 2], "multinomial": [1, 2, 3], "poisson": [30, 10], "geometric": [10, 20], "exponential": [8, 2],
-    "normal_unknown_variance": [0, 4, 6, 6], "collider": [1, 2], "naive_bayes": [2, 1],
+    "normal_unknown_variance": [0, 4, 6, 6], "collider": [1, 2], "three_parents": [2, 1],
+    "naive_bayes": [2, 1],
 }  # fmt: skip
 
 
@@ -63,13 +64,14 @@ def test_records_that_are_numbers_are_redacted_or_clamped(name, monkeypatch):
         np.testing.assert_allclose(sums, released.sum(axis=1))
 
 
-@pytest.mark.parametrize("name", ["collider", "naive_bayes"])
+@pytest.mark.parametrize("name", ["collider", "three_parents", "naive_bayes"])
 def test_records_of_networks_are_counted_cell_by_cell(name):
     """Each record has one outcome of each node given its parents: ones and zeros of as many pairs as nodes."""
     task, theta, records = drawn(name)
     np.testing.assert_array_equal(records.released, records.statistics)
     assert set(np.unique(records.statistics)) == {0.0, 1.0}
-    assert (records.statistics.sum(axis=-1) == 3).all() and records.statistics.shape == (4, 5, 2 * task.size)
+    nodes = len(task.model.nodes)
+    assert (records.statistics.sum(axis=-1) == nodes).all() and records.statistics.shape == (4, 5, 2 * task.size)
     counts = task.data(theta, np.random.default_rng(2))
     np.testing.assert_array_equal(records.statistics.sum(axis=1), counts)
 

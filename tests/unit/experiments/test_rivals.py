@@ -221,13 +221,6 @@ def test_exact_methods_have_the_reference_s_law(name):
         assert excess(method, task, releases) < 1.6, method
 
 
-def test_nuts_has_the_reference_s_law_where_cells_have_many_records():
-    """Fifty records in three categories; with five of them relaxed counts are 4.7 times as far as exact draws."""
-    pytest.importorskip("numpyro")
-    task = made("multinomial", [1, 1, 1], 50, 1.0)
-    assert excess("nuts", task, released(task, 3)) < 1.6
-
-
 def test_approximations_are_near_where_records_are_many():
     """A normal law of the sum of 300 records and little noise: posterior sd 3 % of θ, so that 5 % would be seen."""
     task = made("poisson", [30, 10], 300, 10.0)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from privpost.distributions import exact_draws
-from privpost.experiments.geumlek2017.rounding import study as rounding
+from privpost.experiments.geumlek2017 import rounded
 
 
 def test_masses_of_cells_are_those_of_interval_arithmetic():
     """In the middle, where cells are narrow, and at an end, where the mass is 2e-578."""
-    masses = rounding.log_masses(np.array([[6.0, 112.0]]), 16)[0]
+    masses = rounded.log_masses(np.array([[6.0, 112.0]]), 16)[0]
     with exact_draws.flint().ctx.workprec(4000):
         for cell in (0, 63, 64, 3000, 40_000, 65_000, 65_535):
             low, high = (exact_draws.ball(Fraction(k, 2**16)) for k in (cell, cell + 1))

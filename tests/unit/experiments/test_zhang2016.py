@@ -1,14 +1,12 @@
 """The studies of Zhang et al. (2016): known numbers, the restored bounds, claims that turn, accounts."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import log_softmax
 
 from privpost.distributions import truncated_beta
 from privpost.experiments.zhang2016 import guarantees
 from privpost.experiments.zhang2016.bounds import study as bounds
-from privpost.experiments.zhang2016.marginal_error import study as marginal_error
 from privpost.experiments.zhang2016.mechanisms import METHODS
 from privpost.lab import grid, store, tables
 from privpost.lab.streams import Streams
@@ -226,39 +224,23 @@ def test_table_1_counts_the_rows_of_bounds(bound_tables):
     assert table.largest_loss["map"] == pytest.approx(2.55, abs=0.005)
 
 
-# Marginals
-
-
-def test_marginal_errors(bayes):
-    table = shipped("marginal_error")["marginal_error"]
-    assert {"graph", "method", "n", "epsilon", "error_mean", "error_sem"} <= set(table)
-    assert set(table.graph) == {"chain", "naive_bayes", "collider", "three_parents", "asia"}
-    truth = table[table.method == "non_private"].set_index(["graph", "n"]).error_mean
-    last = table[table.epsilon == table.epsilon.max()].set_index(["graph", "n", "method"])
-    first = table[table.epsilon == table.epsilon.min()].set_index(["graph", "n", "method"])
-    for graph, n in truth.index:
-        for method in ("laplace", "fourier"):
-            assert last.error_mean[graph, n, method] < 1.1 * truth[graph, n]
-            assert first.error_mean[graph, n, method] > 2 * truth[graph, n]
-        # At its widest interval one draw has about √2 times the error of the mean.
-        assert 1.2 < last.error_mean[graph, n, "sampler_record"] / truth[graph, n] < 1.7
-
-
-def test_marginal_error_takes_a_graph_of_ones_own(tmp_path):
+def test_bounds_take_a_graph_of_ones_own(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("nodes:\n  rain: []\n  sprinkler: [rain]\n  wet: [rain, sprinkler]\n")
-    study = grid.load_study("zhang2016/marginal_error", "smoke")
-    cell = grid.make_cell(study, {"graph": [str(path)]})
+    study = grid.load_study("zhang2016/bounds", "smoke")
+    cell = grid.make_cell(study, {"graph": str(path)})
     before = cell.digest
-    arrays = marginal_error.simulate(cell.config, Streams.of(cell), Ledger())
-    rows = pd.DataFrame(marginal_error.tabulate([store.Result(cell.config, arrays, {})]))
-    assert set(rows.graph) == {"mine"}
+    arrays = bounds.simulate(cell.config, Streams.of(cell), Ledger())
+    rows = bounds.tabulate([store.Result(cell.config, arrays, {})])["bounds"]
+    # The Laplace mechanism's scale is 2|I|/ε, here of three nodes: proposition 1 at δ and m = 1 + 2 + 4 parameters.
+    mine = rows[(rows.graph == "mine") & (rows.statement == "proposition_1") & (rows.parameter == "delta=0.1")]
+    assert mine.bound.tolist() == pytest.approx([6 * np.log(14 / 0.1)])
     # The graph itself is in the digest, not only its name.
     path.write_text("nodes:\n  rain: []\n  sprinkler: []\n  wet: [rain, sprinkler]\n")
-    assert grid.make_cell(study, {"graph": [str(path)]}).digest != before
+    assert grid.make_cell(study, {"graph": str(path)}).digest != before
     path.write_text("nodes:\n  rain: [wet]\n  wet: [rain]\n")
     with pytest.raises(ValueError, match=r"graph: .*mine\.yaml: node '(rain|wet)' is in a cycle: "):
-        grid.make_cell(study, {"graph": [str(path)]})
+        grid.make_cell(study, {"graph": str(path)})
 
 
 def test_the_worst_share_of_a_bound_is_found_beside_bounds_that_underflow():

@@ -35,7 +35,6 @@ from privpost.mechanisms.gamma_sampling import GammaDraw
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.mechanisms.link_sampling import LinkDraw
 from privpost.mechanisms.logistic_finite import LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import LogisticDraw
@@ -46,7 +45,7 @@ from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.mechanisms.public_candidates import PublicCandidates
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
-from privpost.models import BayesianNetwork, BetaBernoulli, DirichletCategorical, GammaExponential, link_regression
+from privpost.models import BayesianNetwork, BetaBernoulli, DirichletCategorical, GammaExponential
 from privpost.models.binary_regression import BinaryRegression
 from privpost.models.event_counts import EventCounts
 from privpost.models.linear_regression import LinearRegression
@@ -278,10 +277,6 @@ def ball_three_times_too_large(patch):
     patch.setattr(LogisticOps, "radius", property(lambda self: 3 * radius(self)))
 
 
-def slopes_of_one_label_forgotten(patch):
-    patch.setattr(link_regression, "largest_change", lambda *given: sum(link_regression.steepest(*given)))
-
-
 def tilt_forgotten(patch):
     envelope = logistic_in_ball.envelope
     patch.setattr(logistic_in_ball, "envelope", lambda *given: replace(envelope(*given), tilt=0.0))
@@ -334,7 +329,6 @@ CHAIN, PAIR = BayesianNetwork({"a": [], "b": ["a"], "c": ["b"]}), BayesianNetwor
 FIELDS, SHORT = EventCounts((4,), (2, 3), 1), RedactedSum(GammaExponential(8, 2), 1.0, 1.5)
 PURE, PAID = Cost("pure", 1.0), replace(MECHANISM, n=60)
 SMALLEST = on(BinaryRegression(1, 0.05), 4, PURE, charge="smallest_ball", public_time=False)
-SMALL_BALL = link_regression.LinkRegression(1, 2500.0, link="cloglog", radius=0.1)
 # Faults, each with the mechanism and the settings on which it is to be caught; by verdict.
 FAULTS = {
     "other law": [
@@ -408,11 +402,6 @@ FAULTS = {
         (renyi_charge_four_times_too_small, LogisticDraw, eight_features(rdp(8.0), weighting="direct")),
         (renyi_charge_four_times_too_small, LogisticDraw, eight_features(rdp(0.1), weighting="diffused")),
         (renyi_charge_four_times_too_small, LogisticDraw, eight_features(rdp(0.1), weighting="concentrated")),
-        (
-            slopes_of_one_label_forgotten,
-            LinkDraw,
-            on(SMALL_BALL, 4, rdp(1.0), weighting="diffused", public_time=False),
-        ),
         (length_of_the_interval, RedactedLaplace, on(SHORT, 4, PURE)),
         (attribute_forgotten_in_counts, NetworkLaplace, on(CHAIN, 2, PURE)),
         (attribute_forgotten_in_a_sampler, RecordSampler, on(PAIR, 3, PURE)),

@@ -125,7 +125,7 @@ def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
     exact = [describe._declares_exact(f"privpost.samplers.{name}") for name in ("logistic_exact", "noise_aware_gibbs")]
     assert exact == [True, False]
     monkeypatch.setattr(describe, "_declares_exact", lambda module: True)
-    assert not describe._runs_chains("privpost.experiments.bernstein2018.oracle.study")
+    assert not describe._runs_chains("privpost.experiments.bernstein2018.convergence.study")
     assert describe.neighbours() == "one record substituted, n public"
     (other,) = {kind.mechanism for kind in discovery.kinds() if kind.name == "ConcentratedPosterior"}
     monkeypatch.setattr(other, "neighbours", "add/remove")

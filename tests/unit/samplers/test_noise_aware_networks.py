@@ -12,7 +12,6 @@ from privpost.evaluation import mmd
 from privpost.evaluation.calibration import ks_p_value, ks_statistic
 from privpost.experiments.noise_aware.naive_bayes import claims as naive_bayes_claims
 from privpost.experiments.noise_aware.naive_bayes import study as naive_bayes
-from privpost.experiments.noise_aware.networks import study as networks
 from privpost.lab import grid, tables
 from privpost.lab.claims import score
 from privpost.mechanisms.network_laplace import NetworkLaplace
@@ -287,22 +286,7 @@ def test_embedding_of_a_beta_law_is_the_integral(a, b):
 
 
 def test_predictions_by_brute_force():
-    model, rng = BayesianNetwork(DIAMOND), np.random.default_rng(11)
-    law, predictive = model.record_probabilities(rng.random((2, 4, model.theta_shape[0])))
-    assert law.sum(axis=-1) == pytest.approx(1, abs=1e-12)
-    records, _ = cells(model)
-    for trial, found in enumerate(networks.expected_accuracy(law, predictive)):
-        right = 0.0
-        for place, node in itertools.product(range(len(records)), range(3)):
-            other = place ^ (1 << (2 - node))
-            # Ties count as 0; there are none here.
-            right += law[trial, place] * (predictive[trial, place] > predictive[trial, other]) / 3
-        assert found == pytest.approx(right, abs=1e-12)
-    # Ties but for the last digits, either way: 0 is predicted, and is right as often as it comes.
-    nearly = 1 + 1e-12 * rng.standard_normal(law.shape)
-    of_zero = [(law.sum(axis=-1), law[..., records[:, node] == 0].sum(axis=-1)) for node in range(3)]
-    expected = np.mean([zero / total for total, zero in of_zero], axis=0)
-    assert networks.expected_accuracy(law, nearly) == pytest.approx(expected, abs=1e-12)
+    rng = np.random.default_rng(11)
     bayes = BayesianNetwork(graphs.naive_bayes(2))
     theta, (records, _) = rng.random((1, *bayes.theta_shape)), cells(bayes)
     found = naive_bayes.conjugate_log_predictive(theta, records[None, :, 1:])[0, np.arange(8), records[:, 0]]

@@ -4,7 +4,7 @@ import itertools
 import math
 
 import numpy as np
-from scipy.special import betaln, log_ndtr, xlog1py, xlogy
+from scipy.special import betaln, xlog1py, xlogy
 
 from privpost.experiments.audit import laws
 from privpost.experiments.audit.steps import Steps, law_after
@@ -15,7 +15,6 @@ from privpost.mechanisms.gamma_sampling import GammaDraw
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.mechanisms.link_sampling import LinkDraw
 from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
 from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import LogisticSampling
@@ -213,30 +212,7 @@ def _of_two_cells(counts, prior: float, states: int, low: float) -> laws.BetasOf
     return laws.BetasOfStates(tuple(parts))
 
 
-def _link(mechanism, data):
-    """exp(−nβ|w|²/2) Π p(y | x·w)^ρ on ‖w‖ ≤ R, P(y = 1) = Φ(x·w) or 1 − exp(−exp(x·w))."""
-    model = mechanism.model
-    if model.dimension > 2:
-        return None
-    records, numbers = _distinct(data)
-    x, y = records[:, :-1], records[:, -1]
-    concentrated = mechanism.weighting == "concentrated"
-    power, beta = (1.0, mechanism.coefficient) if concentrated else (mechanism.coefficient, model.prior_precision)
-
-    def log_weight(w):
-        z = w @ x.T
-        if model.link == "cloglog":
-            loss = np.where(y == 1, -np.log(-np.expm1(-np.exp(np.maximum(z, -30)))), np.exp(z))
-        else:
-            signed = np.where(y == 1, z, -z)
-            loss = -log_ndtr(signed) if model.link == "probit" else np.logaddexp(0, -signed)
-        return -mechanism.n * beta * laws.squared(w) / 2 - power * loss @ numbers
-
-    return laws.Weights(log_weight, model.dimension, model.radius, model.radius)
-
-
 LAWS = {
-    LinkDraw: _link,
     GaussianMechanism: _normal,
     LaplaceMechanism: _laplace,
     FourierMechanism: _laplace,

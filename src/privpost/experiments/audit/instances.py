@@ -23,10 +23,11 @@ from privpost.mechanisms.network_sampling import TrimmedSampler
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.event_counts import EventCounts
-from privpost.models.link_regression import LinkRegression
 from privpost.privacy.accounting import Cost
 
 DIGITS = 9
+# Options that choose a variant of a mechanism.
+VARIANTS = ("variant", "supremum", "charge")
 # The most pairs of neighbours that are enumerated.
 LARGEST_ENUMERATION = 3000
 # How many possible records stand for all where there are many.
@@ -202,11 +203,8 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
     """
     (size, records_at), n = _alphabet(mechanism.model), mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
-    # Records with labels have too many pairs to integrate over the plane for each.
-    labelled = in_plane and isinstance(mechanism.model, LinkRegression)
-    in_plane &= not labelled
     total = math.comb(size + n - 2, n - 1) * size * (size - 1)
-    many = in_plane or labelled or total > LARGEST_ENUMERATION
+    many = in_plane or total > LARGEST_ENUMERATION
     places = np.arange(size) if not many or size <= EXTREMES else np.linspace(0, size - 1, EXTREMES).astype(int)
     # In a plane two opposite records; the other axis would give the same.
     records = records_at(np.array([0, 2]) if in_plane else places)

@@ -39,8 +39,14 @@ class Published(NamedTuple):
         return self.home / "results"
 
     def tables(self, study: str) -> dict[str, Any]:
-        """Return a study's tables by name."""
-        return tables.read_tables(self.studies[study])
+        """Return a study's tables by name. Errors as `study`."""
+        return tables.read_tables(self.study(study))
+
+    def study(self, name: str) -> Study:
+        """Return a study; raises SettingError for one that is not there."""
+        if name not in self.studies:
+            raise SettingError(f"there is no study {name!r}")
+        return self.studies[name]
 
 
 def sources() -> dict[str, Path]:
@@ -54,10 +60,16 @@ def file(name: str) -> Path:
 
 
 def write(studies: Iterable[Study], home: Path, out: Path) -> list[Path]:
-    """Render all documents into a folder, README.md and docs/; returns their paths. Errors as `render`."""
-    texts = render(Published({study.name: study for study in studies}, home))
+    """Render README.md and docs/ into a folder; returns their paths.
+
+    A document that cannot be rendered, as that of a study that is gone, stays as it is; all others are written. Then
+    raises SettingError as `render`.
+    """
+    texts, problems = rendered(Published({study.name: study for study in studies}, home))
     paths = {out / file(name): text for name, text in texts.items()}
     store.write_texts(paths)
+    if problems:
+        raise SettingError("; ".join(problems))
     return list(paths)
 
 
@@ -67,23 +79,37 @@ def render(published: Published) -> dict[str, str]:
     Raises SettingError, naming the template, for a quotation that fits no table, and, naming the claims, for failed
     checks without a reason and for reasons without a failed check (`claims.problems`).
     """
-    if problems := claims.problems(scorecard.read(published.results / "scorecard.csv")):
-        raise SettingError(f"{'; '.join(problems)}. Reasons are written in {TEMPLATES}/reasons/<paper>.md.")
+    texts, problems = rendered(published)
+    if problems:
+        raise SettingError("; ".join(problems))
+    return texts
+
+
+def rendered(published: Published) -> tuple[dict[str, str], list[str]]:
+    """Return the texts of the documents that can be rendered, by name, and what is wrong with others and claims."""
+    card, texts, problems = scorecard.read(published.results / "scorecard.csv"), {}, []
+    if lines := claims.problems(card):
+        problems.append(f"{'; '.join(lines)}. Reasons are written in {TEMPLATES}/reasons/<paper>.md")
     quotes = Quotes(published.results)
-    texts = {name: text(published, name, quotes) for name in sources() if name != LAST}
-    places = _places(texts)
-    card = scorecard.read(published.results / "scorecard.csv")
-    if undiscussed := [row.id for row in claims.failed(card).itertuples() if row.id not in places]:
-        raise SettingError(f"no document says why these claims fail (`failing`): {', '.join(undiscussed)}")
-    return {**texts, LAST: text(published, LAST, quotes, place=lambda id: places.get(id, ""))}
+    for name in [name for name in sources() if name != LAST] + [LAST]:
+        places = _places(texts)
+        more = {"place": lambda id, places=places: places.get(id, "")} if name == LAST else {}
+        try:
+            texts[name] = text(published, name, quotes, **more)
+        except SettingError as error:
+            problems.append(str(error))
+    undiscussed = [row.id for row in claims.failed(card).itertuples() if row.id not in _places(texts)]
+    if undiscussed and not problems:
+        problems.append(f"no document says why these claims fail (`failing`): {', '.join(undiscussed)}")
+    return texts, problems
 
 
 def text(published: Published, name: str, quotes: Quotes, **more: Any) -> str:
     """Return one document's text; raises SettingError naming the template and what it lacks."""
-    context = {**names(published, quotes, "" if name == "README" else "../"), **_extra_names(published, name), **more}
     try:
-        return _template(name).render(context)
-    except (jinja2.TemplateError, ValueError, TypeError) as error:
+        context = {**names(published, quotes, "" if name == "README" else "../"), **_extra_names(published, name)}
+        return _template(name).render({**context, **more})
+    except (jinja2.TemplateError, ValueError, TypeError, FileNotFoundError) as error:
         raise SettingError(f"{TEMPLATES}/{name}{ENDING}: {error}") from error
 
 
@@ -104,7 +130,8 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
         **quotes.names(),
         **claims.names(card),
         "figure": lambda name: _figure(name, shown, up),
-        "setting": lambda study, key: published.studies[study].text[key],
+        "exists": lambda name: (published.home / "figures" / name).is_file(),
+        "setting": lambda study, key: published.study(study).text[key],
         "largest_rhat": LARGEST_RHAT,
         "studies": studies,
         "outdated": lambda: [study.name for study in studies if tables.outdated(study)],

@@ -28,7 +28,7 @@ def values(published) -> Mapping[str, str]:
     return {
         "shares": shares(published.tables("audit/audit")["audit"]),
         "logistic": logistic_table(published.tables(LOGISTIC)),
-        "left_out": left_out(published.studies[BITS], bits["beta_bernoulli"]),
+        "left_out": left_out(published.study(BITS), bits["beta_bernoulli"]),
         "repeats": str(bits["beta_bernoulli_pairs"].n_repeats.min()),
     }
 

@@ -68,8 +68,6 @@ LARGEST_WORK = 3_000_000
 FEWEST = 100
 # Bits of draws that are rounded exactly: enough that no cell contains an end of the support.
 BITS = 40
-# Options that choose a variant of a mechanism.
-VARIANTS = ("variant", "supremum", "charge")
 VERDICTS = ("within claim", "violated", "over target", "other law", "not examined")
 
 
@@ -283,7 +281,7 @@ def _row(instance: audited.Instance, cost, finding: Finding) -> dict:
         "rounded": finding.rounded,
         "counts": finding.counts,
         "mcmc": not mechanism.exact,
-        "variant": next((str(v) for k, v in mechanism.options.items() if k in VARIANTS), ""),
+        "variant": next((str(v) for k, v in mechanism.options.items() if k in audited.VARIANTS), ""),
         "settings": text(mechanism),
     }
 

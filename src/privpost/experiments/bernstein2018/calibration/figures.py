@@ -1,12 +1,18 @@
 """The figures of the study."""
 
+import numpy as np
+
 from privpost.drawing import calibration as uniform
-from privpost.drawing import panels
+from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 from privpost.experiments.bernstein2018 import models
 
 # The two noise-aware posteriors coincide: the one without a chain is drawn around Gibbs's.
 RING = {"exact": {"linestyle": "", "marker": "o", "markersize": 6, "markerfacecolor": "none"}}
+NAMES = {
+    "public": "public bounds", "true_theta": "bounds from θ (not private)",
+    "multinomial": "dependent segments", "independent": "independent segments",
+}  # fmt: skip
 
 
 @figure("fig1a_ks")
@@ -70,3 +76,72 @@ def functions(ecdf, calibration):
     panels.message(canvas, "Exact noise-aware posteriors stay in the band, naive ones do not", holds)
     panels.legend(canvas, [Patch(color="#dddddd", label="Calibrated (95 %, simultaneous)")])
     return canvas
+
+
+@figure("families")
+def families(families):
+    """Calibration of noise-aware posteriors of further families (ours).
+
+    KS distance of U over the limit below which 95 % of calibrated methods lie (grey), one row per family, one column
+    per ε of pure DP, a marker for each number of records (small n above); public bounds, and of categories the first.
+    Lines are 95 % intervals. Hollow: the naive method of redacted sums, which reads the sum of all records, covered by
+    no ε.
+    """
+    table = families.replace({"model": {"multinomial": "10 categories"}})
+    table = uniform.over_limit(models.shown(models.titled(table)))
+    names, epsilons = list(dict.fromkeys(table.model)), panels.ordered(table.epsilon)
+    figure, axes = panels.grid(1, len(epsilons), 0.5 + 0.4 * len(names), sharex=True, sharey=True)
+    methods, sizes = panels.ordered(table.method, "method"), panels.ordered(table.n)
+    for panel, epsilon in zip(axes[0], epsilons, strict=True):
+        rows = panels.rows_of(table, "epsilon", epsilon)
+        panel.axvspan(1e-6, 1, color=style.BAND, linewidth=0, zorder=0)
+        for i, method in enumerate(methods):
+            part, look = rows[rows.method == method], style.look(method)
+            shift = 0.36 - 0.6 * i / len(methods) - 0.6 / len(methods) * part.n.map(sizes.index) / len(sizes)
+            y = part.model.map(names.index) - shift
+            low, high = uniform.ends(part)
+            panel.hlines(y, low, high, color=look.color, linewidth=0.8)
+            for solid, face in ((True, look.color), (False, "white")):
+                shown = part.solid == solid
+                mark = {"color": look.color, "markerfacecolor": face, "label": look.label if solid else None}
+                panel.plot(part.over[shown], y[shown], look.marker, **mark)
+        panel.set(xscale="log", xlim=(0.15, None), xlabel=uniform.LABEL.replace("\n", " "), title=f"ε = {epsilon:g}")
+        panel.set_yticks(range(len(names)), [models.MODELS.get(name, name.capitalize()) for name in names])
+        panel.grid(axis="y", visible=False)
+    axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
+    uniform.message(figure, table)
+    models.legend(figure)
+    return figure
+
+
+def ends(rows):
+    """Return the ends of 95 % intervals of mean z², as of a χ² law scaled by it."""
+    half = 1.96 * np.sqrt(2 / rows.z2_values)
+    return rows.z2 * (1 - half), rows.z2 * (1 + half)
+
+
+@figure("truncation")
+def truncation(truncation):
+    """Calibration under redaction, by bounds and by the covariance between segments (ours).
+
+    Mean z² of the true θ in its posterior, 1 (grey: 95 % of its values) where the posterior's width is right and above
+    where it is too narrow, for exponential records: one row per choice of bounds, one column per ε of pure DP; solid
+    lines take the counts of segments as dependent, which they are, dashed ones as independent, as the paper does. Bars
+    are 95 % intervals. Bounds from θ are private metadata, which no ε covers.
+    """
+    # Without a chain, or noise, there are no segments.
+    table = truncation.assign(segments=truncation.segments.where(truncation.method == "gibbs"))
+    table = table.drop_duplicates(["bounds", "segments", "method", "epsilon", "n"])
+    plot = panels.panels(
+        table, "n", "z2", ends, "bounds", "epsilon", ("method", "segments"), names=NAMES, bars=True,
+        share=(True, True), size=(5.5, 1.5), ylabel="Mean z² of θ", xscale="log", yscale="log",
+        yticks=(1, 1.5, 2), yticklabels=("1", "1.5", "2"),
+    )  # fmt: skip
+    for axes, _, _ in plot:
+        axes.axhspan(*(1 + side * 1.96 * np.sqrt(2 / table.z2_values.min()) for side in (-1, 1)), color=style.BAND)
+        axes.minorticks_off()
+    last = table[table.n == table.n.max()].groupby("method").z2
+    holds = last.min().get("gibbs", 0) > 1.08 and last.max().get("exact", 9) < 1.08
+    panels.message(plot.figure, "Gibbs is too narrow at large n, the exact posterior is not", holds)
+    panels.legend(plot.figure)
+    return plot.figure

@@ -14,6 +14,10 @@ the release treat alike. Where a release tells nothing, any sampler of the prior
 The test is then about the draws of θ, which may be wide or narrow by chance: `prior_p` tests them alone.
 
 OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone; the column `tempered` says which.
+
+Beside figure 1 (ours): families that the paper does not try, one file each in `models`; and redacted sums by the source
+of their bounds, the true θ in the paper, and by the covariance between segments, which the paper takes as independent
+though their counts are multinomial.
 """
 
 import itertools
@@ -27,14 +31,16 @@ from privpost.distributions.noise import Swapped
 from privpost.evaluation.calibration import cdf_band, empirical_cdf, ks_columns, randomised_rank
 from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.spread import among, ranks_of_shares, spread, spread_columns
-from privpost.experiments.bernstein2018.trials import CHAINS, Data, Experiment, Release, experiment
+from privpost.experiments.bernstein2018.trials import CHAINS, VARIANTS, Data, Experiment, Release, experiment
 from privpost.experiments.ranges import A0, EPSILON
-from privpost.lab.schema import Integer, Schema, SettingError
+from privpost.lab.schema import Choice, Integer, Schema, SettingError
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting import Cost
 from privpost.samplers.noise_aware_gibbs import run
 
+# Each has a table of its own.
+PARTS = ("figure_1", "families", "segments")
 SETTINGS = Schema(
     **CHAINS,
     ops_draws=Integer(at_least=1, says="OPS draws per release"),
@@ -42,6 +48,7 @@ SETTINGS = Schema(
     ecdf_n=Integer(at_least=1, says="n of the table of empirical distribution functions", unit="records"),
     ecdf_epsilon=EPSILON.means("ε of the table of empirical distribution functions", "nats"),
     ecdf_points=Integer(at_least=2, says="quantiles of the table of empirical distribution functions"),
+    part=Choice(*PARTS, says="what a cell is part of: the paper's figure 1, further families, or bounds and segments"),
 )
 TABLES = {
     "calibration": {
@@ -51,7 +58,16 @@ TABLES = {
         "band_low": "lower end of the band in which a calibrated method's ecdf lies [share]",
         "band_high": "upper end of the band in which a calibrated method's ecdf lies [share]",
     },
+    "families": {
+        "distance_to_exact": "mean distance of the sampler's quantile from the exact posterior's [probability]",
+    },
+    "truncation": {
+        "bounds": "source of the redaction bounds: `public`, or `true_theta`, the private parameter",
+        "segments": "covariance between the segments of a redacted sum: `multinomial`, or `independent`, none",
+    },
 }
+# Of variants with the same bounds, the one whose posterior without a chain, which has no segments, is shown.
+EXACT = ("paper", "corrected")
 
 
 class Line(NamedTuple):
@@ -227,8 +243,43 @@ def _quantiles(cells):
 
 
 def tabulate(cells):
-    """Return the KS statistics (`calibration`) and the distribution functions of U at one n and ε (`ecdf`)."""
-    return {"calibration": statistics_rows(cells), "ecdf": _ecdf_rows(cells)}
+    """Return the tests (`calibration`) and the distribution functions of U at one n and ε (`ecdf`) of figure 1, and the
+    tests of further families, and of bounds and segments (`truncation`)."""
+    parts = {part: [cell for cell in cells if cell.config.part == part] for part in PARTS}
+    return {
+        "calibration": statistics_rows(parts["figure_1"]),
+        "ecdf": _ecdf_rows(parts["figure_1"]),
+        "families": _family_rows(parts["families"]),
+        "truncation": _segment_rows(parts["segments"], parts["figure_1"]),
+    }
+
+
+def _family_rows(cells):
+    """Yield the tests, and for Gibbs the mean distance of its quantile from the exact posterior's."""
+    gibbs, exact = (LINES.index(Line(method)) for method in ("gibbs", "exact"))
+    for cell in cells:
+        distances = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
+        places_of = {(n, e): (i, j) for i, n in enumerate(cell.config.n) for j, e in enumerate(cell.config.epsilon)}
+        for row in statistics_rows([cell]):
+            # OPS takes no part.
+            del row["tempered"]
+            place = int(row["parameter"].rpartition("_")[2]) - 1 if "_" in row["parameter"] else 0
+            at = places_of.get((row["n"], row["epsilon"]))
+            yield {**row, "distance_to_exact": distances[place, *at] if row["method"] == "gibbs" else None}
+
+
+def _segment_rows(cells, others):
+    """Yield the tests of redacted sums by bounds and segments; cells of figure 1 have those of two variants."""
+    sizes = {(cell.config.model, n) for cell in cells for n in cell.config.n}
+    shown = set()
+    for row in itertools.chain(statistics_rows(others), statistics_rows(cells)):
+        key = tuple(row[name] for name in ("variant", "method", "n", "epsilon"))
+        wanted = row["method"] in ("non_private", "gibbs") or (row["method"] == "exact" and row["variant"] in EXACT)
+        if wanted and (row["model"], row["n"]) in sizes and key not in shown:
+            shown.add(key)
+            bounds, segments = VARIANTS[row["variant"]]
+            del row["tempered"]
+            yield {**row, "bounds": bounds, "segments": segments}
 
 
 def _ecdf_rows(cells):

@@ -3,16 +3,15 @@
 import math
 from collections import Counter
 
-from privpost.evaluation.calibration import LEVEL, ks_limit
+from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.multiplicity import critical_value
-from privpost.evaluation.rows import one, select
+from privpost.evaluation.rows import select
 from privpost.evaluation.summaries import in_standard_errors
 from privpost.experiments.claim_helpers import above, below
 from privpost.lab.claims import check, claim, number, word
 
 # Mechanisms whose release is a draw from a posterior.
-WEIGHTED = ("diffused", "concentrated", "direct")
-SAMPLING = (*WEIGHTED, "ops")
+SAMPLING = ("diffused", "concentrated", "direct", "ops")
 PAIRED = f"paired differences beyond {{z:.2f}} standard errors ({100 * LEVEL:g} % over {{pairs}} comparisons)"
 
 
@@ -74,36 +73,6 @@ def draws_closest(beta_bernoulli_pairs):
 
 
 @claim(
-    "X2",
-    "ours",
-    "At n = {smallest} a draw from a weighted posterior is closest to the true posterior, at every epsilon.",
-    "KL under exact accounting: some weighted posterior is ahead of every mechanism of another kind, or the "
-    f"same law; {PAIRED}",
-    variant="exact",
-)
-def weighted_closest(beta_bernoulli, beta_bernoulli_pairs):
-    smallest = beta_bernoulli.n.min()
-    here = {"metric": "kl", "accounting": "exact", "n": smallest}
-    table, pairs = select(beta_bernoulli, **here), select(beta_bernoulli_pairs, **here)
-    z = critical_value(len(beta_bernoulli_pairs), LEVEL)
-    yield word("smallest", smallest)
-    yield from multiplicity(beta_bernoulli_pairs)
-    for (epsilon, delta), ahead in beaten(pairs, ["epsilon", "delta"], z).items():
-        rows, others = select(table, epsilon=epsilon, delta=delta), {*ahead} - {*WEIGHTED}
-        closest, name = any(ahead[method] >= others for method in WEIGHTED if method in ahead), budget(rows.iloc[0])
-        yield check(name, closest)
-        for kind, of_kind in (("weighted", rows.method.isin(WEIGHTED)), ("other", ~rows.method.isin(WEIGHTED))):
-            if of_kind.any():
-                best = rows.loc[rows["mean"][of_kind].idxmin()]
-                evidence = {"method": best.method, "KL": best["mean"], "standard error": best["sem"]}
-                yield from number(f"smallest KL, {kind}, {name}", evidence)
-        lead = select(pairs, first="diffused", second="laplace", epsilon=epsilon, delta=delta)
-        for row in lead.itertuples() if not closest else ():
-            yield from number(f"share of the data that diffused keeps, {name}", one(rows, method="diffused").setting)
-            yield from number(f"KL, diffused minus Laplace, {name}", row.difference_mean, row.difference_sem)
-
-
-@claim(
     "X3",
     "ours",
     "Laplace noise beats Gaussian noise on a single count at the smallest delta; at the largest delta and the "
@@ -128,31 +97,6 @@ def laplace_or_gaussian(beta_bernoulli, beta_bernoulli_pairs):
     laplace = [math.sqrt(2) * scale, math.log(2) * scale]
     yield from number("standard deviation and median error, laplace, records", laplace)
     yield from multiplicity(beta_bernoulli_pairs)
-
-
-@claim(
-    "X4",
-    "ours",
-    "Taken as a posterior, no release is calibrated at the smallest epsilon.",
-    f"KS distance of the quantile of theta above {{limit:.4f}} ({100 * LEVEL:g} % over {{tests}} tests)",
-    variant="converted, exact",
-)
-def calibrated_nowhere(beta_bernoulli):
-    ks = beta_bernoulli[(beta_bernoulli.metric == "ks") & (beta_bernoulli.method != "non_private")]
-    repeats = int(beta_bernoulli.n_repeats.min())
-    limit, passed = ks_limit(repeats, LEVEL / max(len(ks), 1)), {}
-    yield word("limit", limit)
-    yield word("tests", len(ks))
-    for row in select(ks, epsilon=ks.epsilon.min()).itertuples():
-        name = f"{row.method}, {row.accounting}, n = {row.n}, delta = {row.delta:g}"
-        yield check(name, row.mean > limit)
-        if row.mean <= limit:
-            passed[name] = {"KS": row.mean, "standard error": row.sem}
-            yield from number(f"weight of the data, records, {name}", row.setting * row.n)
-    shares = {method: (part["mean"] > limit).mean() for method, part in ks.groupby("method")}
-    yield from number("share of all settings that are rejected", shares)
-    yield from number("not rejected at the smallest epsilon", passed)
-    yield from number("KS beyond which all tests jointly, and a single one, reject", [limit, ks_limit(repeats, LEVEL)])
 
 
 @claim(

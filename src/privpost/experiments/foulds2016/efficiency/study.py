@@ -14,6 +14,7 @@ from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, private_places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.discovered import Discovered, Failed
+from privpost.experiments.foulds2016.bits import limit
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, N, P
 from privpost.lab.schema import Schema, SettingError
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
@@ -61,26 +62,6 @@ def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
             f"methods has {', '.join(sorted(missing))}; only {', '.join(served)} serve {model} at n = {n}"
         )
     return {method: served[method] for method in config.methods if method in served}
-
-
-def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
-    """Return the mechanism "laplace" or "ops" within ε-DP, with the study's prior and a0."""
-    model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", epsilon)
-    if method == "laplace":
-        return LaplaceMechanism.calibrate(model, n, budget, coordinates="all")
-    return ExponentialMechanism.calibrate(model, n, budget, a0=config.a0)
-
-
-def limit(mechanism: Mechanism | None, statistic: str) -> float:
-    """Return the limit of the relative efficiency as n grows; nan where no theorem states one.
-
-    `None` is the true posterior. Noise on the statistics does not change the limit when its law does not depend on n.
-    """
-    if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism | ExponentialMechanism):
-        if statistic == "mean":
-            return 1.0
-        return 1.0 + mechanism.temperature if isinstance(mechanism, ExponentialMechanism) else 2.0
-    return math.nan
 
 
 def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoulli, p: float, n: int) -> float:

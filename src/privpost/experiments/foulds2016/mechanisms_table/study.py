@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from privpost.evaluation.rows import columns, places
-from privpost.experiments.foulds2016.efficiency.study import calibrated, limit
+from privpost.experiments.foulds2016.bits import calibrated, limit
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, N
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.base import Mechanism

@@ -9,7 +9,7 @@ from scipy.special import xlog1py, xlogy
 from privpost.distributions import truncated_beta
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
-from privpost.experiments.foulds2016.efficiency.study import calibrated
+from privpost.experiments.foulds2016.bits import calibrated
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, WITHOUT_POLE, N, P
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.exponential import ExponentialMechanism

@@ -7,7 +7,7 @@ import numpy as np
 
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem
-from privpost.experiments.foulds2016.efficiency.study import calibrated
+from privpost.experiments.foulds2016.bits import calibrated
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, N, P
 from privpost.lab.schema import Choice, Schema
 from privpost.models.beta_bernoulli import BetaBernoulli

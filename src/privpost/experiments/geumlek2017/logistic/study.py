@@ -10,6 +10,7 @@ import numpy as np
 from privpost.datasets import load_design
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.geumlek2017.logistic import radii
 from privpost.experiments.ranges import (
     BETA0,
     DESIGN,
@@ -55,6 +56,13 @@ SETTINGS = Schema(
     method=Choice(*METHODS, says=METHOD),
     order=Real(at_least=1, optional=True, says=ORDER.says),
     log_epsilon=OPTIONAL_LOG_EPSILON,
+    times_smallest=Real(
+        at_least=1e-3,
+        at_most=1e3,
+        optional=True,
+        says="radius of the ball of `smallest_ball` over that of the smallest one sure to hold the mode at this ε; "
+        "empty for c/β, the paper's",
+    ),
     n_splits=Integer(at_least=1, says="random splits into training and held-out data"),
     draws=DRAWS,
 )
@@ -65,6 +73,7 @@ TABLES = {
     "logistic_splits": {},
     "logistic_pairs": {},
     "rdp_glm": {},
+    "ops_radius": radii.TABLE,
 }
 METRICS = ("test_error", "test_log_likelihood")
 PAIRS = (
@@ -77,7 +86,7 @@ PAIRS = (
 
 
 def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
-    """Return the budget at each ε, and a function that makes the mechanism; n is all that they know of the data."""
+    """Return the budget at each ε and radius, and a function that makes the mechanism; of the data it knows n alone."""
     # Releases need not take a public time in a simulation.
     options: dict = {"public_time": False}
     kind: type[LogisticSampling] = LogisticDraw
@@ -94,6 +103,9 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
     if config.variant == "smallest_ball":
         # Pure ε, which is charged at every order as the paper does.
         budgets = [Cost("pure", epsilon) for epsilon in epsilons]
+        if on_balls(config):
+            pairs = itertools.product(budgets, config.times_smallest)
+            return [(budget, partial(radii.mechanism, model, n, budget.epsilon, times)) for budget, times in pairs]
     else:
         budgets = [Cost("rdp", epsilon, order=config.order or 1.0) for epsilon in epsilons]
     if config.method == "non_private":
@@ -102,16 +114,23 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
     return [(budget, partial(kind.calibrate, model, n, budget, **options)) for budget in budgets]
 
 
+def on_balls(config) -> bool:
+    """Return whether a cell is about balls of other radii than the smallest."""
+    return config.variant == "smallest_ball" and config.times_smallest != [1]
+
+
 def simulate(config, streams, ledger) -> dict:
     """Return the metrics of every repeat, the coefficients and the proposals per draw.
 
-    `metrics` (numbers of splits, epsilons, 2, repeats): a repeat is the mean over `draws` draws; repeats are divided
-    evenly among the splits. `coefficient` (epsilons,): β or ρ. `proposals`, `expected_proposals` (numbers of splits,
-    epsilons): per draw, on the first split. `n` (): training examples. `majority_error` (): test error of guessing the
-    larger class of the training data.
+    `metrics` (numbers of splits, epsilons, radii, 2, repeats): a repeat is the mean over `draws` draws; repeats are
+    divided evenly among the splits. `coefficient` (epsilons, radii): β or ρ; `radius` of the ball, nan without one, and
+    `spent`, the ε of the draw's cost, likewise. `proposals`, `expected_proposals` (numbers of splits, epsilons, radii):
+    per draw, on the first split. `n` (): training examples. `majority_error` (): test error of guessing the larger
+    class of the training data.
     """
-    metrics = np.full((len(config.n_splits), len(config.log_epsilon), len(METRICS), config.trials), np.nan)
-    proposals, expected = (np.empty((len(config.n_splits), len(config.log_epsilon))) for _ in range(2))
+    shape = len(config.log_epsilon), len(config.times_smallest) if on_balls(config) else 1
+    metrics = np.full((len(config.n_splits), math.prod(shape), len(METRICS), config.trials), np.nan)
+    proposals, expected = (np.empty((len(config.n_splits), math.prod(shape))) for _ in range(2))
     bounds = "public" if BESIDE[config.variant] == "corrected" else "data"
     design = load_design(config.dataset, bounds=bounds, dropped_level=config.dropped_level, rng=streams("split"))
     n, dimension = design.train_features.shape
@@ -120,7 +139,7 @@ def simulate(config, streams, ledger) -> dict:
     for n_splits, (j, (budget, make)) in itertools.product(config.n_splits, enumerate(calibrations(config, model, n))):
         if config.trials % n_splits:
             raise SettingError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
-        account, repeats = _account(config, n_splits, budget), config.trials * config.draws
+        account, repeats = _account(config, n_splits, budget, j), config.trials * config.draws
         mechanisms[n_splits, j] = account, ledger.open(account, budget, make, repeats=repeats)
     nearest = None
     for (i, n_splits), split in ((at, split) for at in enumerate(config.n_splits) for split in range(at[1])):
@@ -131,21 +150,26 @@ def simulate(config, streams, ledger) -> dict:
         start = None if split == 0 else nearest
         # ε runs downwards. A search starts from the posterior at the ε before; at the largest ε, from that of the split
         # before.
-        for j in reversed(range(len(config.log_epsilon))):
+        for j in reversed(range(math.prod(shape))):
             draws, drawn = _draws(config, ledger, *mechanisms[n_splits, j], data, streams, split, j, repeats, start)
             start = drawn.start
-            nearest = start if j == len(config.log_epsilon) - 1 else nearest
+            nearest = start if j == math.prod(shape) - 1 else nearest
             values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
             metrics[i, j, :, where] = values.reshape(len(METRICS), repeats, config.draws).mean(axis=-1)
             if split == 0:
                 proposals[i, j], expected[i, j] = drawn.proposals, drawn.expected
-    first = [mechanisms[config.n_splits[0], j][1] for j in range(len(config.log_epsilon))]
-    coefficients = [math.nan if config.method == "non_private" else mechanism.coefficient for mechanism in first]
+    first = [mechanisms[config.n_splits[0], j][1] for j in range(math.prod(shape))]
+    private = config.method != "non_private"
+    facts = {
+        "coefficient": [mechanism.coefficient if private else math.nan for mechanism in first],
+        "radius": [mechanism.radius or math.nan for mechanism in first],
+        "spent": [mechanism.cost().epsilon if private else math.inf for mechanism in first],
+    }
     return {
-        "metrics": metrics,
-        "coefficient": np.array(coefficients),
-        "proposals": proposals,
-        "expected_proposals": expected,
+        "metrics": metrics.reshape(len(config.n_splits), *shape, len(METRICS), config.trials),
+        "proposals": proposals.reshape(-1, *shape),
+        "expected_proposals": expected.reshape(-1, *shape),
+        **{name: np.reshape(values, shape) for name, values in facts.items()},
         "n": np.array(n),
         "majority_error": np.array(np.mean(design.test_labels != (design.train_labels.mean() > 0.5))),
     }
@@ -154,20 +178,27 @@ def simulate(config, streams, ledger) -> dict:
 def _draws(config, ledger, account: str, mechanism, data, streams, split: int, j: int, repeats: int, start):
     """Return the draws of all repeats on one split at one ε, and how they were made."""
     statistics = mechanism.model.statistics_of(data.train_features, data.train_labels)
-    rng, size = streams("sampler", split, log_epsilon=config.log_epsilon[j]), repeats * config.draws
+    rng, size = streams("sampler", split), repeats * config.draws
     trials = slice(split * size, (split + 1) * size)
     return ledger.release(account, mechanism, statistics, rng, size=size, repeats=trials, start=start)
 
 
-def _account(config, n_splits: int, budget: Cost) -> str:
+def _account(config, n_splits: int, budget: Cost, j: int) -> str:
     """Return the name of the account of a budget; each draw of each repeat may spend the whole budget."""
-    return f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
+    name = f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
+    times = config.times_smallest
+    return f"{name}/times={times[j % len(times)]}" if on_balls(config) else name
 
 
 def tabulate(cells):
-    """Return the curves, the same over several splits, paired differences, and the guarantees `rdp_glm`."""
+    """Return the curves, the same over several splits, paired differences, the guarantees `rdp_glm`, and OPS on balls
+    of many radii."""
     import pandas as pd
 
+    balls = [cell for cell in cells if on_balls(cell.config)]
+    cells = [cell for cell in cells if not on_balls(cell.config)]
+    if not cells:
+        return {**dict.fromkeys(TABLES, pd.DataFrame()), "ops_radius": pd.DataFrame(radii.rows(balls, METRICS))}
     rows = [{**row, "order": order} for cell in cells for row in _rows(cell) for order in _orders(cell, cells)]
     # Another charge changes OPS only: the other methods' rows are copied from the variant beside it.
     rows += [
@@ -175,7 +206,7 @@ def tabulate(cells):
         for row, (variant, beside) in itertools.product(rows, BESIDE.items())
         if row["method"] in ("concentrated", "diffused", "non_private")
         and row["variant"] == beside != variant
-        and variant != "smallest_ball"
+        and variant in {cell.config.variant for cell in cells} - {"smallest_ball"}
     ]
     ranks, by = {"variant": VARIANTS, "method": METHODS}, ["dataset", "variant", "method", "order", "log_epsilon"]
     table = pd.DataFrame(rows).sort_values(
@@ -192,6 +223,7 @@ def tabulate(cells):
         "logistic_splits": single[studied].reset_index(drop=True),
         "logistic_pairs": _pairs(cells),
         "rdp_glm": _glm_rows(cells),
+        "ops_radius": radii.rows(balls, METRICS),
     }
 
 
@@ -206,14 +238,14 @@ def _orders(cell, cells) -> list:
 def _rows(cell):
     arrays = cell.arrays
     for (i, j, k), point in places(cell.config, "n_splits", "log_epsilon", "metric", metric=METRICS):
-        values = arrays["metrics"][i, j, k]
+        values = arrays["metrics"][i, j, 0, k]
         yield {
             **columns(point, "dataset", "variant", "method", "order", "log_epsilon", "metric"),
             **mean_columns("", values),
             "n_repeats": len(values),
-            "coefficient": arrays["coefficient"][j],
-            "proposals": arrays["proposals"][i, j],
-            "expected_proposals": arrays["expected_proposals"][i, j],
+            "coefficient": arrays["coefficient"][j, 0],
+            "proposals": arrays["proposals"][i, j, 0],
+            "expected_proposals": arrays["expected_proposals"][i, j, 0],
             **columns(point, "n_splits", "draws"),
             "n_train": int(arrays["n"]),
             "majority_error": float(arrays["majority_error"]),
@@ -261,7 +293,7 @@ def _pairs(cells):
             if n_splits == 1 or config.draws > 1:
                 for order in _orders(cell, cells):
                     key = config.dataset, config.variant, order, n_splits, config.draws
-                    metrics[(*key, config.method)] = (config.log_epsilon, values)
+                    metrics[(*key, config.method)] = (config.log_epsilon, values[:, 0])
     for key in sorted({key[:-1] for key in metrics}):
         dataset, variant, order, n_splits, draws = key
         for first, second in PAIRS:

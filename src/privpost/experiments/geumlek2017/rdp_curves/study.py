@@ -1,10 +1,13 @@
 """RDP curves of the diffused and concentrated beta-Bernoulli posterior samplers (Geumlek et al. 2017, figure 1)."""
 
+import math
+
 import numpy as np
 
 from privpost.evaluation.rows import columns, places
+from privpost.experiments.geumlek2017 import rounded
 from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, METHOD, SUPREMUM, WEIGHT, N
-from privpost.lab.schema import Choice, Schema
+from privpost.lab.schema import Choice, Integer, Schema, Vector
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.beta_bernoulli import BetaBernoulli
 
@@ -16,10 +19,18 @@ SETTINGS = Schema(
     method=Choice("diffused", "concentrated", "direct", says=METHOD),
     supremum=SUPREMUM,
     order=ABOVE_ONE,
+    rounded_coefficients=Vector(WEIGHT, says="coefficients at which rounded draws are computed"),
+    rounded_orders=Vector(ABOVE_ONE, says="orders of rounded draws, beside pure DP"),
+    bits=Vector(Integer(at_least=1, at_most=16), says="binary digits of a rounded draw after the point", unit="bits"),
 )
 TABLES = {
     "rdp_curves": {
         "epsilon": "ε of the Rényi guarantee at `order`; inf beyond the asymptote [nats]",
+    },
+    "rounding": {
+        "bits": "binary digits of the draw after the point [bits]",
+        "ideal": "ε of the draw without rounding [nats]",
+        "error_ratio": "error of the rounded draw, as a multiple of the ideal draw's [ratio]",
     },
 }
 
@@ -27,20 +38,40 @@ TABLES = {
 def simulate(config, streams, ledger) -> dict:
     """Return `epsilon` (methods, suprema, orders): the RDP curves at one coefficient; nothing is released.
 
-    The direct posterior has no coefficient: its curve is NaN except in the cell of coefficient 1.
+    Also of rounded draws, nan where they are not asked for: `rounded` (methods, bits, orders + 1), the last order
+    infinite, `ideal` (methods, orders + 1) without rounding, and `error_ratio` (methods, bits). The direct posterior
+    has no coefficient: it is nan except in the cell of coefficient 1.
     """
     epsilon = np.full((len(config.method), len(config.supremum), len(config.order)), np.nan)
+    orders, bits = _axes(config)
+    rounded_draws = np.full((len(config.method), len(bits), len(orders)), np.nan)
+    ideal, error = rounded_draws[:, 0].copy(), rounded_draws[..., 0].copy()
     model = BetaBernoulli(config.alpha, config.beta)
-    for at, point in places(config, "method", "supremum"):
-        if point.method != "direct" or config.coefficient == 1:
-            settings = {"weighting": point.method, "supremum": point.supremum}
-            mechanism = PosteriorDraw(model, config.n, 2.0, config.coefficient, **settings)
-            epsilon[at] = mechanism.rdp(config.order)
-    return {"epsilon": epsilon}
+    for i, method in enumerate(config.method):
+        for j, supremum in enumerate(config.supremum):
+            if method != "direct" or config.coefficient == 1:
+                mechanism = PosteriorDraw(model, config.n, 2.0, config.coefficient, weighting=method, supremum=supremum)
+                epsilon[i, j] = mechanism.rdp(config.order)
+        # Coefficient 1 is the direct posterior.
+        if config.coefficient in config.rounded_coefficients and (method == "direct") is (config.coefficient == 1):
+            mechanism = PosteriorDraw(model, config.n, 2.0, config.coefficient, weighting=method)
+            ideal[i] = [*mechanism.rdp(np.array(orders[:-1])), math.inf]
+            rounded_draws[i], error[i] = rounded.curves(mechanism, bits, orders)
+    return {"epsilon": epsilon, "rounded": rounded_draws, "ideal": ideal, "error_ratio": error}
+
+
+def _axes(config) -> tuple[list[float], list[int]]:
+    """Return orders, the last infinite, and ascending numbers of bits of rounded draws."""
+    return [*config.rounded_orders, math.inf], sorted(config.bits)
 
 
 def tabulate(cells):
-    """Yield one row per method, coefficient, supremum and order; `epsilon` is inf beyond the asymptote."""
+    """Return one row per method, coefficient, supremum and order, `epsilon` inf beyond the asymptote; and of rounded
+    draws one per method, coefficient, bits and order."""
+    return {"rdp_curves": _curves(cells), "rounding": _rounding(cells)}
+
+
+def _curves(cells):
     for cell in cells:
         for at, point in places(cell.config, "method", "supremum", "order"):
             if not np.isnan(epsilon := cell.arrays["epsilon"][at]):
@@ -48,5 +79,23 @@ def tabulate(cells):
                     **columns(point, "method", "coefficient", "order"),
                     "epsilon": epsilon,
                     "supremum": point.supremum,
-                    "asymptote": 1 + min(point.alpha, point.beta) / point.coefficient,
+                    "asymptote": _asymptote(point),
                 }
+
+
+def _rounding(cells):
+    for cell in cells:
+        orders, bits = _axes(cell.config)
+        for (i, j, k), point in places(cell.config, "method", "bits", "order", bits=bits, order=orders):
+            if not np.isnan(epsilon := cell.arrays["rounded"][i, j, k]):
+                yield {
+                    **columns(point, "method", "coefficient", "bits", "order"),
+                    "epsilon": epsilon,
+                    "ideal": cell.arrays["ideal"][i, k],
+                    "error_ratio": cell.arrays["error_ratio"][i, j],
+                    "asymptote": _asymptote(point),
+                }
+
+
+def _asymptote(point) -> float:
+    return 1 + min(point.alpha, point.beta) / point.coefficient

@@ -8,7 +8,7 @@ from scipy.special import lambertw, log_ndtr
 from privpost.experiments.audit.laws import Weights
 from privpost.experiments.ranges import ABOVE_ONE, RADIUS, N
 from privpost.lab.schema import Choice, Real, Schema, SettingError, Vector
-from privpost.models.link_regression import LINKS, steepest
+from privpost.models.link_regression import LINKS, LinkRegression
 from privpost.privacy.glm import posterior_rdp
 
 SETTINGS = Schema(
@@ -148,7 +148,7 @@ def tabulate(cells):
         config, pairs = cell.config, cell.arrays["pairs"]
         if config.link == "logistic":
             limits = [(beta, *row) for beta, row in zip(config.limit_betas, cell.arrays["limits"], strict=True)]
-        slope = sum(steepest(config.link, config.radius)) / 2
+        slope = LinkRegression(2, link=config.link, radius=config.radius).slope_bound
         for i, j, k in np.ndindex(pairs.shape[:3]):
             (exact, angle, pushing), n, beta, order = pairs[i, j, k], config.n[i], config.betas[i], config.orders[j]
             bound = float(posterior_rdp(order, n, beta))

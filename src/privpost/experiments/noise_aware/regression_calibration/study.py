@@ -13,14 +13,14 @@ from privpost.evaluation.diagnostics import diagnose
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.spread import spread_columns
 from privpost.evaluation.summaries import mean_and_sem
-from privpost.experiments.noise_aware.regression.study import POSITIVE
 from privpost.experiments.ranges import BURN_IN, DRAWS, EPSILON, METHOD, PRECISION, THIN, N
-from privpost.lab.schema import Choice, Integer, Schema
+from privpost.lab.schema import Choice, Integer, Real, Schema
 from privpost.mechanisms.moments_laplace import MomentsLaplace
 from privpost.models.normal_regression import NormalRegression
 from privpost.privacy.accounting import Cost
 from privpost.samplers import chain, noise_aware_regression, noise_aware_regression_quadrature
 
+POSITIVE = Real(at_least=1e-6, at_most=1e6)
 SETTINGS = Schema(
     own_precision=PRECISION.means("precision b of the weight's prior N(0, σ²/b)"),
     shape=POSITIVE.means("shape of the prior of σ²"),

@@ -8,6 +8,8 @@ from privpost.drawing.figures import figure
 # Records of the tasks, or the most that a task has if these are fewer.
 N = 100
 NAIVE = ("naive", "widened")
+# Parameters of a prior of bits whose mass reaches the ends.
+FLAT = "0.5, 0.5"
 
 
 @figure("rivals")
@@ -83,6 +85,36 @@ def ranks(rivals):
     holds = naive and (apart[naive].min(axis=1) > apart.drop(columns=naive).max(axis=1)).all()
     panels.message(canvas, "Naive posteriors are the farthest at every n and ε", bool(holds))
     return canvas
+
+
+@figure("approximation")
+def normal_approximation(approximation):
+    """Where the normal approximation of the noise-aware Gibbs sampler breaks down (Bernstein and Sheldon 2018; ours).
+
+    Total variation between the law that the normal approximation leads to, by quadrature, and the exact noise-aware
+    posterior, against n: one panel per prior of bits and for the largest of all redacted sums, one colour per ε of pure
+    DP. Bars are 95 % intervals over releases.
+    """
+    bits = approximation.task == "binomial"
+    names = "Bits,\nprior Beta(" + approximation.prior.replace(FLAT, "½, ½") + ")"
+    table = approximation.assign(panel=names.where(bits, "Redacted sums,\nthe worst family"))
+    table = table.sort_values("total_variation").groupby(["panel", "n", "epsilon"]).tail(1)
+    table = table.sort_values(["panel", "n"])
+    plot = panels.panels(
+        table, "n", "total_variation", _ends, None, "panel", ("epsilon",), bars=True, share=(True, True),
+        size=(style.WIDTH, 1.9), xscale="log", yscale="log", ylabel="Total variation\nto the exact posterior",
+    )  # fmt: skip
+    flat = approximation.prior == FLAT
+    worst = [approximation.total_variation[part & (approximation.n >= 100)].max() for part in (flat, ~flat)]
+    panels.message(plot.figure, "From 100 records on only the prior Beta(½, ½) makes it poor", worst[0] > 2 * worst[1])
+    panels.legend(plot.figure)
+    return plot.figure
+
+
+def _ends(rows):
+    low, high = panels.interval(rows.total_variation, rows.total_variation_sem)
+    # A logarithmic axis has no 0.
+    return np.maximum(low, rows.total_variation / 100), high
 
 
 def _over_exact(table):

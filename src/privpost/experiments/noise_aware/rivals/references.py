@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware_quadrature import Posterior, parameter_edges,
 # Cells of θ, even in its coordinate over the prior's mass.
 CELLS = 600
 # Largest n of a network whose counts are summed over.
-LARGEST = {"naive_bayes": 200, "collider": 100}
+LARGEST = {"naive_bayes": 200, "collider": 100, "three_parents": 8}
 # Frequencies at which a sum on a lattice bounds |φ|ⁿ.
 _COARSE = 513
 # |φ|ⁿ that a sum on a lattice neglects.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privpost.evaluation.diagnostics import bulk_sizes
-from privpost.evaluation.rows import places
+from privpost.evaluation.rows import columns, places
 from privpost.evaluation.spread import z_squares
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.discovered import Discovered
@@ -23,7 +23,7 @@ SETTINGS = Schema(
     task=Text(says=MODEL),
     prior=Vector(Real(at_least=-1e6, at_most=1e6), says="parameters of the model's prior"),
     n=N,
-    methods=Discovered(methods.names, says="methods that take part: a list, or all but the optional"),
+    methods=Discovered(methods.names, none=True, says="methods that take part"),
     reference_draws=Integer(at_least=100, says="draws of the reference posterior of each release"),
     chains=Integer(at_least=1, says="chains per release"),
     draws=Integer(at_least=4, says="draws of each chain that are taken"),
@@ -45,6 +45,14 @@ TABLES = {
         "failed": "releases with draws that are no numbers [count]",
     },
     "rivals_refused": {"task": "model of the records, and what is released", "reason": "why it cannot serve the task"},
+    "approximation": {
+        "task": "model of the records, and what is released",
+        "prior": "parameters of the model's prior",
+        "total_variation": "total variation from the exact posterior to where the normal approximation leads, mean "
+        "over releases [probability]",
+        "total_variation_max": "largest total variation distance over releases [probability]",
+        "n_releases": "releases [count]",
+    },
 }
 REFUSED = ["task", "method", "reason"]
 SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
@@ -60,22 +68,16 @@ NOTES = [
 ]
 
 
-def taking_part(config) -> list[str]:
-    """Return the methods that take part."""
-    known = methods.names()
-    asked = config.methods
-    return [name for name in asked if set(asked) != known or not methods.optional(name)]
-
-
 def simulate(config, streams, ledger) -> dict:
-    """Return `scores` (methods, epsilons, scores, releases), `seconds` and `reasons` (methods, epsilons).
+    """Return `scores` (methods, epsilons, scores, releases), `seconds` and `reasons` (methods, epsilons), and
+    `approximation` (epsilons, releases), the distance of `Task.approximation`.
 
     Scores are nan where a method cannot serve the task, or gave no numbers. Stored with them, so that other
     methods can be measured: `releases` (epsilons, releases, q), the first 1,000 draws from the exact posterior of
     each, `reference` (epsilons, releases, draws, p) in single precision, and all draws' `reference_mean` and
     `reference_sd` (epsilons, releases, p).
     """
-    names = taking_part(config)
+    names = config.methods
     scores = np.full((len(names), len(config.epsilon), len(SCORES), config.trials), np.nan)
     seconds, reasons = np.zeros(scores.shape[:2]), np.full(scores.shape[:2], "", dtype=object)
     budget = Budget(config.chains, config.draws, config.burn_in)
@@ -92,6 +94,7 @@ def simulate(config, streams, ledger) -> dict:
             exact = task.reference(releases, config.reference_draws, rng)
             references = [Reference.of(draws) for draws in exact]
             stored.append({"releases": releases, "reference": exact[:, :STORED].astype(np.float32)})
+            stored[-1]["approximation"] = task.approximation(releases)
             stored[-1] |= {f"reference_{part}": [getattr(r, part) for r in references] for part in ("mean", "sd")}
             for k, name in enumerate(names):
                 rng = streams(name, block.index, epsilon=epsilon)
@@ -198,14 +201,15 @@ def _directions(size: int) -> np.ndarray:
 
 
 def tabulate(cells):
-    """Return scores by task, n, ε and method, and the methods that cannot serve a task with their reasons."""
+    """Return scores by task, n, ε and method, the methods that cannot serve a task with their reasons, and how far the
+    normal approximation leads."""
     import pandas as pd
 
     rows: list[dict] = []
     # The same reason at several n and ε is one row.
     refused: dict[tuple, None] = {}
     for cell in cells:
-        names = taking_part(cell.config)
+        names = cell.config.methods
         for place, point in places(cell.config, "epsilon"):
             for k, name in enumerate(names):
                 scores, seconds, reason = (cell.arrays[part][k][place] for part in ("scores", "seconds", "reasons"))
@@ -213,7 +217,22 @@ def tabulate(cells):
                     refused[point.task, name, str(reason)] = None
                 else:
                     rows.append(_row(point, name, scores, float(seconds)))
-    return {"rivals": pd.DataFrame(rows), "rivals_refused": pd.DataFrame(list(refused), columns=REFUSED)}
+    return {
+        "rivals": pd.DataFrame(rows),
+        "rivals_refused": pd.DataFrame(list(refused), columns=REFUSED),
+        "approximation": pd.DataFrame(_approximations(cells)),
+    }
+
+
+def _approximations(cells):
+    for cell in cells:
+        for place, point in places(cell.config, "epsilon"):
+            distances = cell.arrays["approximation"][place]
+            if not np.isnan(distances).any():
+                mean, error = mean_and_sem(distances)
+                row = columns(point, "task", "n", "epsilon") | {"prior": ", ".join(f"{x:g}" for x in point.prior)}
+                row |= {"total_variation": mean, "total_variation_sem": error}
+                yield row | {"total_variation_max": float(distances.max()), "n_releases": len(distances)}
 
 
 def _row(point, name: str, scores, seconds: float) -> dict:

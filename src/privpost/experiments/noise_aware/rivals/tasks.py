@@ -14,7 +14,7 @@ import numpy as np
 
 from privpost.experiments.bernstein2018.clamped import ClampedNormal
 from privpost.experiments.bernstein2018.trials import Counts, Data, Experiment, Release, experiment
-from privpost.experiments.noise_aware.rivals import references
+from privpost.experiments.noise_aware.rivals import approximation, references
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
@@ -27,6 +27,7 @@ from privpost.samplers.noise_aware_gibbs import random_sum
 NETWORKS = {
     "naive_bayes": graphs.naive_bayes(2),
     "collider": graphs.checked({"a": [], "b": [], "c": ["a", "b"]}),
+    "three_parents": graphs.checked({"a": [], "b": [], "c": ["a"], "d": ["a", "b", "c"], "e": ["d"]}),
 }
 # Records that are in memory at once.
 _RECORDS = 2_000_000
@@ -122,6 +123,14 @@ class Task(ABC):
         """Log-density (points,) of the prior at values of the one parameter."""
         return self.model.log_density(theta, self.model.prior)
 
+    def approximation(self, releases) -> np.ndarray:
+        """Total variation (k,) from the exact posterior to where the paper's normal approximation leads; nan if none.
+
+        Args:
+            releases: shape (k, q).
+        """
+        return np.full(len(releases), np.nan)
+
     @abstractmethod
     def laws(self, releases) -> Sequence[Draw]:
         """The exact posterior of each release (k, q), without the random part."""
@@ -168,6 +177,11 @@ class OneCategory(Task):
     def laws(self, releases):
         return [partial(self._drawn, release) for release in releases]
 
+    def approximation(self, releases):
+        if self.size > 1:
+            return super().approximation(releases)
+        return approximation.bits(tuple(self.model.prior), releases[:, 0], self.n, self.scale)
+
     def _drawn(self, release, draws: int, rng) -> np.ndarray:
         return np.reshape(self.mechanism.posterior(release, draws, rng), (draws, self.size))
 
@@ -207,6 +221,7 @@ class RedactedTask(NumbersTask):
     """A univariate family whose sum is released, without the records outside public bounds."""
 
     size = 1
+    _last: tuple = b"", None
 
     def values(self, theta, rng):
         return self.model.statistic(self.model.sample_data(theta[:, 0], self.n, rng))
@@ -222,8 +237,18 @@ class RedactedTask(NumbersTask):
         bounds = self.mechanism.model.low, self.mechanism.model.high
         return random_sum(self.n, self.model.segment_moments(theta, *bounds))
 
+    def approximation(self, releases):
+        law = self._posterior(releases)
+        return approximation.redacted(law, self.log_prior, self.moments, releases[:, 0], self.scale)
+
+    def _posterior(self, releases) -> references.Posterior:
+        """The exact posteriors; those of the last releases are remembered, as they take most of the time."""
+        if self._last[0] != releases.tobytes():
+            self._last = releases.tobytes(), references.redacted(self.mechanism, releases[:, 0])
+        return self._last[1]
+
     def laws(self, releases):
-        law = references.redacted(self.mechanism, releases[:, 0])
+        law = self._posterior(releases)
         laws = [references.Posterior(*(part[k : k + 1] for part in law)) for k in range(len(releases))]
         return [lambda draws, rng, law=law: law.sample(draws, rng)[:, None] for law in laws]
 

@@ -9,7 +9,7 @@ hold with probability ≥ 1 − δ:
 - corollary 3: all cells are non-negative with probability at least 1 − exp(−t);
 - lemma 4: P(u ≤ u* − 2t) ≤ exp(−εt/(2Δ)) / μ(u > u* − t).
 
-Statements that need no simulation are in `guarantees`.
+Statements that need no simulation are in `guarantees`, the loss of one node as n grows in `expected_loss`.
 """
 
 import itertools
@@ -31,7 +31,7 @@ from privpost.experiments.ranges import (
     N,
     T,
 )
-from privpost.experiments.zhang2016 import guarantees, table1
+from privpost.experiments.zhang2016 import expected_loss, guarantees, table1
 from privpost.experiments.zhang2016.guarantees import difference_bound
 from privpost.experiments.zhang2016.mechanisms import configured, target
 from privpost.experiments.zhang2016.settings import Network, parse
@@ -63,6 +63,9 @@ SETTINGS = Schema(
         Integer(at_least=1), says="N of the sampler's utility, the draws that are averaged", unit="count"
     ),
     noise_graphs=Vector(Network(), says="graphs of the table of noise scales"),
+    loss_sizes=Vector(Integer(at_least=2), says="n at which the mean loss of one node is computed", unit="records"),
+    loss_delta=SHARE.means("δ of the second term of table 1, beside the mean loss", "probability"),
+    loss_nodes=Integer(at_least=10, at_most=1000, says="nodes of the mean loss's quadrature over counts"),
     n=N,
     epsilon=EPSILON,
     delta=SHARE.means("probability that a bound may fail", "probability"),
@@ -105,6 +108,13 @@ TABLES = {
         "fourier_cell": "scale of Laplace noise as large as a count's that is rebuilt from coefficients [records]",
         "largest_in_degree": "largest number of parents in the graph [count]",
         "average_in_degree": "mean number of parents [count]",
+    },
+    "theorem1": {
+        "epsilon_times": "what ε falls with: n ε = 2, or n² ε = 1",
+        "epsilon": "ε of one release [nats]",
+        "mean_loss": "mean KL divergence of the released posterior from the true one [nats]",
+        "first_term": "first term of table 1, without a constant [nats]",
+        "second_term": "second term of table 1, without a constant [nats]",
     },
 }
 # A frequency contradicts a bound that it exceeds by more than this many standard errors.
@@ -336,7 +346,8 @@ def _worst(missed, bounds) -> int:
 
 
 def tabulate(cells):
-    """Return the statements with empirical values and bounds, table 1, disagreement of marginals, and noise scales."""
+    """Return the statements with empirical values and bounds, table 1, disagreement of marginals, noise scales, and the
+    loss of one node as n grows."""
     import pandas as pd
 
     bounds, consistency = [], []
@@ -361,6 +372,7 @@ def tabulate(cells):
         "table1": table1.table(bounds),
         "consistency": pd.concat(consistency, ignore_index=True),
         "noise_scale": _noise_rows(config.noise_graphs),
+        "theorem1": expected_loss.rows(config),
     }
 
 

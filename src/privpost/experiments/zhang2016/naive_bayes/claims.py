@@ -47,7 +47,7 @@ def loss(naive_bayes_pairs):
     "paired differences of accuracy on stealthy runs, limits of {allowed}: below 0 at some epsilon, above 0 at none, "
     f"within {SMALL:g} at all; the reason is tested by a far larger increment, ln 10, which may gain at none",
 )
-def fourier(naive_bayes, naive_bayes_pairs, naive_bayes_spread):
+def fourier(naive_bayes, naive_bayes_pairs):
     # On stealthy runs, as the paper plots them.
     rows = pair(naive_bayes_pairs, "fourier", "laplace", runs="stealthy")
     # The reason given: with a far larger increment the loss would have to grow everywhere.
@@ -68,10 +68,6 @@ def fourier(naive_bayes, naive_bayes_pairs, naive_bayes_spread):
     yield check("a larger increment nowhere gains accuracy", not gains.any())
     rate = select(naive_bayes, method="fourier", variant="paper", runs="all").stealth_rate
     yield from number("stealth rate, smallest and largest over epsilon", ends(rate))
-    spread = select(naive_bayes_spread, method="fourier", variant="paper").behind
-    if len(spread):
-        share = "share of data sets in which Fourier is behind, smallest and largest over epsilon"
-        yield from number(share, ends(spread))
     both = gains[larger.epsilon.isin(rows.epsilon[behind])].mean()
     yield from number("share of the epsilons at which Fourier is behind where the larger increment gains", both)
     yield word("allowed", words)

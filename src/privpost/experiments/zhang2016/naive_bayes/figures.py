@@ -54,25 +54,6 @@ def accuracy(naive_bayes, naive_bayes_pairs):
     return canvas
 
 
-@figure("data_set_spread")
-def spread(naive_bayes_spread):
-    """How much accuracy varies between data sets (ours, beside figure 1 of Zhang et al. 2016).
-
-    Standard deviation over data sets of a method's accuracy, each the mean over many splits of one data set, on ε of
-    pure DP: what a figure from a single data set hides. A standard deviation itself, so there are no bands.
-    """
-    table = naive_bayes_spread[naive_bayes_spread.variant.isin(["paper", "mass"])]
-    size = (style.NARROW + 0.3, 2.0)
-    plot = panels.panels(
-        table, "epsilon", "accuracy_spread", size=size, xscale="log", ylabel="SD of accuracy over data sets"
-    )
-    plot.axes[0, 0].set_ylim(bottom=0)
-    most = 100 * table.accuracy_spread.max()
-    panels.message(plot.figure, f"Data sets differ by up to {most:.0f} % (SD)", bool(most > 1))
-    panels.legend(plot.figure)
-    return plot.figure
-
-
 @figure("stealth")
 def stealth(stealth):
     """Share of stealthy Fourier releases against the increment t (Zhang et al. 2016, corollary 3).

@@ -48,16 +48,7 @@ TABLES = {
         "stealth_sem": "standard error of `stealth_rate` [share]",
         "bound": "share of stealthy releases that corollary 3 promises [share]",
     },
-    "naive_bayes_spread": {
-        "accuracy_spread": "standard deviation of the accuracy between data sets [share]",
-        "difference_spread": "standard deviation of the difference between data sets [share]",
-        "behind": "share of data sets on which the method does worse than the Laplace mechanism [share]",
-        "data_sets": "synthesised data sets [count]",
-        "repeats": "repeats on each data set [count]",
-    },
 }
-SPREAD = ["method", "variant", "epsilon", "accuracy_mean", "accuracy_spread", "difference_mean", "difference_spread"]
-SPREAD += ["behind", "data_sets", "repeats"]
 # Fourier: `paper` sets t for the target share of stealthy runs, `bound` as corollary 3 asks, `corrected` like `paper`,
 # with the number of records released without noise. MAP: the utility.
 VARIANTS = {"fourier": ("paper", "bound", "corrected"), "map": UTILITIES}
@@ -95,7 +86,7 @@ def simulate(config, streams, ledger) -> dict:
     """Return `accuracy` and `stealthy` (line, epsilon, trial), and the increments t of the Fourier variants.
 
     Lines are those of `lines`. `t` (line, epsilon) is used, `smallest_t` (epsilon, trial) is the t that the paper's
-    mechanism needed in each run. `data_set` (trial,) numbers the data sets.
+    mechanism needed in each run.
     """
     model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
     variants = lines(config.method)
@@ -103,11 +94,9 @@ def simulate(config, streams, ledger) -> dict:
     opened = _with_increments(model, config, variants, opened, streams, ledger)
     shape = (len(variants), len(config.epsilon))
     rates, stealthy = np.empty((*shape, config.trials)), np.ones((*shape, config.trials), bool)
-    smallest, data_set = np.zeros((len(config.epsilon), config.trials)), np.arange(config.trials)
+    smallest = np.zeros((len(config.epsilon), config.trials))
     for block in streams.blocks():
         statistics, tests = _data(model, config, streams("data", block.index), block.size)
-        if config.data == "one":
-            data_set[block.trials] = block.index
         theta = np.empty((*shape, block.size, *model.theta_shape))
         if ("non_private", "paper") in variants:
             theta[variants.index(("non_private", "paper"))] = model.mean(model.posterior(statistics))
@@ -126,7 +115,7 @@ def simulate(config, streams, ledger) -> dict:
     t = np.full(shape, math.nan)
     for place, (_, mechanism) in opened.items():
         t[place] = getattr(mechanism, "t", math.nan)
-    return {"accuracy": rates, "stealthy": stealthy, "t": t, "smallest_t": smallest, "data_set": data_set}
+    return {"accuracy": rates, "stealthy": stealthy, "t": t, "smallest_t": smallest}
 
 
 def _open(model, config, variants, ledger) -> dict[tuple[int, int], tuple[str, Mechanism]]:
@@ -181,9 +170,8 @@ def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
 
 
 def tabulate(cells):
-    """Return mean accuracies, paired differences, rates of stealth, and the spread between data sets."""
-    by_data = {cell.config.data: cell for cell in cells}
-    cell = by_data.get("many", cells[0])
+    """Return mean accuracies, paired differences, and rates of stealth."""
+    (cell,) = cells
     rows, pairs = [], []
     for row, runs, differences in _curves(cell):
         rows.append({**row, **mean_columns("accuracy", runs), "n_repeats": len(runs)})
@@ -195,7 +183,6 @@ def tabulate(cells):
         "naive_bayes": rows,
         "naive_bayes_pairs": pairs + _averages(cell),
         "stealth": _stealth(cell.config, cell.arrays),
-        "naive_bayes_spread": _spread(by_data.get("one")),
     }
 
 
@@ -217,32 +204,6 @@ def _curves(cell):
                 accuracy = arrays["accuracy"][i, j, selected]
                 others = [k for k in range(len(variants)) if k != i and method != "non_private"]
                 yield row, accuracy, {variants[k]: accuracy - arrays["accuracy"][k, j, selected] for k in others}
-
-
-def _spread(cell):
-    """Return the mean and standard deviation between data sets of their mean accuracy over splits and noise.
-
-    `difference` is from Laplace's at the same ε; `behind` is the share of data sets in which it is negative.
-    """
-    import pandas as pd
-
-    if cell is None:
-        return pd.DataFrame(columns=SPREAD)
-    config, arrays = cell.config, cell.arrays
-    variants, sets = lines(config.method), arrays["data_set"]
-    count = np.bincount(sets)
-    means = np.apply_along_axis(lambda values: np.bincount(sets, values) / count, -1, arrays["accuracy"])
-    base = variants.index(("laplace", "paper")) if ("laplace", "paper") in variants else None
-    rows = []
-    for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(variants), enumerate(config.epsilon)):
-        accuracy = means[i, j]
-        difference = accuracy - means[base, j] if base is not None else np.full_like(accuracy, math.nan)
-        place = (method, variant, epsilon, accuracy.mean(), accuracy.std(ddof=1) if len(accuracy) > 1 else math.nan)
-        spread = difference.std(ddof=1) if len(accuracy) > 1 else math.nan
-        rows.append(
-            (*place, difference.mean(), spread, float(np.mean(difference < 0)), len(accuracy), int(count.max()))
-        )
-    return pd.DataFrame(rows, columns=SPREAD)
 
 
 def _stealth(config, arrays) -> list[dict]:

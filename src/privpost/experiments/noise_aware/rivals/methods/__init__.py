@@ -30,8 +30,3 @@ def names() -> set[str]:
 def method(name: str):
     """Return the function `infer` of a method."""
     return import_module(f"{__name__}.{name}").infer
-
-
-def optional(name: str) -> bool:
-    """Return whether a method runs only where it is asked for, as its module says: it needs another package."""
-    return getattr(import_module(f"{__name__}.{name}"), "OPTIONAL", False)

@@ -1,0 +1,30 @@
+"""What studies of bits share: the two mechanisms of Foulds et al. (2016), and the limits of their efficiency."""
+
+import math
+
+from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
+from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting import Cost
+
+
+def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
+    """Return the mechanism "laplace" or "ops" within ε-DP, with the study's prior and a0."""
+    model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", epsilon)
+    if method == "laplace":
+        return LaplaceMechanism.calibrate(model, n, budget, coordinates="all")
+    return ExponentialMechanism.calibrate(model, n, budget, a0=config.a0)
+
+
+def limit(mechanism: Mechanism | None, statistic: str) -> float:
+    """Return the limit of the relative efficiency as n grows; nan where no theorem states one.
+
+    `None` is the true posterior. Noise on the statistics does not change the limit when its law does not depend on n.
+    """
+    if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism | ExponentialMechanism):
+        if statistic == "mean":
+            return 1.0
+        return 1.0 + mechanism.temperature if isinstance(mechanism, ExponentialMechanism) else 2.0
+    return math.nan

@@ -1,0 +1,111 @@
+"""How far the normal approximation of Bernstein and Sheldon (2018) leads from the exact posterior: total variation.
+
+Bits: the sampler draws θ from its exact conditional given the count, but the count from a normal law. The two
+conditionals belong to no joint distribution, so the law that the chain leaves unchanged is computed as a fixed point,
+by quadrature over the count. Redacted sums: the posterior with a normal law of the sum, in the cells of the exact one.
+So distances have no Monte Carlo error but that of the releases.
+"""
+
+import functools
+
+import numpy as np
+from scipy.special import betaln, xlog1py, xlogy
+
+from privpost.samplers.noise_aware_exact import count_weights, posterior_density
+from privpost.samplers.noise_aware_quadrature import log_normal_laplace
+
+# Mass of the exact posterior outside the quadrature's range.
+_TAIL = 1e-10
+# Quadrature nodes on either side of the release.
+NODES = 100
+
+
+# Cached: to find the nodes takes as long as all the rest.
+_gauss_legendre = functools.cache(np.polynomial.legendre.leggauss)
+
+
+def _legendre(low, high, nodes):
+    node, weight = _gauss_legendre(nodes)
+    return low + (high - low) * (node + 1) / 2, weight * (high - low) / 2
+
+
+def _beta_density(theta, a, b):
+    return np.exp(xlogy(a - 1, theta) + xlog1py(b - 1, -theta) - betaln(a, b))
+
+
+def parameter_grid(prior, release: float, n: int, scale: float, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return nodes and weights for integrals over θ that cover the exact posterior of one release."""
+    from scipy.stats import beta as beta_law
+
+    alpha, beta = prior
+    low, high = _count_range(prior, release, n, scale)
+    ends = beta_law.ppf([_TAIL, 1 - _TAIL], [alpha + low, alpha + high], [beta + n - low, beta + n - high])
+    return _legendre(*ends, 2 * nodes)
+
+
+def _count_range(prior, release, n, scale):
+    cumulative = np.cumsum(count_weights(prior, np.array([release]), n, scale)[0])
+    low, high = np.searchsorted(cumulative, [_TAIL, 1 - _TAIL])
+    # The tails of the normal approximation differ: half of the range is added on either side.
+    margin = 1 + (high - low) / 2
+    return max(0.0, low - margin), min(float(n), high + margin)
+
+
+def stationary_density(prior, release: float, n: int, scale: float, theta, weights, nodes: int) -> np.ndarray:
+    """Return the density at θ of the law that alternating θ | s and s | θ, y leaves unchanged.
+
+    θ | s ~ Beta(α + s, β + n − s); s | θ, y has density ∝ N(s; nθ, nθ(1−θ)) exp(−|y − s|/scale) on [0, n].
+
+    Args:
+        prior: (α, β).
+        release: y.
+        n: public number of records.
+        scale: scale of the Laplace noise.
+        theta, weights: quadrature over θ, from `parameter_grid`.
+        nodes: quadrature nodes over s on either side of y, where the Laplace density has its kink.
+    """
+    alpha, beta = prior
+    low, high = _count_range(prior, release, n, scale)
+    kink = min(max(release, low), high)
+    parts = [_legendre(*part, nodes) for part in ((low, kink), (kink, high)) if part[1] > part[0]]
+    s, s_weights = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
+    to_theta = _beta_density(theta[:, None], alpha + s, beta + n - s)
+    variance = n * theta * (1 - theta)
+    log_conditional = -((s[:, None] - n * theta) ** 2) / (2 * variance) - np.abs(release - s[:, None]) / scale
+    to_count = np.exp(log_conditional - log_conditional.max(axis=0)) * s_weights[:, None]
+    to_count /= to_count.sum(axis=0)
+    transition = to_count @ (to_theta * weights[:, None])
+    # The fixed point, as the null vector of transition − 1 with total mass 1.
+    size = len(s)
+    system = transition - np.eye(size)
+    system[-1] = 1.0
+    mass = np.linalg.solve(system, np.eye(size)[-1])
+    density = to_theta @ mass
+    return density / (weights @ density)
+
+
+def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarray:
+    """Return the distances (k,) of the law that the chain leaves unchanged, given noisy counts (k,) of ones."""
+    distances = np.empty(len(releases))
+    for k, release in enumerate(releases):
+        theta, weights = parameter_grid(prior, release, n, scale, nodes)
+        exact = posterior_density(prior, releases[k : k + 1], theta, n, scale)[0]
+        law = stationary_density(prior, release, n, scale, theta, weights, nodes)
+        distances[k] = weights @ np.abs(exact / (weights @ exact) - law) / 2
+    return distances
+
+
+def redacted(exact, prior, moments, releases, scale: float) -> np.ndarray:
+    """Return the distances (k,) of the posterior with a normal law of the redacted sum.
+
+    Args:
+        exact: the exact posteriors of the releases (k,), in cells of θ.
+        prior: the prior's log-density at values of θ (cells,).
+        moments: mean and variance (cells,) of the sum, by θ.
+        releases: noisy sums.
+        scale: scale of the Laplace noise.
+    """
+    theta, width = exact.theta[0], exact.width[0]
+    mean, variance = moments(theta)
+    mass = width * np.exp(prior(theta) + log_normal_laplace(releases[:, None] - mean, variance, scale))
+    return np.abs(exact.mass - mass / mass.sum(axis=1, keepdims=True)).sum(axis=1) / 2
