@@ -94,8 +94,8 @@ class LinearSampler(Batched, Mechanism):
         theta = np.asarray(theta, float)
         mean, precision = self.model.posterior(statistics)
         off = theta - mean
-        inside = (theta**2).sum(axis=-1) <= self.radius**2
-        return np.where(inside, -0.5 * np.einsum("...i,ij,...j->...", off, precision, off), -np.inf)
+        outside = (theta**2).sum(axis=-1) > self.radius**2
+        return np.where(outside, -np.inf, -0.5 * np.einsum("...i,ij,...j->...", off, precision, off))
 
     def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the draw (..., 1) given the statistics, for one weight; None for more."""

@@ -48,8 +48,11 @@ class RedactedSum(metaclass=Checked):
 
     @property
     def records(self):
-        """Both bounds, their middle, and a record beyond them, which is redacted."""
-        return np.array([self.low, (self.low + self.high) / 2, self.high, self.high + 1.0])
+        """Both bounds, their middle, and a record beyond them, which is redacted: records of the family."""
+        records = np.array([self.low, (self.low + self.high) / 2, self.high, self.high + 1.0])
+        if self.family.lattice:
+            records = np.append(np.ceil(records[:1]), np.floor(records[1:]))
+        return np.clip(records, *self.family.record_support)
 
     @property
     def prior(self):
@@ -57,8 +60,12 @@ class RedactedSum(metaclass=Checked):
         return self.family.prior
 
     def sufficient_statistics(self, data):
-        """The redacted sum, shape (..., 1)."""
-        return redacted_sum(self.family.statistic(data), *self.ends)[..., None]
+        """The redacted sum (..., 1) of records (..., n).
+
+        Raises:
+            ValueError: a record that is none of the family's: it is no number beyond the bounds, to be left out.
+        """
+        return redacted_sum(self.family.statistic(self.family.check_records(data)), *self.ends)[..., None]
 
     def posterior(self, statistics) -> np.ndarray:
         """The family's."""

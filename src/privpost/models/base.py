@@ -36,6 +36,23 @@ def is_number(value) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def check_records(data, within: tuple[float, float] = (-np.inf, np.inf), whole: bool = False) -> np.ndarray:
+    """The records as floats; raises a ValueError unless they are finite numbers in an interval, or whole ones in it.
+
+    A comparison with NaN is false, so that a test for "outside" or "inside" would take it for a record.
+    """
+    data = np.asarray(data, float)
+    low, high = within
+    # The sum of squares is the quicker check; for huge finite values it overflows.
+    if not (np.isfinite(np.vdot(data, data)) or np.isfinite(data).all()):
+        raise ValueError("data has records that are not finite numbers")
+    if data.size and not (low <= data.min() and data.max() <= high):
+        raise ValueError(f"data has records outside [{low:g}, {high:g}]")
+    if whole and np.any(data % 1):
+        raise ValueError("data has records that are no integers")
+    return data
+
+
 def check_length(name: str, values, size: int) -> np.ndarray:
     """The values (..., size) as an array; raises a ValueError for another length of the last axis."""
     array = np.asarray(values, float)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from privpost.models.base import check_records
+
 
 def redacted_sum(data, low, high) -> np.ndarray:
     """Sum of the records in [low, high].
@@ -14,9 +16,9 @@ def redacted_sum(data, low, high) -> np.ndarray:
         Σ x_i 1[low ≤ x_i ≤ high], shape (...) (Bernstein and Sheldon 2018, section 3.3).
 
     Raises:
-        ValueError: bounds that are not finite or out of order.
+        ValueError: bounds that are not finite or out of order, or a record that is not finite.
     """
-    data = np.asarray(data, float)
+    data = check_records(data)
     low, high = _bounds(low, high)
     return np.where((data >= low[..., None]) & (data <= high[..., None]), data, 0.0).sum(axis=-1)
 

@@ -68,6 +68,20 @@ def change(mechanism, first, second):
     return np.sqrt((difference**2).sum(axis=-1))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("model", [pytest.param(model, id=name.__name__) for name, model in MODELS.items()])
+def test_a_record_that_is_no_number_is_refused_at_once(model, value):
+    """Not by noise later on: neither a sum nor a count of such records is a statistic."""
+    data = np.array(model.records[[0, -1, 0]], float)
+    model.sufficient_statistics(data if model.records.dtype.kind == "f" else data.astype(int))
+    for place in np.ndindex(data.shape):
+        broken = data.copy()
+        broken[place] = value
+        with pytest.raises(ValueError, match="data has"):
+            model.sufficient_statistics(broken)
+
+
 # The checks, as functions, so that broken mechanisms can be shown to fail them.
 
 
