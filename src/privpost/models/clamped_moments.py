@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from privpost.models.base import Checked, check_range, check_records
+from privpost.models.base import Checked, check_bounds, check_range, check_records
 from privpost.models.normal_unknown_variance import NormalUnknownVariance
 
 # Intervals of u: within the bounds, above and below.
@@ -41,8 +41,7 @@ class ClampedMoments(metaclass=Checked):
 
     def __post_init__(self):
         check_range("(-inf, inf)", low=self.low, high=self.high)
-        if not self.low < self.high:
-            raise ValueError(f"low is {self.low!r} and high is {self.high!r}; low must be < high")
+        check_bounds(self.low, self.high)
 
     @property
     def centre(self) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.special import gammaln, stdtrit
+from scipy.special import betaincinv, betaln, gammaln, stdtrit
 
 from privpost.models.base import ConjugateModel, check_positive, check_records
 
@@ -127,9 +127,21 @@ class NormalUnknownVariance(ConjugateModel):
     def predictive_quantile(self, probability) -> np.ndarray:
         """Quantile of one record under the prior predictive distribution, Student's with 2 shape degrees of freedom."""
         scale = np.sqrt(self.rate / self.shape * (1 + 1 / self.strength))
-        return self.prior_mean + scale * stdtrit(2 * self.shape, probability)
+        return self.prior_mean + scale * _student_quantile(2 * self.shape, np.asarray(probability, float))
 
     @classmethod
     def examples(cls) -> list[Self]:
         """One around 0, and one off centre."""
         return [cls(0.0, 1.0, 4.0, 3.0), cls(0.5, 3.0, 5.0, 2.0)]
+
+
+def _student_quantile(degrees: float, probability) -> np.ndarray:
+    """Student's quantile; in the far tails, where `stdtrit` fails and at 0 is +inf, by an incomplete beta function."""
+    tail = np.minimum(probability, 1 - probability)
+    # t² = degrees (1 − b)/b for the beta variate b, whose distribution function starts as b^a / (a B(a, ½)).
+    a = degrees / 2
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        place = betaincinv(a, 0.5, 2 * tail)
+        least = np.exp(-(np.log(2 * tail) + np.log(a) + betaln(a, 0.5)) / (2 * a))
+        size = np.sqrt(degrees) * np.where(place < 1e-290, least, np.sqrt((1 - place) / place))
+    return np.where(tail < 1e-10, np.copysign(size, probability - 0.5), stdtrit(degrees, probability))

@@ -88,9 +88,9 @@ def renyi_epsilon(rdp: Callable[[np.ndarray], np.ndarray], draws: int, delta: fl
 def together(laws: Sequence[Law], delta: float) -> float:
     """An ε at which releases with these laws together are (ε, δ)-DP; inf where none is known.
 
-    It is the smaller of two values. One comes from the product of all laws; the laws known only by Rényi curves enter
-    it as one law with the summed curve. The other comes from the sum of the Rényi curves of all laws. Losses are
-    rounded upwards, and δ is lowered by the possible rounding error.
+    It is the smallest of three values. One is the sum of pure ε, where all are known. One comes from the product of all
+    laws; the laws known only by Rényi curves enter it as one law with the summed curve. The third comes from the sum of
+    the Rényi curves of all laws. Losses are rounded upwards, and δ is lowered by the possible rounding error.
 
     It holds if neither the laws nor their number depend on earlier releases. Who stops early because of a result spends
     what all planned releases would. If earlier results chose the laws, only sums of ε and δ are proved; sums of Rényi
@@ -100,14 +100,18 @@ def together(laws: Sequence[Law], delta: float) -> float:
         laws: one or more.
         delta: δ in (0, 1).
     """
-    counts = Counter(laws)
+    counts = Counter(law for law in laws if not law.perfect)
+    if not counts:
+        return 0.0
+    pure = math.fsum(law.pure * number for law, number in counts.items())
     curves = {law: number * law.rdp(ORDERS) for law, number in counts.items()}
     summed = to_approximate(ORDERS, np.sum(list(curves.values()), axis=0), delta)[0]
     if normal := [law for law in counts if isinstance(law, Normal)]:
         counts[Summed(tuple(np.sum([curves[law] for law in normal], axis=0).tolist()))] = 1
     for law in normal:
         del counts[law]
-    return min(summed, _product_epsilon(counts, delta)) if len(counts) <= _LAWS else summed
+    product = _product_epsilon(counts, delta) if len(counts) <= _LAWS else math.inf
+    return min(pure, summed, product)
 
 
 def _product_epsilon(counts: "Counter[Law]", delta: float) -> float:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privpost.models.base import check_records
+from privpost.models.base import check_bounds, check_records
 
 
 def redacted_sum(data, low, high) -> np.ndarray:
@@ -41,6 +41,5 @@ def redacted_sensitivity(low, high) -> np.ndarray:
 
 def _bounds(low, high):
     low, high = np.asarray(low, float), np.asarray(high, float)
-    if not np.all(np.isfinite(low) & np.isfinite(high) & (low < high)):
-        raise ValueError(f"low is {low!r} and high is {high!r}; both must be finite, low < high")
+    check_bounds(low, high)
     return low, high

@@ -24,7 +24,7 @@ def sweeps(draws: int) -> int:
 
 
 class NotConverged(UserWarning):
-    """Chains disagree: their draws do not have the posterior's law."""
+    """Chains disagree, or are not known to agree: their draws may not have the posterior's law."""
 
 
 class Draws(np.ndarray):
@@ -64,12 +64,15 @@ def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
 
 
 def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
-    """The last draws of all chains with the diagnostics of some of their quantities; warns where chains disagree."""
+    """The last draws of all chains with the diagnostics of some of their quantities; warns unless the chains agree."""
     result = pooled(chains, draws).view(Draws)
     result.diagnostics, result.chains = diagnostics.assess(assessed), chains.shape[1]
-    if result.diagnostics.rhat_max > diagnostics.LARGEST_RHAT:
+    rhat, reason = result.diagnostics.rhat_max, result.diagnostics.reason
+    if not result.diagnostics.agree:
         message = (
-            f"R-hat is {result.diagnostics.rhat_max:.3g}: the chains disagree, and their draws are not the posterior's"
+            f"R-hat is not known ({reason}): the draws may not be the posterior's"
+            if math.isnan(rhat)
+            else f"R-hat is {rhat:.3g}: the chains disagree, and their draws are not the posterior's"
         )
         warnings.warn(message, NotConverged, stacklevel=3)
     return result

@@ -28,9 +28,10 @@ class Posterior(NamedTuple):
         noise_aware: whether the posterior accounts for the noise, or takes noisy statistics for exact ones.
         method: how the draws were made.
         approximations: what about them is not exact.
-        rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan where they cannot be
-            assessed; None for independent draws.
+        rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan where they are not known;
+            None for independent draws.
         chains: how many chains there are, whose draws come in turn; 1 for independent draws.
+        reason: why R-hat or the effective sample size is not known.
     """
 
     draws: dict[str, np.ndarray]
@@ -40,6 +41,7 @@ class Posterior(NamedTuple):
     rhat: float | None = None
     ess: float | None = None
     chains: int = 1
+    reason: str = ""
 
 
 class Kind(ABC):

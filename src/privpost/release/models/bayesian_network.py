@@ -102,4 +102,5 @@ class Network(Inferred):
             assessed.rhat_max,
             assessed.ess_min,
             noise_aware_draws.CHAINS,
+            assessed.reason,
         )

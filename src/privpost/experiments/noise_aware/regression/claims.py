@@ -29,7 +29,7 @@ def moments_lead(regression):
         yield from number(
             f"excess of the draw over that of the mean, {name}", drawn.excess_mean[row.Index] / row.excess_mean
         )
-    yield check("the chains agree", bool(aware.rhat_max.max() <= LARGEST_RHAT))
+    yield check("the chains agree", bool((aware.rhat_max <= LARGEST_RHAT).all()))
     yield from numbers({"largest R-hat": aware.rhat_max.max(), "smallest effective sample size": aware.ess_min.min()})
 
 
