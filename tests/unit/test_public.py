@@ -238,7 +238,7 @@ def spend(mechanism, statistics, rng, **given):
         (lambda: privpost.BetaBernoulli("1", 1), r"^alpha is '1'; it must be > 0 and finite$"),
         (lambda: privpost.DirichletCategorical(3), r"^concentration is 3; it must be numbers, one for each category$"),
         (lambda: privpost.DirichletCategorical("abc"), r"^concentration is 'abc'; it must be numbers"),
-        (lambda: privpost.LaplaceMechanism(BITS, 10, None), r"^epsilon is None; it must be > 0 and finite$"),
+        (lambda: privpost.LaplaceMechanism(BITS, 10, None), r"^epsilon is None; it must lie in \[1e-100, 1e\+100\]$"),
         (lambda: privpost.LaplaceMechanism(BITS, True, 1.0), r"^n is True; it must be an integer >= 1$"),
         (lambda: privpost.LaplaceMechanism("bits", 10, 1.0), r"^model is 'bits'; it must be a model, for instance"),
         (

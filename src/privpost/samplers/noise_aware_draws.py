@@ -1,16 +1,21 @@
 """Draws from posteriors given one noisy release, by Markov chains that run side by side."""
 
 import math
+import sys
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from privpost.evaluation import diagnostics, inference_data
+from privpost.progress import Progress
 from privpost.samplers import chain, noise_aware_table
 
 # Number of chains on counts.
 CHAINS = 8
+# A run of more seconds than this says how far it is.
+PATIENCE = 3.0
 # Their sweeps before the first stored draw, and between two stored draws.
 COUNT_BURN_IN = 800
 COUNT_THIN = 10
@@ -18,9 +23,9 @@ COUNT_THIN = 10
 LARGEST_TABLE = 5
 
 
-def sweeps(draws: int) -> int:
+def sweeps(draws: int, chains: int = CHAINS) -> int:
     """Stored sweeps of each chain: enough for the requested draws, and for diagnostics."""
-    return max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
+    return max(math.ceil(draws / chains), diagnostics.MINIMUM_DRAWS)
 
 
 class NotConverged(UserWarning):
@@ -58,6 +63,19 @@ class Draws(np.ndarray):
         return inference_data.inference_data(self, self.chains, names, release)
 
 
+def shown(states: Iterator, total: int, before: float) -> Iterator:
+    """The states of a run of `total` stored sweeps; on standard error how far it is, if it takes some seconds.
+
+    `before` is the length of the burn-in, in stored sweeps.
+    """
+    start, progress = time.perf_counter(), Progress(sys.stderr, "draws of each chain")
+    for done, state in enumerate(states, start=1):
+        if time.perf_counter() - start > PATIENCE:
+            progress.update(done, total, (before + done) / (before + total))
+        yield state
+    progress.clear()
+
+
 def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
     """The last draws (draws, ...) of all chains (sweeps, chains, ...)."""
     return chains.reshape(-1, *chains.shape[2:])[-draws:]
@@ -93,7 +111,9 @@ def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray
 
         sampler = Records(*arguments)
     run = chain.run(sampler, rng, draws=sweeps(draws), burn_in=COUNT_BURN_IN, thin=COUNT_THIN)
-    counts = np.stack([_by_chain(state.counts.copy()) for state, _ in run])
+    counts = np.stack(
+        [_by_chain(state.counts.copy()) for state, _ in shown(run, sweeps(draws), COUNT_BURN_IN / COUNT_THIN)]
+    )
     return model.sample(model.posterior(counts), rng)
 
 
