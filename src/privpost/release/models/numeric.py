@@ -121,6 +121,9 @@ class NumericFamily(Sum, Inferred):
                 f"must be at most {coarsest:.3g} with this prior and n. A finer one costs no privacy and no accuracy."
             )
 
+    def parameters(self, spec):
+        return [self.parameter]
+
     @abstractmethod
     def coarsest(self, spec) -> float:
         """The largest resolution that hardly biases the posterior, judged by what is public."""
