@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import doctest
 import importlib
+import inspect
 import io
 import itertools
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -58,7 +61,7 @@ def test_every_public_name_has_an_example_that_runs(name):
 STRICT = """
 import numpy as np
 from privpost import BetaBernoulli, Cost, ExponentialMechanism, GaussianMechanism
-from privpost import LaplaceMechanism, Ledger, PosteriorDraw
+from privpost import LaplaceMechanism, Ledger, MomentsLaplace, NormalRegression, PosteriorDraw
 model, rng = BetaBernoulli(1, 1), np.random.default_rng(1)
 statistics = model.sufficient_statistics(np.array([0, 1, 1, 0]))
 laplace = LaplaceMechanism.calibrate(model, 4, Cost("pure", 0.5), coordinates="free")
@@ -68,7 +71,10 @@ ops = ExponentialMechanism.calibrate(model, 4, Cost("pure", 0.5), a0=0.1)
 ledger = Ledger()
 ledger.open("survey", Cost("pure", 1.0), laplace)
 release = ledger.release("survey", laplace, statistics, rng).values
-print(laplace.posterior(release, 100, rng).diagnostics, draw.cost(), normal.perturb(statistics, rng), ops.rdp(2.0))
+moments = MomentsLaplace(NormalRegression(dimension=2), 4, epsilon=1.0)
+names = moments.posterior(np.zeros(6), 200, rng).names
+print(laplace.posterior(release, 100, rng).diagnostics, names)
+print(draw.cost(), normal.perturb(statistics, rng), ops.rdp(2.0))
 """
 
 
@@ -80,6 +86,10 @@ print(laplace.posterior(release, 100, rng).diagnostics, draw.cost(), normal.pert
         ('weighting="diffused"', 'weighting="difused"'),
         ('"approximate"', '"aprox"'),
         (", a0=0.1", ""),
+        ("np.zeros(6), 200, rng", 'np.zeros(6), "200", rng'),
+        ("posterior(release, 100, rng)", "posterior(model, 100, rng)"),
+        (".names", ".parameters"),
+        ("dimension=2", "dimensions=2"),
     ],
 )
 def test_a_type_checker_accepts_a_script_and_finds_its_mistakes(right, wrong, tmp_path):
@@ -92,6 +102,25 @@ def test_a_type_checker_accepts_a_script_and_finds_its_mistakes(right, wrong, tm
         patch.setenv("MYPYPATH", source)
         output, _, status = api.run([*options, str(script)])
     assert (status != 0) is bool(right), output
+
+
+@pytest.mark.parametrize("name", [name for name in dir(privpost) if inspect.isclass(getattr(privpost, name))])
+def test_a_class_shows_its_own_signature(name):
+    """What help and notebooks show was (*arguments, **settings), that of the metaclass."""
+    known = [*inspect.signature(getattr(privpost, name)).parameters.values()]
+    wanted = [*inspect.signature(getattr(privpost, name).__init__).parameters.values()][1:]
+    assert known == wanted
+    if dataclasses.is_dataclass(getattr(privpost, name)):
+        assert [entry.name for entry in known] == [
+            e.name for e in dataclasses.fields(getattr(privpost, name)) if e.init
+        ]
+
+
+def test_the_signature_of_a_model_is_what_its_documentation_says():
+    shown = "(dimension: int, prior_precision: float = 1.0, shape: float = 1.0, rate: float = 1.0, "
+    shown += "degrees: float = 10.0, feature_scale: float = 1.0, feature_bound: float = 1.0, label_bound: float = 1.0)"
+    assert str(inspect.signature(privpost.NormalRegression)) == shown
+    assert shown in pydoc.render_doc(privpost.NormalRegression)
 
 
 def names_in_stub(package):

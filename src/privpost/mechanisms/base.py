@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privpost.models.base import Checked, check_call
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -302,7 +303,7 @@ class Mechanism(metaclass=Checked):
         """
         return None
 
-    def posterior(self, release, draws: int, rng: np.random.Generator) -> "Draws":
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> "Draws":
         """Draws of θ, shape (draws, *theta_shape), from its posterior given one release and the noise's law.
 
         Post-processing, which costs nothing. The draws' `diagnostics` has R-hat and effective sample size of chains, or

@@ -2,9 +2,10 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privpost.distributions import noise
 from privpost.mechanisms.base import Mechanism
@@ -75,7 +76,7 @@ class NoisyMoments(Mechanism):
         """Law of (w, σ²) if the projected moments were the data's; it ignores the noise."""
         return self.model.given(self.project(release), self.n)
 
-    def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
         """Draws (draws, d + 1) of (w, σ²) given a release (q,), by four chains of `noise_aware_regression`'s sampler.
 
         Each starts at the release less noise of its own.
@@ -87,9 +88,11 @@ class NoisyMoments(Mechanism):
         kernel = noise_aware_regression.kernel(self.model, self.moments(released).T, self.n, self.noise_law)
         begin = self.moments(released - self.noise(released.shape, rng))
         gram = noise_aware_regression.positive(noise_aware_regression.symmetric(begin), 1e-3 * self.n)
-        state = kernel.init(rng)._replace(gram=gram)
+        first: Any = kernel.init(rng)
         sweeps = noise_aware_draws.sweeps(draws, self.chains)
-        run = chain.run(kernel, rng, draws=sweeps, burn_in=self.burn_in, thin=self.thin, state=state)
+        run = chain.run(
+            kernel, rng, draws=sweeps, burn_in=self.burn_in, thin=self.thin, state=first._replace(gram=gram)
+        )
         run = noise_aware_draws.shown(run, sweeps, self.burn_in / self.thin)
         chains = np.stack([state.theta for state, _ in run])
-        return noise_aware_draws.diagnosed(chains, draws, chains)
+        return noise_aware_draws.named(noise_aware_draws.diagnosed(chains, draws, chains), self.model)

@@ -106,7 +106,15 @@ def check_call(what: str, function: Callable, arguments: Sequence, settings: Map
 
 
 class Checked(ABCMeta):
-    """Classes whose calls raise a one-line error where an argument is missing or unknown."""
+    """Classes whose calls raise a one-line error where an argument is missing or unknown.
+
+    Their signature is that of `__init__`, for help, editors and notebooks, which would find that of `__call__`.
+    """
+
+    @property
+    def __signature__(cls):
+        known = inspect.signature(cls.__init__)
+        return known.replace(parameters=[*known.parameters.values()][1:], return_annotation=known.empty)
 
     def __call__(cls, *arguments, **settings):
         try:

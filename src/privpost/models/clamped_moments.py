@@ -39,6 +39,9 @@ class ClampedMoments(metaclass=Checked):
     statistics_size: ClassVar[int] = 2
     theta_shape: ClassVar[tuple[int, ...]] = (2,)
 
+    # Names of the coordinates of θ.
+    parameter_names: ClassVar[tuple[str, ...]] = NormalUnknownVariance.parameter_names
+
     def __post_init__(self):
         check_range("(-inf, inf)", low=self.low, high=self.high)
         check_bounds(self.low, self.high)

@@ -57,6 +57,11 @@ class DirichletCategorical(BoundedFamily):
         """θ is a probability vector of length d."""
         return (len(self.concentration),)
 
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the coordinates of θ: P(0), P(1), …"""
+        return tuple(f"P({place})" for place in range(len(self.concentration)))
+
     def sufficient_statistics(self, data) -> np.ndarray:
         """Counts of the d categories in data of shape (..., n); shape (..., d).
 

@@ -40,6 +40,9 @@ class NormalUnknownVariance(ConjugateModel):
     theta_shape: ClassVar[tuple[int, ...]] = (2,)
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
+    # Names of the coordinates of θ.
+    parameter_names: ClassVar[tuple[str, ...]] = ("mu", "s2")
+
     def __post_init__(self):
         for name in ("strength", "shape", "rate"):
             check_positive(name, getattr(self, name))

@@ -40,13 +40,16 @@ class Draws(np.ndarray):
             independent draws.
         chains: number of chains, whose draws alternate from the last draw backwards; 1 for independent draws and for a
             part of the draws.
+        names: of the coordinates of θ, where it has several and the model names them; else None.
     """
 
     diagnostics: diagnostics.Assessment | None
     chains: int
+    names: tuple[str, ...] | None
 
     def __array_finalize__(self, source):
         self.diagnostics = getattr(source, "diagnostics", None)
+        self.names = getattr(source, "names", None) if np.shape(source)[1:] == self.shape[1:] else None
         self.chains = getattr(source, "chains", 1) if np.shape(source)[:1] == self.shape[:1] else 1
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
@@ -55,12 +58,19 @@ class Draws(np.ndarray):
         return plain if plain.ndim else plain[()]
 
     def inference_data(self, names: Sequence[str] | None = None, release=None):
-        """Return the draws as an `arviz.InferenceData`, chain by chain; `names` are those of draws (draws, p).
+        """Return the draws as an `arviz.InferenceData`, chain by chain; `names` replace those that the model knows.
 
         Raises:
-            ValueError: ArviZ, an optional package, is not installed.
+            ValueError: ArviZ, an optional package, is not installed, or names that are not those of draws (draws, p).
         """
-        return inference_data.inference_data(self, self.chains, names, release)
+        return inference_data.inference_data(self, self.chains, self.names if names is None else names, release)
+
+
+def named(draws: np.ndarray, model) -> Draws:
+    """The draws of a model's θ, with the names of its coordinates."""
+    result = draws.view(Draws)
+    result.names = getattr(model, "parameter_names", None)
+    return result
 
 
 def shown(states: Iterator, total: int, before: float) -> Iterator:
