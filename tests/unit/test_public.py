@@ -104,16 +104,14 @@ def test_a_type_checker_accepts_a_script_and_finds_its_mistakes(right, wrong, tm
     assert (status != 0) is bool(right), output
 
 
-@pytest.mark.parametrize("name", [name for name in dir(privpost) if inspect.isclass(getattr(privpost, name))])
+@pytest.mark.parametrize("name", [name for name in dir(privpost) if type(getattr(privpost, name)) is Checked])
 def test_a_class_shows_its_own_signature(name):
     """What help and notebooks show was (*arguments, **settings), that of the metaclass."""
-    known = [*inspect.signature(getattr(privpost, name)).parameters.values()]
-    wanted = [*inspect.signature(getattr(privpost, name).__init__).parameters.values()][1:]
-    assert known == wanted
-    if dataclasses.is_dataclass(getattr(privpost, name)):
-        assert [entry.name for entry in known] == [
-            e.name for e in dataclasses.fields(getattr(privpost, name)) if e.init
-        ]
+    member = getattr(privpost, name)
+    known = [*inspect.signature(member).parameters.values()]
+    assert known == [*inspect.signature(member.__init__).parameters.values()][1:]
+    if dataclasses.is_dataclass(member):
+        assert {entry.name for entry in known} == {entry.name for entry in dataclasses.fields(member) if entry.init}
 
 
 def test_the_signature_of_a_model_is_what_its_documentation_says():
