@@ -21,6 +21,7 @@ from scipy import stats
 import privpost
 from privpost import discovery
 from privpost.mechanisms.pure import PureMechanism
+from privpost.models.base import Checked
 from privpost.samplers import noise_aware_exact, noise_aware_exact_counts
 
 PURE = privpost.Cost("pure", 1.0)
