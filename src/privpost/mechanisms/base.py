@@ -284,6 +284,15 @@ class Mechanism(metaclass=Checked):
             return implied(cost, self.rdp, budget)
         return cost.to_notion_of(budget)
 
+    @property
+    def breaks(self) -> Any:
+        """Where `log_density` jumps, which quadrature has to be told: an array, empty for a continuous density.
+
+        Of additive noise differences between the release and its exact value, of a draw values of θ. Those too far away
+        to matter may be left out; more than some hundred slow the quadrature down.
+        """
+        return np.empty(0)
+
     def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the release given the sufficient statistics; None where it is not known.
 
