@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from privpost.distributions import noise
 from privpost.lab import grid, ledgers, provenance, published, store
 from privpost.lab.project import PREPARED, CannotWrite, plainly
 from privpost.lab.schema import SettingError
@@ -67,7 +68,8 @@ def compute(
         config.ledgers = ledgers.contents(grid.read_by(study))
         config.results = functools.partial(_results, grid.read_by(study))
     try:
-        arrays = study.module().simulate(config, Streams.of(cell), ledger)
+        with noise.simulation():
+            arrays = study.module().simulate(config, Streams.of(cell), ledger)
     except ValueError as error:
         if _is_refusal(error):
             raise SettingError(f"{study.name}: {error}") from error

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privpost.distributions import noise
 from privpost.models.base import Checked, check_call
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
@@ -136,9 +137,13 @@ class Mechanism(metaclass=Checked):
 
         Raises:
             ValueError: as `check_statistics`, or rng is no source of randomness.
+
+        Warns:
+            SimulationNoise: rng is a numpy generator, outside a study; said once.
         """
         check_source(rng)
         self.check_statistics(statistics)
+        noise.tell(rng)
         return self._perturb(statistics, rng)
 
     @abstractmethod
