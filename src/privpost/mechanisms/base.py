@@ -70,6 +70,8 @@ class Mechanism(metaclass=Checked):
         public_inputs: what the mechanism takes to be public.
         releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw.
         support: "reals" where the release's law has a density, or "integers" for whole numbers, which may be equal.
+        local: whether everybody perturbs their own record, and no curator is trusted; studies that compare mechanisms
+            at one budget are about curators'.
         exact: whether a release has exactly its law, or comes from Markov chain Monte Carlo.
         calibrated: the field that `calibrate` determines, None if there is none.
         tight: whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose.
@@ -90,6 +92,7 @@ class Mechanism(metaclass=Checked):
     public_inputs: ClassVar[tuple[str, ...]]
     releases: ClassVar[str]
     support: ClassVar[str] = "reals"
+    local: ClassVar[bool] = False
     exact: ClassVar[bool] = True
     calibrated: ClassVar[str | None]
     tight: ClassVar[bool] = True
