@@ -85,6 +85,11 @@ def mechanisms() -> dict[str, tuple[Kind, ...]]:
     return by_method
 
 
+def curators(found: Iterable[Kind]) -> list[Kind]:
+    """The kinds of mechanisms that a curator of all records runs."""
+    return [kind for kind in found if not kind.mechanism.local]
+
+
 @cache
 def _by_name() -> dict[str, Kind]:
     return {kind.name: kind for kind in kinds()}
@@ -120,9 +125,10 @@ def models() -> dict[str, type[ConjugateModel]]:
 def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
     """Every discovered mechanism that can serve the model within a budget, calibrated to it, keyed by method id.
 
-    A mechanism serves when one of its `examples` is about a model of the same class, the settings hold each option
-    that its `calibrate` requires, and `calibrate` does not refuse the budget. Options with a default keep it unless the
-    settings name them; where two classes share a method, the first that serves counts.
+    Local ones, which trust no curator, are left out. A mechanism serves when one of its `examples` is about a model of
+    the same class, the settings hold each option that its `calibrate` requires, and `calibrate` does not refuse the
+    budget. Options with a default keep it unless the settings name them; where two classes share a method, the first
+    that serves counts.
 
     Args:
         model: the model that the release serves.
@@ -139,7 +145,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
     check_budget(budget)
     calibrated: dict[str, Mechanism] = {}
     for method, classes in sorted(mechanisms().items()):
-        for candidate in classes:
+        for candidate in curators(classes):
             with contextlib.suppress(ValueError):
                 calibrated[method] = _calibrated(candidate, model, n, budget, settings)
                 break
@@ -149,7 +155,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
     """Return the mechanisms that serve the model within none of the budgets, by class, each with its last refusal."""
     reasons: dict[str, str] = {}
-    for candidate in itertools.chain.from_iterable(mechanisms().values()):
+    for candidate in curators(itertools.chain.from_iterable(mechanisms().values())):
         reason = ""
         for budget in budgets:
             try:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import doctest
 import importlib
+import inspect
 import io
 import itertools
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +21,7 @@ from scipy import stats
 import privpost
 from privpost import discovery
 from privpost.mechanisms.pure import PureMechanism
+from privpost.models.base import Checked
 from privpost.samplers import noise_aware_exact, noise_aware_exact_counts
 
 PURE = privpost.Cost("pure", 1.0)
@@ -58,7 +62,7 @@ def test_every_public_name_has_an_example_that_runs(name):
 STRICT = """
 import numpy as np
 from privpost import BetaBernoulli, Cost, ExponentialMechanism, GaussianMechanism
-from privpost import LaplaceMechanism, Ledger, PosteriorDraw
+from privpost import LaplaceMechanism, Ledger, MomentsLaplace, NormalRegression, PosteriorDraw
 model, rng = BetaBernoulli(1, 1), np.random.default_rng(1)
 statistics = model.sufficient_statistics(np.array([0, 1, 1, 0]))
 laplace = LaplaceMechanism.calibrate(model, 4, Cost("pure", 0.5), coordinates="free")
@@ -68,7 +72,10 @@ ops = ExponentialMechanism.calibrate(model, 4, Cost("pure", 0.5), a0=0.1)
 ledger = Ledger()
 ledger.open("survey", Cost("pure", 1.0), laplace)
 release = ledger.release("survey", laplace, statistics, rng).values
-print(laplace.posterior(release, 100, rng).diagnostics, draw.cost(), normal.perturb(statistics, rng), ops.rdp(2.0))
+moments = MomentsLaplace(NormalRegression(dimension=2), 4, epsilon=1.0)
+names = moments.posterior(np.zeros(6), 200, rng).names
+print(laplace.posterior(release, 100, rng).diagnostics, names)
+print(draw.cost(), normal.perturb(statistics, rng), ops.rdp(2.0))
 """
 
 
@@ -80,6 +87,10 @@ print(laplace.posterior(release, 100, rng).diagnostics, draw.cost(), normal.pert
         ('weighting="diffused"', 'weighting="difused"'),
         ('"approximate"', '"aprox"'),
         (", a0=0.1", ""),
+        ("np.zeros(6), 200, rng", 'np.zeros(6), "200", rng'),
+        ("posterior(release, 100, rng)", "posterior(model, 100, rng)"),
+        (".names", ".parameters"),
+        ("dimension=2", "dimensions=2"),
     ],
 )
 def test_a_type_checker_accepts_a_script_and_finds_its_mistakes(right, wrong, tmp_path):
@@ -92,6 +103,23 @@ def test_a_type_checker_accepts_a_script_and_finds_its_mistakes(right, wrong, tm
         patch.setenv("MYPYPATH", source)
         output, _, status = api.run([*options, str(script)])
     assert (status != 0) is bool(right), output
+
+
+@pytest.mark.parametrize("name", [name for name in dir(privpost) if type(getattr(privpost, name)) is Checked])
+def test_a_class_shows_its_own_signature(name):
+    """What help and notebooks show was (*arguments, **settings), that of the metaclass."""
+    member = getattr(privpost, name)
+    known = [*inspect.signature(member).parameters.values()]
+    assert known == [*inspect.signature(member.__init__).parameters.values()][1:]
+    if dataclasses.is_dataclass(member):
+        assert {entry.name for entry in known} == {entry.name for entry in dataclasses.fields(member) if entry.init}
+
+
+def test_the_signature_of_a_model_is_what_its_documentation_says():
+    shown = "(dimension: int, prior_precision: float = 1.0, shape: float = 1.0, rate: float = 1.0, "
+    shown += "degrees: float = 10.0, feature_scale: float = 1.0, feature_bound: float = 1.0, label_bound: float = 1.0)"
+    assert str(inspect.signature(privpost.NormalRegression)) == shown
+    assert shown in pydoc.render_doc(privpost.NormalRegression)
 
 
 def names_in_stub(package):
@@ -238,7 +266,7 @@ def spend(mechanism, statistics, rng, **given):
         (lambda: privpost.BetaBernoulli("1", 1), r"^alpha is '1'; it must be > 0 and finite$"),
         (lambda: privpost.DirichletCategorical(3), r"^concentration is 3; it must be numbers, one for each category$"),
         (lambda: privpost.DirichletCategorical("abc"), r"^concentration is 'abc'; it must be numbers"),
-        (lambda: privpost.LaplaceMechanism(BITS, 10, None), r"^epsilon is None; it must be > 0 and finite$"),
+        (lambda: privpost.LaplaceMechanism(BITS, 10, None), r"^epsilon is None; it must lie in \[1e-100, 1e\+100\]$"),
         (lambda: privpost.LaplaceMechanism(BITS, True, 1.0), r"^n is True; it must be an integer >= 1$"),
         (lambda: privpost.LaplaceMechanism("bits", 10, 1.0), r"^model is 'bits'; it must be a model, for instance"),
         (

@@ -40,10 +40,12 @@ def lines(content: dict[str, Any], path: Path, together: str = "") -> Iterator[s
         yield from _table("one posterior draw", values)
     else:
         yield from _table("noisy statistics", dict(_numbers(content["statistics"])))
-    if posterior.get("rhat_max") is not None:
+    if (rhat := posterior.get("rhat_max")) is not None or "not_assessed" in posterior:
         mixed = "converged" if posterior["converged"] else "NOT CONVERGED: do not use the draws"
-        size = f"effective sample size {posterior['ess_min']:.0f}"
-        yield f"  R-hat           {posterior['rhat_max']:.4g}, {size}: {mixed}"
+        rhat = f"{rhat:.4g}" if isinstance(rhat, float) else rhat or "not known"
+        size = posterior["ess_min"]
+        size = "effective sample size " + ("not known" if size is None else f"{size:.0f}")
+        yield f"  R-hat           {rhat}, {size}: {mixed}"
     if "file" in (draws := posterior.get("draws", {})) and isinstance(draws["file"], str):
         yield f"  draws           {draws['file']}, {draws['rows']} rows"
     if not posterior and "draw" not in content and isinstance(KINDS[content["specification"]["model"]], Inferred):

@@ -5,8 +5,12 @@ of every study. The last digits of floating-point variates reveal data (Mironov 
 numbers.
 """
 
+import contextlib
+import contextvars
 import functools
 import math
+import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -25,6 +29,37 @@ def opendp():
     prelude = lookup.optional("opendp.prelude", "noise is 'secure', which needs the package opendp", INSTALL)
     prelude.enable_features("contrib")
     return prelude
+
+
+class SimulationNoise(UserWarning):
+    """A release that numpy drew, outside a study: it protects nobody."""
+
+
+_simulated = contextvars.ContextVar("simulated", default=False)
+_told: list[bool] = []
+
+
+@contextlib.contextmanager
+def simulation() -> Iterator[None]:
+    """Where releases are known to be simulations, as in studies: nothing is said about their noise."""
+    token = _simulated.set(True)
+    try:
+        yield
+    finally:
+        _simulated.reset(token)
+
+
+def tell(source) -> None:
+    """Warn, once in a process, of a release by another source than `SecureNoise` outside `simulation`."""
+    if not (_told or _simulated.get() or isinstance(source, SecureNoise)):
+        _told.append(True)
+        warnings.warn(
+            "a numpy generator draws this release: for simulations only, as floating-point noise protects nobody. For "
+            "real data use `privpost release`, or rng=privpost.SecureNoise() where statistics are whole numbers "
+            "(docs/library.md)",
+            SimulationNoise,
+            stacklevel=3,
+        )
 
 
 class SecureNoise:

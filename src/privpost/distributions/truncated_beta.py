@@ -26,10 +26,10 @@ def log_density(theta, parameters, low, high) -> np.ndarray:
     """Log-density at θ of Beta(α, β) truncated to [low, high]; −inf outside. Shapes and errors as `log_mass`."""
     theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
     a, b = parameters[..., 0], parameters[..., 1]
-    inside = (theta >= low) & (theta <= high)
-    safe = np.where(inside, theta, 0.5)
+    outside = (theta < low) | (theta > high)
+    safe = np.where(outside, 0.5, theta)
     unnormalised = xlogy(a - 1, safe) + xlog1py(b - 1, -safe) - betaln(a, b)
-    return np.where(inside, unnormalised - log_mass(parameters, low, high), -np.inf)
+    return np.where(outside, -np.inf, unnormalised - log_mass(parameters, low, high))
 
 
 def mean(parameters, low, high) -> np.ndarray:

@@ -18,9 +18,11 @@ _TAIL_PROBABILITIES = (0.05, 0.95)
 
 
 class Assessment(NamedTuple):
-    """Worst diagnostics over all quantities; all nan, with a `reason`, where the draws do not allow an assessment.
+    """Worst diagnostics over all quantities, and the `reason` where one is not known, else "".
 
-    `ess_min` is the smallest bulk or tail effective sample size; `reason` is empty for assessed draws.
+    `rhat_max` is inf for chains that each stand still at another value. It is nan, which is no agreement, where chains
+    cannot be compared, and where a quantity never changes and the others agree. `ess_min` is the smallest bulk or tail
+    effective sample size, nan where one of them is not known.
     """
 
     rhat_max: float
@@ -28,6 +30,11 @@ class Assessment(NamedTuple):
     n_chains: int
     n_draws: int
     reason: str
+
+    @property
+    def agree(self) -> bool:
+        """Whether the chains are known to agree: R-hat is at most `LARGEST_RHAT`."""
+        return bool(self.rhat_max <= LARGEST_RHAT)
 
 
 def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -63,6 +70,8 @@ def bulk_sizes(draws: np.ndarray) -> np.ndarray:
 def assess(draws: np.ndarray) -> Assessment:
     """Assess the chains, or say why that cannot be done: fewer than 4 chains, fewer than 200 draws, no variation.
 
+    What shows that chains disagree is kept, whatever else is not known.
+
     With many quantities both are extremes of noisy numbers: 4 chains of 200 independent draws of 784 quantities have
     `rhat_max` from 1.010 to 1.015 and `ess_min` from 370 to 500 out of 800.
 
@@ -87,15 +96,20 @@ def assess(draws: np.ndarray) -> Assessment:
         reason = "not assessed: no quantity"
     elif not np.isfinite(draws).all():
         reason = "not assessed: draws that are not finite"
-    elif (draws == draws[:1, :1]).all(axis=(0, 1)).any():
-        reason = "not assessed: a quantity is constant"
     if reason:
         return Assessment(np.nan, np.nan, n_chains, n_draws, reason)
-    hat, bulk, tail = diagnose(draws)
-    rhat_max, ess_min = np.max(hat), np.min(np.minimum(bulk, tail))
-    if not np.isfinite([rhat_max, ess_min]).all():
-        return Assessment(np.nan, np.nan, n_chains, n_draws, "not assessed: a quantity is constant in its tail")
-    return Assessment(float(rhat_max), float(ess_min), n_chains, n_draws, "")
+    hat, bulk, tail = map(np.atleast_1d, diagnose(draws))
+    constant = np.isnan(hat)
+    rhat_max = np.max(hat, initial=-np.inf, where=~constant)
+    # Only disagreement is known for certain where one quantity is not known.
+    if constant.any() and not rhat_max > LARGEST_RHAT:
+        rhat_max = np.nan
+    ess_min = np.min(np.minimum(bulk, tail))
+    if constant.any():
+        reason = "not assessed: a quantity is constant"
+    elif np.isnan(ess_min):
+        reason = "effective sample size not known: a quantity is constant in its tail"
+    return Assessment(float(rhat_max), float(ess_min), n_chains, n_draws, reason)
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
@@ -127,7 +141,8 @@ def _variances(chains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _plain_rhat(chains: np.ndarray) -> np.ndarray:
     within, pooled = _variances(chains)
-    # R-hat is infinite for draws that differ only between chains, and nan for constant draws.
+    # R-hat is infinite for draws that differ only between chains, and nan for constant draws; variances are rounded.
+    within = np.where((chains.max(axis=2) == chains.min(axis=2)).all(axis=1), 0.0, within)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(_constant(chains), np.nan, np.sqrt(pooled / within))
 

@@ -39,13 +39,17 @@ def inference_data(
     Args:
         draws: shape (draws, ...), pooled as by `Mechanism.posterior`.
         chains: number of Markov chains behind the draws; 1 for independent draws.
-        names: of the parameters of draws (draws, p), which become the coordinate parameter.
+        names: of the p parameters of draws (draws, p), which become the coordinate parameter; no two alike.
         release: the release that the posterior conditions on, for the group observed_data.
         attributes: texts and numbers about the draws, for the group posterior.
 
     Raises:
-        ValueError: ArviZ is not installed.
+        ValueError: ArviZ is not installed, or names that are not those of p parameters.
     """
+    if names is not None and (np.shape(draws)[1:] != (len(names),) or len({*names}) < len(names)):
+        raise ValueError(
+            f"names are {list(names)!r}; draws of shape {np.shape(draws)} need one name a coordinate, no two alike"
+        )
     named = {} if names is None else {"coords": {"parameter": list(names)}, "dims": {"theta": ["parameter"]}}
     observed = {} if release is None else {"observed_data": {"release": np.asarray(release, float)}}
     data = arviz().from_dict(posterior={"theta": by_chain(draws, chains)}, **observed, **named)

@@ -20,4 +20,6 @@ def critical_value(comparisons: int, false_alarm: float = FALSE_ALARM) -> float:
         raise ValueError(f"comparisons is {comparisons!r}; it must be at least 1")
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm is {false_alarm!r}; it must lie in (0, 1)")
-    return float(ndtri(1 - false_alarm / (2 * comparisons)))
+    tail = false_alarm / (2 * comparisons)
+    # Near 1 a probability has no digits left for its distance from 1.
+    return float(ndtri(1 - tail) if tail > 1e-8 else -ndtri(tail))

@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 
+# Standard errors of a 95 % interval.
+Z = 1.959963984540054
+
 
 def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
     """Return the mean (...) of independent values (..., repeats) and its standard error; nan for too few values."""
@@ -12,6 +15,17 @@ def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
     nothing = np.full(values.shape[:-1], math.nan)[()]
     mean = values.mean(axis=-1) if repeats else nothing
     return mean, values.std(axis=-1, ddof=1) / math.sqrt(repeats) if repeats > 1 else nothing
+
+
+def share_error(share, size) -> np.ndarray:
+    """Return the standard error √(p(1−p)/size) of shares p of independent trials, any shape; nan for one trial.
+
+    At 0 and 1, where that is 0, it is z/(size + z²), so that z = 1.96 of it reach to the end of Wilson's 95 % interval.
+    """
+    share, size = np.asarray(share, float), np.asarray(size)
+    certain = (share == 0) | (share == 1)
+    error = np.where(certain, Z / (size + Z * Z), np.sqrt(share * (1 - share) / size))
+    return np.where(size < 2, math.nan, error)[()]
 
 
 def mean_columns(name: str, values) -> dict[str, float]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from privpost.distributions import noise
 from privpost.lab import grid, ledgers, provenance, store
 from privpost.lab.project import PREPARED, CannotWrite, plainly
 from privpost.lab.schema import SettingError
@@ -60,7 +61,7 @@ def compute(
         config.ledgers = ledgers.contents(grid.read_by(study))
         config.results = functools.partial(_results, grid.read_by(study))
     try:
-        with store.under_way(cell.path, cell.digest):
+        with noise.simulation(), store.under_way(cell.path, cell.digest):
             arrays = study.module().simulate(config, Streams.of(cell), ledger)
     except ValueError as error:
         if _is_refusal(error):

@@ -22,6 +22,8 @@ WORDS = ("study", "scale", "shard", "fresh", "objective")
 # The sweeper that takes every point; another one (hydra/sweeper=optuna) chooses points itself.
 OURS = "study"
 
+# A number as Hydra writes it.
+_NUMBER = re.compile(r"(?<![\w.'\"])[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?![\w.'\"])")
 # How Hydra's parser begins the reasons that speak of its grammar alone.
 _GRAMMAR = re.compile("no viable|mismatched|extraneous|token recognition|missing ")
 
@@ -210,6 +212,10 @@ def values(word: str) -> list:
     from hydra.core.override_parser.types import Override, RangeSweep
     from hydra.errors import HydraException
 
+    for number in _NUMBER.findall(word.partition("=")[2]):
+        digits = re.split("[eE]", number)[0]
+        if math.isinf(float(number)) or (float(number) == 0 and re.search("[1-9]", digits)):
+            raise SettingError(f"{word!r}: {number} is no number that a computer's floats hold (5e-324 to 1.8e308).")
     try:
         override = OverridesParser.create().parse_override(word)
         value = override.value()

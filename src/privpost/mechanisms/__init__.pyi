@@ -21,5 +21,6 @@ from privpost.mechanisms.network_sampling import AttributeSampler as AttributeSa
 from privpost.mechanisms.network_sampling import RecordSampler as RecordSampler
 from privpost.mechanisms.posterior_sampling import PosteriorDraw as PosteriorDraw
 from privpost.mechanisms.private_gibbs import PrivateGibbs as PrivateGibbs
+from privpost.mechanisms.randomised_response import RandomisedResponse as RandomisedResponse
 from privpost.mechanisms.redacted_laplace import RedactedLaplace as RedactedLaplace
 from privpost.mechanisms.redacted_laplace import RedactedSum as RedactedSum

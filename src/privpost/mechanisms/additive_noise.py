@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from privpost.distributions import noise
@@ -12,7 +13,7 @@ from privpost.mechanisms.base import COUNTED, Mechanism
 from privpost.models.clamped_moments import ClampedMoments
 from privpost.privacy.checks import check_choice, check_given
 from privpost.samplers.noise_aware import exact_counts
-from privpost.samplers.noise_aware_draws import Draws
+from privpost.samplers.noise_aware_draws import Draws, named
 
 Coordinates = Literal["all", "free"]
 
@@ -110,7 +111,7 @@ class AdditiveNoiseMechanism(Mechanism):
             return self.model.family.posterior(self.model.sums(projected, self.n))
         return self.model.posterior(projected)
 
-    def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
         """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.
 
         Exact, for counts of one category a record (bits too) and noise with a density: p(θ | y) = Σ_s p(θ | s) p(s | y)
@@ -129,4 +130,4 @@ class AdditiveNoiseMechanism(Mechanism):
                 return super().posterior(release, draws, rng)
             factors.append(gammaln(alpha + counts) - gammaln(counts + 1) + log_density)
         latent = exact_counts.latent_counts(factors, draws, rng)
-        return self.model.sample(self.model.posterior(latent), rng).view(Draws)
+        return named(self.model.sample(self.model.posterior(latent), rng), self.model)

@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from privpost.distributions import noise
 from privpost.models.base import Checked, check_call
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
@@ -68,6 +70,8 @@ class Mechanism(metaclass=Checked):
         public_inputs: what the mechanism takes to be public.
         releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw.
         support: "reals" where the release's law has a density, or "integers" for whole numbers, which may be equal.
+        local: whether everybody perturbs their own record, and no curator is trusted; studies that compare mechanisms
+            at one budget are about curators'.
         exact: whether a release has exactly its law, or comes from Markov chain Monte Carlo.
         calibrated: the field that `calibrate` determines, None if there is none.
         tight: whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose.
@@ -88,6 +92,7 @@ class Mechanism(metaclass=Checked):
     public_inputs: ClassVar[tuple[str, ...]]
     releases: ClassVar[str]
     support: ClassVar[str] = "reals"
+    local: ClassVar[bool] = False
     exact: ClassVar[bool] = True
     calibrated: ClassVar[str | None]
     tight: ClassVar[bool] = True
@@ -135,9 +140,13 @@ class Mechanism(metaclass=Checked):
 
         Raises:
             ValueError: as `check_statistics`, or rng is no source of randomness.
+
+        Warns:
+            SimulationNoise: rng is a numpy generator, outside a study; said once.
         """
         check_source(rng)
         self.check_statistics(statistics)
+        noise.tell(rng)
         return self._perturb(statistics, rng)
 
     @abstractmethod
@@ -283,6 +292,15 @@ class Mechanism(metaclass=Checked):
             return implied(cost, self.rdp, budget)
         return cost.to_notion_of(budget)
 
+    @property
+    def breaks(self) -> Any:
+        """Where `log_density` jumps, which quadrature has to be told: an array, empty for a continuous density.
+
+        Of additive noise differences between the release and its exact value, of a draw values of θ. Those too far away
+        to matter may be left out; more than some hundred slow the quadrature down.
+        """
+        return np.empty(0)
+
     def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the release given the sufficient statistics; None where it is not known.
 
@@ -302,7 +320,7 @@ class Mechanism(metaclass=Checked):
         """
         return None
 
-    def posterior(self, release, draws: int, rng: np.random.Generator) -> "Draws":
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> "Draws":
         """Draws of θ, shape (draws, *theta_shape), from its posterior given one release and the noise's law.
 
         Post-processing, which costs nothing. The draws' `diagnostics` has R-hat and effective sample size of chains, or

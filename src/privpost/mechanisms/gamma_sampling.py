@@ -11,7 +11,7 @@ import numpy as np
 from privpost.distributions import exact_draws
 from privpost.mechanisms.rounded import Rounded
 from privpost.mechanisms.weighted_posterior import ConjugateDraw, Weighting
-from privpost.models.base import is_number
+from privpost.models.base import check_bounds, is_number
 from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy import certified
 from privpost.privacy.accounting import Cost
@@ -23,6 +23,7 @@ def _check_bounds(bounds) -> None:
     pair = isinstance(bounds, Sequence) and len(bounds) == 2 and all(map(is_number, bounds))
     if not pair or not 0 <= bounds[0] < bounds[1] < np.inf:
         raise ValueError(f"bounds are {bounds!r}; they must be two numbers, 0 <= low < high < inf")
+    check_bounds(*bounds)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privpost.mechanisms.base import Mechanism
-from privpost.models.base import check_positive
+from privpost.models.base import check_scale
 from privpost.privacy.accounting import Cost
 from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
 from privpost.privacy.checks import approximate_budget, check_order, rdp_budget
@@ -36,7 +36,7 @@ class NoiseOfDeviation(Mechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        check_positive("sigma", self.sigma)
+        check_scale(sigma=self.sigma)
         check_order(self.order)
 
     @classmethod

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism, Coordinates
 from privpost.mechanisms.pure import PureMechanism
@@ -17,7 +18,7 @@ from privpost.privacy.accounting import Cost, at_most
 from privpost.privacy.approximate import laplace_from_approximate
 from privpost.privacy.checks import approximate_budget, check_given
 from privpost.privacy.losses import Response
-from privpost.samplers.noise_aware_draws import Draws
+from privpost.samplers.noise_aware_draws import Draws, named
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         distance = np.abs(np.asarray(release, float) - self.select(statistics))
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
 
-    def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
         """As for other additive noise; for clamped moments (draws, 2), by quadrature with a normal law of the sums."""
         if not isinstance(self.model, ClampedMoments):
             return super().posterior(release, draws, rng)
@@ -99,7 +100,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         from privpost.samplers import noise_aware_normal_quadrature
 
         law = noise_aware_normal_quadrature.posterior(self.model, np.asarray(release, float), self.n, self.scale)
-        return law.sample(draws, rng).view(Draws)
+        return named(law.sample(draws, rng), self.model)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -9,7 +9,7 @@ import numpy as np
 from privpost.distributions import gaussian_in_ball
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.batches import Batched, batches
-from privpost.models.base import check_positive
+from privpost.models.base import check_scale
 from privpost.models.linear_regression import LinearRegression
 from privpost.privacy.accounting import Cost
 from privpost.privacy.checks import check_model, pure_epsilon
@@ -45,7 +45,7 @@ class LinearSampler(Batched, Mechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        check_positive("radius", self.radius)
+        check_scale(radius=self.radius)
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost) -> Self:
@@ -94,8 +94,8 @@ class LinearSampler(Batched, Mechanism):
         theta = np.asarray(theta, float)
         mean, precision = self.model.posterior(statistics)
         off = theta - mean
-        inside = (theta**2).sum(axis=-1) <= self.radius**2
-        return np.where(inside, -0.5 * np.einsum("...i,ij,...j->...", off, precision, off), -np.inf)
+        outside = (theta**2).sum(axis=-1) > self.radius**2
+        return np.where(outside, -np.inf, -0.5 * np.einsum("...i,ij,...j->...", off, precision, off))
 
     def log_density(self, release, statistics) -> np.ndarray | None:
         """Log-density of the draw (..., 1) given the statistics, for one weight; None for more."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.bayesian_network import BayesianNetwork
@@ -36,11 +37,11 @@ class NetworkLaplace(LaplaceMechanism):
         """The counts truncated to [0, n], shape (..., 2m)."""
         return np.clip(np.asarray(release, float), 0.0, self.n)
 
-    def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
         """Draws (draws, m) of θ given one release (2m,): the last draws of several chains on the true counts."""
         check_given(release, self.model.prior.shape, draws, rng)
         chains = noise_aware_draws.network(self.model, release, self.n, self.scale, draws, rng)
-        return noise_aware_draws.diagnosed(chains, draws, chains)
+        return noise_aware_draws.named(noise_aware_draws.diagnosed(chains, draws, chains), self.model)
 
     @classmethod
     def examples(cls) -> list[Self]:

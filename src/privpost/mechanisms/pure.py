@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from privpost.mechanisms.base import Mechanism
-from privpost.models.base import check_positive
+from privpost.models.base import is_number
 from privpost.privacy.accounting import Cost
-from privpost.privacy.checks import pure_epsilon
+from privpost.privacy.checks import LARGEST, SMALLEST, pure_epsilon
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class PureMechanism(Mechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        check_positive("epsilon", self.epsilon)
+        if not is_number(self.epsilon) or not SMALLEST <= self.epsilon <= LARGEST:
+            raise ValueError(f"epsilon is {self.epsilon!r}; it must lie in [{SMALLEST:g}, {LARGEST:g}]")
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.models.base import Checked
@@ -11,7 +12,7 @@ from privpost.models.gamma_exponential import GammaExponential
 from privpost.privacy.checks import check_given
 from privpost.privacy.redaction import redacted_sensitivity, redacted_sum
 from privpost.samplers import noise_aware_quadrature
-from privpost.samplers.noise_aware_draws import Draws
+from privpost.samplers.noise_aware_draws import Draws, named
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,11 @@ class RedactedSum(metaclass=Checked):
 
     @property
     def records(self):
-        """Both bounds, their middle, and a record beyond them, which is redacted."""
-        return np.array([self.low, (self.low + self.high) / 2, self.high, self.high + 1.0])
+        """Both bounds, their middle, and a record beyond them, which is redacted: records of the family."""
+        records = np.array([self.low, (self.low + self.high) / 2, self.high, self.high + 1.0])
+        if self.family.lattice:
+            records = np.append(np.ceil(records[:1]), np.floor(records[1:]))
+        return np.clip(records, *self.family.record_support)
 
     @property
     def prior(self):
@@ -57,8 +61,12 @@ class RedactedSum(metaclass=Checked):
         return self.family.prior
 
     def sufficient_statistics(self, data):
-        """The redacted sum, shape (..., 1)."""
-        return redacted_sum(self.family.statistic(data), *self.ends)[..., None]
+        """The redacted sum (..., 1) of records (..., n).
+
+        Raises:
+            ValueError: a record that is none of the family's: it is no number beyond the bounds, to be left out.
+        """
+        return redacted_sum(self.family.statistic(self.family.check_records(data)), *self.ends)[..., None]
 
     def posterior(self, statistics) -> np.ndarray:
         """The family's."""
@@ -105,7 +113,7 @@ class RedactedLaplace(LaplaceMechanism):
         total = self.project(release)[..., 0]
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 
-    def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
         """Independent draws (draws,) of θ given one release (1,), by quadrature over θ.
 
         The latent sum has a normal law, as in Bernstein and Sheldon (2018).
@@ -113,7 +121,7 @@ class RedactedLaplace(LaplaceMechanism):
         check_given(release, (1,), draws, rng)
         y, low, high = float(np.asarray(release)[0]), float(self.model.low), float(self.model.high)
         law = noise_aware_quadrature.resolved_posterior(self.model.family, y, self.n, float(self.scale), low, high)
-        return law.sample(draws, rng).view(Draws)
+        return named(law.sample(draws, rng), self.model)
 
     @classmethod
     def examples(cls) -> list[Self]:

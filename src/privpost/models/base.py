@@ -11,11 +11,35 @@ import numpy as np
 
 from privpost.lookup import nearest
 
+# Numbers in between have squares that are neither 0 nor infinite.
+SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
+
 
 def check_positive(name: str, value) -> None:
     """Raises a ValueError unless the setting is a number, positive and finite."""
     if not is_number(value) or not 0 < value < np.inf:
         raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
+
+
+def check_scale(**values) -> None:
+    """Raises a ValueError unless the named numbers lie where their squares neither vanish nor overflow."""
+    for name, value in values.items():
+        if not is_number(value) or not SMALLEST_SCALE <= value <= LARGEST_SCALE:
+            raise ValueError(f"{name} is {value!r}; it must lie in [{SMALLEST_SCALE:g}, {LARGEST_SCALE:g}]")
+
+
+def check_bounds(low, high) -> None:
+    """Raises a ValueError unless low < high, and neither they nor their distance are beyond what floats can square."""
+    ends = np.abs([low, high])
+    with np.errstate(invalid="ignore", over="ignore"):
+        ordered, distance = np.less(low, high), np.subtract(high, low)
+    if not np.all(ordered & np.isfinite(ends).all(axis=0)):
+        raise ValueError(f"low is {low!r} and high is {high!r}; both must be finite, low < high")
+    if not np.all((ends <= LARGEST_SCALE).all(axis=0) & (distance >= SMALLEST_SCALE)):
+        raise ValueError(
+            f"low is {low!r} and high is {high!r}; both must lie in [-{LARGEST_SCALE:g}, {LARGEST_SCALE:g}], at least "
+            f"{SMALLEST_SCALE:g} apart"
+        )
 
 
 def check_range(interval: str, **values) -> None:
@@ -34,6 +58,23 @@ def check_range(interval: str, **values) -> None:
 def is_number(value) -> bool:
     """Whether a value is one real number; booleans are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_records(data, within: tuple[float, float] = (-np.inf, np.inf), whole: bool = False) -> np.ndarray:
+    """The records as floats; raises a ValueError unless they are finite numbers in an interval, or whole ones in it.
+
+    A comparison with NaN is false, so that a test for "outside" or "inside" would take it for a record.
+    """
+    data = np.asarray(data, float)
+    low, high = within
+    # The sum of squares is the quicker check; for huge finite values it overflows.
+    if not (np.isfinite(np.vdot(data, data)) or np.isfinite(data).all()):
+        raise ValueError("data has records that are not finite numbers")
+    if data.size and not (low <= data.min() and data.max() <= high):
+        raise ValueError(f"data has records outside [{low:g}, {high:g}]")
+    if whole and np.any(data % 1):
+        raise ValueError("data has records that are no integers")
+    return data
 
 
 def check_length(name: str, values, size: int) -> np.ndarray:
@@ -65,7 +106,15 @@ def check_call(what: str, function: Callable, arguments: Sequence, settings: Map
 
 
 class Checked(ABCMeta):
-    """Classes whose calls raise a one-line error where an argument is missing or unknown."""
+    """Classes whose calls raise a one-line error where an argument is missing or unknown.
+
+    Their signature is that of `__init__`, for help, editors and notebooks, which would find that of `__call__`.
+    """
+
+    @property
+    def __signature__(cls):
+        known = inspect.signature(cls.__init__)
+        return known.replace(parameters=[*known.parameters.values()][1:], return_annotation=known.empty)
 
     def __call__(cls, *arguments, **settings):
         try:
@@ -91,9 +140,11 @@ class Regression(metaclass=Checked):
 
     def __post_init__(self):
         check_range("[1, inf)", dimension=self.dimension)
-        for name in ("prior_precision", "noise_variance", "feature_bound", "label_bound"):
+        for name in ("prior_precision", "noise_variance"):
             if hasattr(self, name):
                 check_positive(name, getattr(self, name))
+        # Second moments have these in products.
+        check_scale(**{name: getattr(self, name) for name in ("feature_bound", "label_bound") if hasattr(self, name)})
 
     @property
     def prior(self) -> np.ndarray:

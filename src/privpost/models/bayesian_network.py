@@ -97,6 +97,17 @@ class BayesianNetwork(BetaPrior):
         """θ has m entries."""
         return (int(self.offsets[-1]),)
 
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the coordinates of θ, such as P(wet | rain=0)."""
+        return tuple(
+            f"P({node}{' | ' * bool(parents)}"
+            + ", ".join(f"{parent}={bit}" for parent, bit in zip(parents, bits, strict=True))
+            + ")"
+            for node, parents in self.parents
+            for bits in itertools.product((0, 1), repeat=len(parents))
+        )
+
     def configurations(self, data) -> np.ndarray:
         """Index of the θ that governs each node in each record, shape (..., n, |I|).
 

@@ -41,8 +41,8 @@ class BetaPrior(ConjugateModel):
         """C(η) = ln B(η₁, η₂ − η₁), shape (...)."""
         natural = np.asarray(natural, float)
         a, b = natural[..., 0], natural[..., 1] - natural[..., 0]
-        valid = (a > 0) & (b > 0)
-        return np.where(valid, betaln(np.where(valid, a, 1.0), np.where(valid, b, 1.0)), np.inf)
+        none = (a <= 0) | (b <= 0)
+        return np.where(none, np.inf, betaln(np.where(none, 1.0, a), np.where(none, 1.0, b)))
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws θ, shape ([size,] ...)."""
@@ -65,9 +65,9 @@ class BetaPrior(ConjugateModel):
         """ln of the Beta(α, β) density at θ; −inf outside [0, 1]."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         a, b = parameters[..., 0], parameters[..., 1]
-        inside = (theta >= 0) & (theta <= 1)
-        safe = np.where(inside, theta, 0.5)
-        return np.where(inside, xlogy(a - 1, safe) + xlog1py(b - 1, -safe) - betaln(a, b), -np.inf)
+        outside = (theta < 0) | (theta > 1)
+        safe = np.where(outside, 0.5, theta)
+        return np.where(outside, -np.inf, xlogy(a - 1, safe) + xlog1py(b - 1, -safe) - betaln(a, b))
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
         """successes · ln θ + failures · ln(1−θ), shape (...), of statistics (successes, failures)."""

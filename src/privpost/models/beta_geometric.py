@@ -9,6 +9,9 @@ from scipy.special import betaln
 from privpost.models.beta_bernoulli import BetaPrior
 from privpost.models.univariate import SegmentMoments, UnivariateFamily
 
+# Records whose quantile is looked up.
+_TABLE = 2.0**20
+
 
 @dataclass(frozen=True)
 class BetaGeometric(BetaPrior, UnivariateFamily):
@@ -54,9 +57,23 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
 
     def predictive_quantile(self, probability) -> np.ndarray:
         """The smallest record x with 1 − B(α, β + x + 1)/B(α, β) at least the probability, plus a half."""
-        records = np.arange(2.0**20)
-        above = np.exp(betaln(self.alpha, self.beta + records + 1) - betaln(self.alpha, self.beta))
-        return np.searchsorted(-above, np.asarray(probability, float) - 1) + 0.5
+        probability = np.asarray(probability, float)
+        found = np.searchsorted(-self._above(np.arange(_TABLE)), probability - 1)
+        return np.where(found < _TABLE, found, self._far(probability)) + 0.5
+
+    def _above(self, record) -> np.ndarray:
+        """P(X > record) of the prior predictive law."""
+        return np.exp(betaln(self.alpha, self.beta + record + 1) - betaln(self.alpha, self.beta))
+
+    def _far(self, probability) -> np.ndarray:
+        """The quantile among whole numbers from the table's end on, by bisection of the logarithm; inf at 1."""
+        low, high = np.full(probability.shape, _TABLE), np.full(probability.shape, 1e300)
+        # 60 halvings of the logarithm reach its last digit.
+        for _ in range(60):
+            middle = np.sqrt(low) * np.sqrt(high)
+            beyond = self._above(middle) > 1 - probability
+            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+        return np.where((probability == 1) | (self._above(1e300) > 1 - probability), np.inf, np.ceil(high))
 
     def record_moments(self, theta):
         """(1 − θ)/θ and (1 − θ)/θ²."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.models.base import Regression
+from privpost.models.base import Regression, check_records
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class BinaryRegression(Regression):
         """The records one after the other, shape (..., n d).
 
         Raises:
-            ValueError: a record longer than c.
+            ValueError: a record that is not finite, or longer than c.
         """
-        data = np.asarray(data, float)
+        data = check_records(data)
         if not np.all(np.sqrt(np.einsum("...d,...d->...", data, data)) <= self.feature_bound * (1 + 1e-12)):
             raise ValueError(f"data has records longer than feature_bound, {self.feature_bound}")
         return data.reshape(*data.shape[:-2], -1)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from privpost.models.base import Checked, check_range
+from privpost.models.base import Checked, check_bounds, check_range, check_records
 from privpost.models.normal_unknown_variance import NormalUnknownVariance
 
 # Intervals of u: within the bounds, above and below.
@@ -39,10 +39,12 @@ class ClampedMoments(metaclass=Checked):
     statistics_size: ClassVar[int] = 2
     theta_shape: ClassVar[tuple[int, ...]] = (2,)
 
+    # Names of the coordinates of θ.
+    parameter_names: ClassVar[tuple[str, ...]] = NormalUnknownVariance.parameter_names
+
     def __post_init__(self):
         check_range("(-inf, inf)", low=self.low, high=self.high)
-        if not self.low < self.high:
-            raise ValueError(f"low is {self.low!r} and high is {self.high!r}; low must be < high")
+        check_bounds(self.low, self.high)
 
     @property
     def centre(self) -> float:
@@ -69,11 +71,15 @@ class ClampedMoments(metaclass=Checked):
         return self.family.prior
 
     def clamped(self, data) -> np.ndarray:
-        """r of records, of their shape."""
-        return np.clip((np.asarray(data, float) - self.centre) / self.half_width, -1.0, 1.0)
+        """r of records, of their shape.
+
+        Raises:
+            ValueError: a record that is not finite.
+        """
+        return np.clip((check_records(data) - self.centre) / self.half_width, -1.0, 1.0)
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """(Σr, Σr²) of records (..., n); shape (..., 2)."""
+        """(Σr, Σr²) of records (..., n); shape (..., 2); errors as of `clamped`."""
         r = self.clamped(data)
         return np.stack([r.sum(axis=-1), np.square(r).sum(axis=-1)], axis=-1)
 

@@ -57,6 +57,11 @@ class DirichletCategorical(BoundedFamily):
         """θ is a probability vector of length d."""
         return (len(self.concentration),)
 
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the coordinates of θ: P(0), P(1), …"""
+        return tuple(f"P({place})" for place in range(len(self.concentration)))
+
     def sufficient_statistics(self, data) -> np.ndarray:
         """Counts of the d categories in data of shape (..., n); shape (..., d).
 
@@ -78,9 +83,9 @@ class DirichletCategorical(BoundedFamily):
         natural = np.asarray(natural, float)
         last = natural[..., -1:] - natural[..., :-1].sum(axis=-1, keepdims=True)
         parameters = np.concatenate([natural[..., :-1], last], axis=-1)
-        valid = np.all(parameters > 0, axis=-1)
-        safe = np.where(valid[..., None], parameters, 1.0)
-        return np.where(valid, gammaln(safe).sum(axis=-1) - gammaln(safe.sum(axis=-1)), np.inf)
+        none = np.any(parameters <= 0, axis=-1)
+        safe = np.where(none[..., None], 1.0, parameters)
+        return np.where(none, np.inf, gammaln(safe).sum(axis=-1) - gammaln(safe.sum(axis=-1)))
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws θ as normalised gamma variates, shape ([size,] ..., d)."""
@@ -115,10 +120,10 @@ class DirichletCategorical(BoundedFamily):
     def log_density(self, theta, parameters) -> np.ndarray:
         """ln of the Dirichlet density at θ (with respect to θ_1, …, θ_{d−1}); −inf off the simplex."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
-        inside = np.all(theta >= 0, axis=-1) & np.isclose(theta.sum(axis=-1), 1, rtol=0, atol=1e-9)
-        safe = np.where(inside[..., None], theta, 0.5)
+        outside = np.any(theta < 0, axis=-1) | (np.abs(theta.sum(axis=-1) - 1) > 1e-9)
+        safe = np.where(outside[..., None], 0.5, theta)
         log_normaliser = gammaln(parameters).sum(axis=-1) - gammaln(parameters.sum(axis=-1))
-        return np.where(inside, xlogy(parameters - 1, safe).sum(axis=-1) - log_normaliser, -np.inf)
+        return np.where(outside, -np.inf, xlogy(parameters - 1, safe).sum(axis=-1) - log_normaliser)
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
         """Σ counts_i · ln θ_i, shape (...)."""

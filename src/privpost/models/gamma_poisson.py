@@ -41,12 +41,12 @@ class GammaPoisson(GammaPrior):
 
     def quantile(self, probability, theta) -> np.ndarray:
         """The smallest count with at least this probability at or below it, plus a half."""
-        return np.ceil(np.maximum(pdtrik(probability, theta) - 1e-9, 0.0)) + 0.5
+        return _half_above(pdtrik(probability, theta), probability)
 
     def predictive_quantile(self, probability) -> np.ndarray:
         """Quantile of the negative binomial distribution, plus a half."""
         quantile = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
-        return np.ceil(np.maximum(quantile - 1e-9, 0.0)) + 0.5
+        return _half_above(quantile, probability)
 
     def record_moments(self, theta):
         """Both mean and variance are θ."""
@@ -82,3 +82,12 @@ class GammaPoisson(GammaPrior):
     def examples(cls) -> list[Self]:
         """A prior of small counts (mean 4), and one of larger counts (mean 15)."""
         return [cls(8, 2), cls(30, 2)]
+
+
+def _half_above(quantile, probability) -> np.ndarray:
+    """The smallest count at or above a continuous quantile, plus a half; at probability 0 the least, at 1 infinite.
+
+    At both ends the functions that invert distribution functions have no answer.
+    """
+    count = np.ceil(np.maximum(quantile - 1e-9, 0.0)) + 0.5
+    return np.where(np.equal(probability, 0), 0.5, np.where(np.equal(probability, 1), np.inf, count))

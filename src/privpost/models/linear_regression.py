@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.models.base import Regression
+from privpost.models.base import Regression, check_records
 
 
 class Moments(NamedTuple):
@@ -50,7 +50,7 @@ class SecondMoments(Regression):
     def check(self, features, labels) -> None:
         """Raises a ValueError unless features (..., d) and labels (...) keep the public bounds."""
         norm, label = float(np.linalg.norm(features, axis=-1).max()), float(np.abs(labels).max())
-        if norm > self.feature_bound * (1 + 1e-12) or label > self.label_bound:
+        if not (norm <= self.feature_bound * (1 + 1e-12) and label <= self.label_bound):
             raise ValueError(
                 f"feature_bound is {self.feature_bound} and label_bound {self.label_bound}; the records reach "
                 f"{norm:g} and {label:g}"
@@ -60,9 +60,9 @@ class SecondMoments(Regression):
         """Statistics (..., d² + d + 1) of records (..., n, d + 1).
 
         Raises:
-            ValueError: a record beyond the public bounds.
+            ValueError: a record that is not finite, or beyond the public bounds.
         """
-        data = np.asarray(data, float)
+        data = check_records(data)
         self.check(data[..., :-1], data[..., -1])
         products = np.swapaxes(data, -1, -2) @ data
         gram, cross, square = products[..., :-1, :-1], products[..., :-1, -1], products[..., -1, -1]

@@ -118,7 +118,7 @@ class LinkRegression(BinaryRegression):
         """The records one after the other, shape (..., n (d + 1)).
 
         Raises:
-            ValueError: a record longer than c, or a label other than 0 and 1.
+            ValueError: a record that is not finite or longer than c, or a label other than 0 and 1.
         """
         data = np.asarray(data, float)
         super().sufficient_statistics(data[..., :-1])

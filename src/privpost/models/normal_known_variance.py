@@ -51,8 +51,8 @@ class NormalKnownVariance(UnivariateFamily):
         """C(η) = h²/(2p) − ½ ln p + ½ ln 2π, shape (...)."""
         natural = np.asarray(natural, float)
         h, p = natural[..., 0], natural[..., 1]
-        safe = np.where(p > 0, p, 1.0)
-        return np.where(p > 0, h**2 / (2 * safe) - np.log(safe) / 2 + np.log(2 * np.pi) / 2, np.inf)
+        safe = np.where(p <= 0, 1.0, p)
+        return np.where(p <= 0, np.inf, h**2 / (2 * safe) - np.log(safe) / 2 + np.log(2 * np.pi) / 2)
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws θ, shape ([size,] ...)."""

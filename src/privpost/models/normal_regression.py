@@ -72,6 +72,11 @@ class NormalRegression(SecondMoments):
         return (self.dimension + 1,)
 
     @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the coordinates of θ: w1 to wd and s2."""
+        return (*(f"w{i}" for i in range(1, self.dimension + 1)), "s2")
+
+    @property
     def statistics_size(self) -> int:
         """d² + d + 1."""
         return self.dimension**2 + self.dimension + 1

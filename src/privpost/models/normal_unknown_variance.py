@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.special import gammaln, stdtrit
+from scipy.special import betaincinv, betaln, gammaln, stdtrit
 
-from privpost.models.base import ConjugateModel, check_positive
+from privpost.models.base import ConjugateModel, check_positive, check_records
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,9 @@ class NormalUnknownVariance(ConjugateModel):
     theta_shape: ClassVar[tuple[int, ...]] = (2,)
     support: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
+    # Names of the coordinates of θ.
+    parameter_names: ClassVar[tuple[str, ...]] = ("mu", "s2")
+
     def __post_init__(self):
         for name in ("strength", "shape", "rate"):
             check_positive(name, getattr(self, name))
@@ -58,8 +61,12 @@ class NormalUnknownVariance(ConjugateModel):
         return np.array([first, 2 * self.rate + first * self.prior_mean, self.strength])
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """(Σx, Σx², n) of data (..., n); shape (..., 3)."""
-        data = np.asarray(data, float)
+        """(Σx, Σx², n) of data (..., n); shape (..., 3).
+
+        Raises:
+            ValueError: a record that is not finite.
+        """
+        data = check_records(data)
         total = data.sum(axis=-1)
         return np.stack([total, np.square(data).sum(axis=-1), np.full_like(total, data.shape[-1])], axis=-1)
 
@@ -72,12 +79,12 @@ class NormalUnknownVariance(ConjugateModel):
     def log_partition(self, natural) -> np.ndarray:
         """C(η), shape (...)."""
         natural = np.asarray(natural, float)
-        valid = natural[..., 2] > 0
-        _, strength, shape, rate = self.standard(np.where(valid[..., None], natural, [0.0, 1.0, 1.0]))
-        valid &= (shape > 0) & (rate > 0)
-        shape, rate = np.where(valid, shape, 1.0), np.where(valid, rate, 1.0)
+        none = natural[..., 2] <= 0
+        _, strength, shape, rate = self.standard(np.where(none[..., None], [0.0, 1.0, 1.0], natural))
+        none |= (shape <= 0) | (rate <= 0)
+        shape, rate = np.where(none, 1.0, shape), np.where(none, 1.0, rate)
         value = gammaln(shape) - shape * np.log(rate) - np.log(strength) / 2 + np.log(2 * np.pi) / 2
-        return np.where(valid, value, np.inf)
+        return np.where(none, np.inf, value)
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws (μ, σ²), shape ([size,] ..., 2)."""
@@ -108,11 +115,11 @@ class NormalUnknownVariance(ConjugateModel):
         """Log-density at θ (..., 2) in μ and σ²; −inf at σ² ≤ 0."""
         theta = np.asarray(theta, float)
         mean, strength, shape, rate = self.standard(parameters)
-        inside = theta[..., 1] > 0
-        variance = np.where(inside, theta[..., 1], 1.0)
+        outside = theta[..., 1] <= 0
+        variance = np.where(outside, 1.0, theta[..., 1])
         squares = strength * (theta[..., 0] - mean) ** 2 / 2 + rate
         log_kernel = -squares / variance - (shape + 1.5) * np.log(variance)
-        return np.where(inside, log_kernel - self.log_partition(parameters), -np.inf)
+        return np.where(outside, -np.inf, log_kernel - self.log_partition(parameters))
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
         """−(Σx² − 2μΣx + nμ²)/(2σ²) − (n/2) ln σ², constants left out, shape (...)."""
@@ -123,9 +130,21 @@ class NormalUnknownVariance(ConjugateModel):
     def predictive_quantile(self, probability) -> np.ndarray:
         """Quantile of one record under the prior predictive distribution, Student's with 2 shape degrees of freedom."""
         scale = np.sqrt(self.rate / self.shape * (1 + 1 / self.strength))
-        return self.prior_mean + scale * stdtrit(2 * self.shape, probability)
+        return self.prior_mean + scale * _student_quantile(2 * self.shape, np.asarray(probability, float))
 
     @classmethod
     def examples(cls) -> list[Self]:
         """One around 0, and one off centre."""
         return [cls(0.0, 1.0, 4.0, 3.0), cls(0.5, 3.0, 5.0, 2.0)]
+
+
+def _student_quantile(degrees: float, probability) -> np.ndarray:
+    """Student's quantile; in the far tails, where `stdtrit` fails and at 0 is +inf, by an incomplete beta function."""
+    tail = np.minimum(probability, 1 - probability)
+    # t² = degrees (1 − b)/b for the beta variate b, whose distribution function starts as b^a / (a B(a, ½)).
+    a = degrees / 2
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        place = betaincinv(a, 0.5, 2 * tail)
+        least = np.exp(-(np.log(2 * tail) + np.log(a) + betaln(a, 0.5)) / (2 * a))
+        size = np.sqrt(degrees) * np.where(place < 1e-290, least, np.sqrt((1 - place) / place))
+    return np.where(tail < 1e-10, np.copysign(size, probability - 0.5), stdtrit(degrees, probability))

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import gammainc, gammaln, xlogy
 
-from privpost.models.base import ConjugateModel, check_positive
+from privpost.models.base import ConjugateModel, check_positive, check_records
 
 # Relative step of the central differences in the natural parameter: the fourth-order formulas leave a truncation error
 # of about 1e-9 and, in the second derivative, a rounding error of about 1e-10.
@@ -62,18 +62,21 @@ class UnivariateFamily(ConjugateModel):
         low, high = self.record_support
         return float(self.statistic(low)), float(self.statistic(high))
 
+    def check_records(self, data) -> np.ndarray:
+        """The records as floats.
+
+        Raises:
+            ValueError: a record that is not finite or outside the support, or no integer where records are.
+        """
+        return check_records(data, self.record_support, self.lattice)
+
     def sufficient_statistics(self, data) -> np.ndarray:
         """(Σ t(x), n) of data of shape (..., n); shape (..., 2).
 
         Raises:
-            ValueError: a record outside the support, or one that is no integer where records are.
+            ValueError: as `check_records`.
         """
-        data = np.asarray(data, float)
-        low, high = self.record_support
-        if not np.all((data >= low) & (data <= high)):
-            raise ValueError(f"data has records outside [{low:g}, {high:g}]")
-        if self.lattice and np.any(data % 1):
-            raise ValueError("data has records that are no integers")
+        data = self.check_records(data)
         total = self.statistic(data).sum(axis=-1)
         return np.stack([total, np.full_like(total, data.shape[-1])], axis=-1)
 
@@ -162,9 +165,9 @@ class GammaPrior(UnivariateFamily):
     def log_partition(self, natural) -> np.ndarray:
         """C(η) = ln Γ(shape) − shape ln rate, shape (...)."""
         natural = np.asarray(natural, float)
-        valid = np.all(natural > 0, axis=-1)
-        shape, rate = np.moveaxis(np.where(valid[..., None], natural, 1.0), -1, 0)
-        return np.where(valid, gammaln(shape) - shape * np.log(rate), np.inf)
+        none = np.any(natural <= 0, axis=-1)
+        shape, rate = np.moveaxis(np.where(none[..., None], 1.0, natural), -1, 0)
+        return np.where(none, np.inf, gammaln(shape) - shape * np.log(rate))
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
         """Draws θ, shape ([size,] ...)."""
@@ -189,10 +192,10 @@ class GammaPrior(UnivariateFamily):
         """ln of the Gamma(shape, rate) density at θ; −inf below 0."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         shape, rate = parameters[..., 0], parameters[..., 1]
-        inside = theta >= 0
-        safe = np.where(inside, theta, 1.0)
+        outside = theta < 0
+        safe = np.where(outside, 1.0, theta)
         density = xlogy(shape, rate) + xlogy(shape - 1, safe) - rate * safe - gammaln(shape)
-        return np.where(inside, density, -np.inf)
+        return np.where(outside, -np.inf, density)
 
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
         """Regularised incomplete gamma function of (shape, rate θ)."""

@@ -205,7 +205,8 @@ def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
     By the package dp-accounting (Canonne, Kamath and Steinke 2020, proposition 12).
 
     Args:
-        orders: orders ≥ 1 of the curve, shape (k,); only orders above 1.01 can give a positive ε.
+        orders: orders ≥ 1 of the curve, shape (k,); only orders above 1.01 can give a finite ε. The order inf is pure
+            DP, and gives its ε itself.
         epsilons: Rényi DP parameters, shape (k,); `inf` beyond an asymptote.
         delta: δ in (0, 1).
 
@@ -221,10 +222,15 @@ def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
     check_range("[0, inf]", epsilons=epsilons)
     check_range("[1, inf]", orders=orders)
     check_range("(0, 1)", delta=delta)
-    finite = np.isfinite(epsilons)
-    if not finite.any():
-        return math.inf, math.nan
-    from dp_accounting.rdp import rdp_privacy_accountant
+    # dp-accounting has no answer at the order inf: it divides inf by inf.
+    pure = float(np.min(epsilons[np.isinf(orders)], initial=math.inf))
+    best = (pure, math.inf) if pure < math.inf else (math.inf, math.nan)
+    known = np.isfinite(epsilons) & np.isfinite(orders)
+    if known.any():
+        from dp_accounting.rdp import rdp_privacy_accountant
 
-    epsilon, order = rdp_privacy_accountant.compute_epsilon(orders[finite], epsilons[finite], delta)
-    return float(epsilon), float(order)
+        epsilon, order = map(float, rdp_privacy_accountant.compute_epsilon(orders[known], epsilons[known], delta))
+        if not epsilon >= 0:
+            raise ValueError(f"orders and epsilons have no (ε, δ) at delta {delta!r}: dp-accounting says {epsilon}")
+        best = min((epsilon, order), best, key=lambda answer: answer[0])
+    return best

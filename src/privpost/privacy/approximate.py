@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, betaincc, betaln, expit, log_ndtr, logit
+from scipy.special import betainc, betaincc, betaln, erfcx, expit, log_ndtr, logit
 
 from privpost.distributions import truncated_beta
 from privpost.models.base import check_range
@@ -19,6 +19,12 @@ from privpost.privacy.checks import approximate_budget
 
 # The search tries up to this multiple of a setting, and down to its inverse.
 _FARTHEST = 2.0**30
+# A shift μ of normal laws below which, and an ε beyond which, their curve has a form of its own.
+_SMALL_SHIFT, _LARGE_EPSILON = 1e-4, 1e6
+# The weakest noise that is searched has the inverse of this deviation.
+_WEAKEST = 1e-150
+# Relative difference at which two computations of a δ agree.
+_AGREES = 1e-6
 # Orders at which Rényi curves are converted.
 ORDERS = 1 + np.geomspace(0.02, 1000, 90)
 
@@ -62,20 +68,51 @@ def laplace_from_approximate(epsilon: float, delta: float) -> float:
 def gaussian_from_approximate(epsilon: float, delta: float) -> float:
     """σ/Δ of Gaussian noise that is exactly (ε, δ)-DP, from dp-accounting (Balle and Wang 2018, theorem 8).
 
+    Where its answer does not meet `gaussian_curve`, as for δ below 1e-15 at an ε near 0 and for ε beyond 1e10, a
+    bisection of that curve takes its place.
+
     Raises:
-        ValueError: an ε that is not positive or a δ outside (0, 1).
+        ValueError: an ε outside (0, 1e300] or a δ outside (0, 1), or both so small that noise would be too large.
     """
-    check_range("(0, inf)", epsilon=epsilon)
+    check_range("(0, 1e300]", epsilon=epsilon)
     check_range("(0, 1)", delta=delta)
     from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 
-    return float(get_sigma_gaussian(epsilon, delta))
+    # Its warnings are about answers that are not taken.
+    with np.errstate(all="ignore"):
+        try:
+            sigma = float(get_sigma_gaussian(epsilon, delta))
+        except ValueError:
+            sigma = math.nan
+        if sigma > 0 and abs(gaussian_curve(1 / sigma, epsilon) - delta) <= _AGREES * min(delta, 1 - delta):
+            return sigma
+    if gaussian_curve(_WEAKEST, epsilon) > delta:
+        raise ValueError(f"epsilon is {epsilon!r} and delta is {delta!r}; no noise is known that meets them")
+    # At the largest μ is δ = 1; 100 halvings of the logarithm reach its last digit.
+    largest = 2 * math.sqrt(2 * epsilon) + 100
+    return 1 / largest_within(lambda mu: gaussian_curve(mu, epsilon) <= delta, _WEAKEST, largest, steps=100)
 
 
 def gaussian_curve(mu: float, epsilon: float) -> float:
-    """δ(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8)."""
+    """δ(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8).
+
+    With Mills' ratio R(x) = Φ(−x)/φ(x) and x = ε/μ it is φ(x − μ/2) (R(x − μ/2) − R(x + μ/2)): about
+    μ φ(x − μ/2) (1 − x R(x)) for a small μ, where the difference of probabilities has no digits left.
+    """
+    if mu < _SMALL_SHIFT:
+        x = epsilon / mu
+        # Beyond, φ(x) is 0.
+        return float(mu * np.exp(-((x - mu / 2) ** 2) / 2) / np.sqrt(2 * np.pi) * (1 - x * mills(x))) if x < 40 else 0.0
+    if epsilon > _LARGE_EPSILON:
+        near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+        return float(np.exp(log_ndtr(-near)) * (1 - mills(far) / mills(near)))
     above, below = log_ndtr(0.5 * mu - epsilon / mu), epsilon + log_ndtr(-0.5 * mu - epsilon / mu)
     return float(np.exp(above) * -np.expm1(min(below - above, 0.0)))
+
+
+def mills(x: float) -> float:
+    """Mills' ratio Φ(−x)/φ(x) of the standard normal law; inf below about −38."""
+    return float(np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2)))
 
 
 def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: float = 1.0) -> np.ndarray:

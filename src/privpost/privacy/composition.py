@@ -8,16 +8,17 @@ has a larger δ at every ε, and so have its powers. Releases of different kinds
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv
 
 from privpost.distributions import truncated_beta
-from privpost.privacy.accounting import to_approximate
+from privpost.models.base import check_range
+from privpost.privacy.accounting import Cost, to_approximate
 from privpost.privacy.approximate import ORDERS, beta_curve, largest_within
-from privpost.privacy.losses import Law, Normal, Summed
+from privpost.privacy.losses import Law, Normal, Response, Summed
 
 # Probability of losses beyond the grid.
 TAIL = 1e-18
@@ -85,12 +86,55 @@ def renyi_epsilon(rdp: Callable[[np.ndarray], np.ndarray], draws: int, delta: fl
     return to_approximate(ORDERS, draws * rdp(ORDERS), delta)[0]
 
 
+def compose(releases: Iterable[Any], delta: float) -> Cost:
+    """An (ε, δ) that releases about the same records have together, of this package or of others.
+
+    Args:
+        releases: each a law of `privpost.privacy.losses`, such as `Normal(shift)`, Δ/σ of Gaussian noise, or
+            `Response(epsilon, delta)`, which dominates whatever is (ε, δ)-DP; a pure or (ε, δ) `Cost`, which stands for
+            that; a mechanism; or a function that gives the Rényi DP parameters at orders (k,).
+        delta: δ in (0, 1) of all together.
+
+    Returns:
+        An approximate cost, rounded upwards; ε is inf where none is known. It holds if no release, nor their number,
+        was chosen by an earlier one's result.
+
+    Raises:
+        ValueError: no releases, a cost of Rényi DP, of which one order says too little, or δ outside (0, 1).
+
+    >>> from privpost.privacy.losses import Normal, Response
+    >>> print(compose([Normal(0.5)] * 4 + [Response(0.1)], 1e-6))
+    approximate(epsilon=5.25166, delta=1e-06)
+    """
+    check_range("(0, 1)", delta=delta)
+    laws = [_law(release) for release in releases]
+    if not laws:
+        raise ValueError("releases is empty; composition needs at least one")
+    return Cost("approximate", together(laws, delta), delta=delta)
+
+
+def _law(release: Any) -> Law:
+    law = getattr(release, "loss", release)
+    if isinstance(law, Law):
+        return law
+    cost = release.cost() if hasattr(release, "cost") else release
+    if isinstance(cost, Cost) and cost.notion != "rdp":
+        return Response(cost.epsilon, cost.delta or 0.0)
+    curve = getattr(release, "rdp", release)
+    if callable(curve) and (epsilons := curve(ORDERS)) is not None:
+        return Summed(tuple(np.asarray(epsilons, float).tolist()))
+    raise ValueError(
+        f"a release is {release!r}; it must be a law of privpost.privacy.losses, a pure or approximate Cost, a "
+        "mechanism, or a function of orders that gives Rényi DP parameters"
+    )
+
+
 def together(laws: Sequence[Law], delta: float) -> float:
     """An ε at which releases with these laws together are (ε, δ)-DP; inf where none is known.
 
-    It is the smaller of two values. One comes from the product of all laws; the laws known only by Rényi curves enter
-    it as one law with the summed curve. The other comes from the sum of the Rényi curves of all laws. Losses are
-    rounded upwards, and δ is lowered by the possible rounding error.
+    It is the smallest of three values. One is the sum of pure ε, where all are known. One comes from the product of all
+    laws; the laws known only by Rényi curves enter it as one law with the summed curve. The third comes from the sum of
+    the Rényi curves of all laws. Losses are rounded upwards, and δ is lowered by the possible rounding error.
 
     It holds if neither the laws nor their number depend on earlier releases. Who stops early because of a result spends
     what all planned releases would. If earlier results chose the laws, only sums of ε and δ are proved; sums of Rényi
@@ -100,14 +144,19 @@ def together(laws: Sequence[Law], delta: float) -> float:
         laws: one or more.
         delta: δ in (0, 1).
     """
-    counts = Counter(laws)
+    counts = Counter(law for law in laws if not law.perfect)
+    if not counts:
+        return 0.0
+    pure = math.fsum(law.pure * number for law, number in counts.items())
     curves = {law: number * law.rdp(ORDERS) for law, number in counts.items()}
     summed = to_approximate(ORDERS, np.sum(list(curves.values()), axis=0), delta)[0]
-    if normal := [law for law in counts if isinstance(law, Normal)]:
+    # Of these nothing but a Rényi curve is known.
+    if normal := [law for law in counts if isinstance(law, Normal | Summed)]:
+        for law in normal:
+            del counts[law]
         counts[Summed(tuple(np.sum([curves[law] for law in normal], axis=0).tolist()))] = 1
-    for law in normal:
-        del counts[law]
-    return min(summed, _product_epsilon(counts, delta)) if len(counts) <= _LAWS else summed
+    product = _product_epsilon(counts, delta) if len(counts) <= _LAWS else math.inf
+    return min(pure, summed, product)
 
 
 def _product_epsilon(counts: "Counter[Law]", delta: float) -> float:

@@ -74,16 +74,25 @@ class Neighbours(NamedTuple):
         pairs: statistics, shape (pairs, 2, d).
         log_density: function of points (...) and statistics (..., d).
         space: where releases lie.
+        breaks: u at which a density jumps, shape (k,): panels end there.
     """
 
     pairs: np.ndarray
     log_density: Callable
     space: Space
+    breaks: np.ndarray
 
     def blocks(self) -> "Iterator[Neighbours]":
         """Successive pairs, whose laws are alike, `BLOCK` at a time."""
         for start in range(0, len(self.pairs), BLOCK):
             yield self._replace(pairs=self.pairs[start : start + BLOCK])
+
+    @property
+    def first_panels(self) -> np.ndarray:
+        """Panels (panels, 2) of equal width, but for those that the breaks cut."""
+        edges = np.linspace(-self.space.end, self.space.end, PANELS + 1)
+        edges = np.unique(np.concatenate([edges, self.breaks]))
+        return np.stack([edges[:-1], edges[1:]], axis=-1)
 
     def spread(self) -> "Neighbours":
         """`SPREAD` evenly spaced pairs, including the first and the last."""
@@ -121,17 +130,29 @@ def neighbours(mechanism: Any) -> Neighbours | None:
     if mechanism.releases == "sample":
         if mechanism.model.theta_shape or mechanism.log_density(0.5, first) is None:
             return None
-        return Neighbours(pairs, mechanism.log_density, Space.interval(*mechanism.model.support))
+        space = Space.interval(*mechanism.model.support)
+        return Neighbours(pairs, mechanism.log_density, space, _within(space, mechanism.breaks))
     centre = mechanism.select(first)
     if centre.shape != (1,) or (peak := mechanism.log_density(centre, first)) is None:
         return None
     # The width of a uniform density of this height; a wrong width only costs time.
     width = math.exp(-float(peak)) if np.isfinite(peak) else 1.0
+    space = Space.line(float(centre[0]), width)
+    exact = mechanism.select(np.unique(pairs.reshape(-1, pairs.shape[-1]), axis=0))
     return Neighbours(
         pairs,
         lambda points, statistics: mechanism.log_density(np.asarray(points)[..., None], statistics),
-        Space.line(float(centre[0]), width),
+        space,
+        _within(space, (exact + np.asarray(mechanism.breaks, float)).ravel()),
     )
+
+
+def _within(space: Space, points) -> np.ndarray:
+    """u of points, without those beyond the ends."""
+    # The ends of an interval have no u.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        u = space.coordinate(np.asarray(points, float))
+    return u[np.abs(u) < space.end]
 
 
 def curve(mechanism: Any, epsilon: float) -> float | None:
@@ -180,8 +201,7 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 
 def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.ndarray:
     """Sorted panels (panels, 2) on which `integrals` have converged for all pairs; panels of no mass are left out."""
-    edges = np.linspace(-pairs.space.end, pairs.space.end, PANELS + 1)
-    wide, converged = np.stack([edges[:-1], edges[1:]], axis=-1), []
+    wide, converged = pairs.first_panels, []
     whole = pairs.integrals(of, wide)
     for _ in range(HALVINGS):
         middle = wide.mean(axis=-1)
@@ -276,10 +296,7 @@ def _excess(p, q, epsilon: float, log_weights) -> np.ndarray:
 
 def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
     """Divergences (orders,), the larger of both ways, on panels fit for the largest finite one and the densities."""
-    end = pairs.space.end
-    edges = np.linspace(-end, end, PANELS + 1)
-    wide = np.stack([edges[:-1], edges[1:]], axis=-1)
-    some = pairs.spread()
+    wide, some = pairs.first_panels, pairs.spread()
     coarse = _both_ways(some, wide)
     largest = max((order for order in orders if not _diverges(coarse, order)), default=1.0)
 
@@ -339,5 +356,6 @@ def _check_one(mechanism, total) -> None:
         integral = np.atleast_1d(total)[np.atleast_1d(wrong)][0]
         raise ValueError(
             f"log_density of {type(mechanism).__name__} integrates to {integral:.6g} over all releases; it must be 1. "
-            'A mechanism that releases whole numbers has support "integers" and a log_mass in its place'
+            "Where a right density jumps (a piecewise constant one), declare the places as `breaks`, which quadrature "
+            'has to be told; a mechanism that releases whole numbers has support "integers" and a log_mass in its place'
         )

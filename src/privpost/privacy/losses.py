@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import gammainc, gammaincc, logit
 
-from privpost.models.base import check_range
+from privpost.models.base import check_range, check_scale
 from privpost.privacy.accounting import pure_to_rdp
 from privpost.privacy.approximate import ORDERS, beta_curve, pure_curve
-from privpost.privacy.checks import check_count
+from privpost.privacy.checks import SMALLEST, check_count
 from privpost.privacy.renyi import dirichlet_categorical_supremum, gamma_divergence
 
 # A law's curve ends where it is this small; the rest counts as an infinite loss.
@@ -46,6 +46,16 @@ class Law(ABC):
     def rdp(self, orders: np.ndarray) -> np.ndarray:
         """Rényi DP parameters at orders; inf where none is known."""
         return np.full(np.shape(orders), math.inf)
+
+    @property
+    def pure(self) -> float:
+        """Pure ε; inf where none is known."""
+        return math.inf
+
+    @property
+    def perfect(self) -> bool:
+        """Whether the release tells nothing."""
+        return self.pure == 0
 
     @property
     def reach(self) -> float:
@@ -86,8 +96,13 @@ class Response(Law):
         return super().rdp(orders) if self.delta else self.times * pure_to_rdp(self.epsilon, orders)
 
     @property
+    def pure(self):
+        return math.inf if self.delta else self.times * self.epsilon
+
+    @property
     def reach(self):
-        return min(self.epsilon, 512.0)
+        # Divisions by an ε near the smallest float overflow.
+        return min(max(self.epsilon, SMALLEST), 512.0)
 
 
 @dataclass(frozen=True)
@@ -99,7 +114,7 @@ class Normal(Law):
     name: ClassVar[str] = "normal"
 
     def __post_init__(self):
-        check_range("(0, inf)", shift=self.shift)
+        check_scale(shift=self.shift)
 
     def curve(self, epsilon):
         return Summed(tuple(self.rdp(ORDERS).tolist())).curve(epsilon)
@@ -115,6 +130,9 @@ class Summed(Law):
     epsilons: tuple[float, ...]
 
     name: ClassVar[str] = "summed"
+
+    def rdp(self, orders):
+        return np.array(self.epsilons) if np.array_equal(orders, ORDERS) else super().rdp(orders)
 
     def curve(self, epsilon):
         # Canonne, Kamath and Steinke 2020, proposition 12.
@@ -145,7 +163,7 @@ class Beta(Law):
 
     def __post_init__(self):
         (first, second), (low, high) = self.prior, self.ends
-        check_range("(0, inf)", first=first, second=second)
+        check_scale(first=first, second=second)
         check_range("(0, 1]", weight=self.weight)
         check_count("others", self.others + 1)
         if not 0 <= low < high <= 1:
@@ -214,7 +232,8 @@ class Gamma(Law):
     name: ClassVar[str] = "gamma"
 
     def __post_init__(self):
-        check_range("(0, inf)", shape=self.shape, low=self.rates[0], high=self.rates[1])
+        check_range("(0, inf)", shape=self.shape)
+        check_scale(low=self.rates[0], high=self.rates[1])
         if not self.rates[0] < self.rates[1]:
             raise ValueError(f"rates are {self.rates}; they must rise")
 

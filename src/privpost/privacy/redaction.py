@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from privpost.models.base import check_bounds, check_records
+
 
 def redacted_sum(data, low, high) -> np.ndarray:
     """Sum of the records in [low, high].
@@ -14,9 +16,9 @@ def redacted_sum(data, low, high) -> np.ndarray:
         Σ x_i 1[low ≤ x_i ≤ high], shape (...) (Bernstein and Sheldon 2018, section 3.3).
 
     Raises:
-        ValueError: bounds that are not finite or out of order.
+        ValueError: bounds that are not finite or out of order, or a record that is not finite.
     """
-    data = np.asarray(data, float)
+    data = check_records(data)
     low, high = _bounds(low, high)
     return np.where((data >= low[..., None]) & (data <= high[..., None]), data, 0.0).sum(axis=-1)
 
@@ -39,6 +41,5 @@ def redacted_sensitivity(low, high) -> np.ndarray:
 
 def _bounds(low, high):
     low, high = np.asarray(low, float), np.asarray(high, float)
-    if not np.all(np.isfinite(low) & np.isfinite(high) & (low < high)):
-        raise ValueError(f"low is {low!r} and high is {high!r}; both must be finite, low < high")
+    check_bounds(low, high)
     return low, high

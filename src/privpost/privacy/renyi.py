@@ -53,10 +53,12 @@ def gamma_divergence(shape, rate, step, order) -> np.ndarray:
     for change in (step / rate, -step / (rate + step)):
         mixed = 1 + order * change
         valid = mixed > 0
-        gap = order * np.log1p(change) - np.log1p(np.where(valid, order * change, 0.0))
-        # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
-        limit = np.log1p(change) - change / (1 + change)
-        divergence = shape * np.where(order == 1, limit, gap / excess)
+        # A change that is −1 but for rounding has no valid order.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gap = order * np.log1p(change) - np.log1p(np.where(valid, order * change, 0.0))
+            # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
+            limit = np.log1p(change) - np.divide(change, 1 + change)
+            divergence = shape * np.where(order == 1, limit, gap / excess)
         worst = np.maximum(worst, np.where(valid, divergence, np.inf))
     return worst
 
@@ -196,7 +198,9 @@ def _log_gamma_increment(x, h) -> np.ndarray:
     at x = 1e5. Twenty steps of the recurrence reach an argument at which Stirling's series has converged.
     """
     steps = 20
-    shift = np.log1p(np.asarray(h)[..., None] / (np.asarray(x)[..., None] + np.arange(steps))).sum(axis=-1)
+    # Where the sum is masked, as no gamma function is defined there, a quotient may be −1.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shift = np.log1p(np.asarray(h)[..., None] / (np.asarray(x)[..., None] + np.arange(steps))).sum(axis=-1)
     y = x + steps
     z = y + h
     # 1/z^k − 1/y^k for k = 1, 3, 5, 7, each divided by 1/z − 1/y, in product and sum of squares of 1/y and 1/z.

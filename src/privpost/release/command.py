@@ -144,7 +144,9 @@ def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
         drawn = {"draw": posterior_draw.released(spec, kind, mechanism, exact)}
     else:
         source = noise.SecureNoise() if spec.noise == "secure" else np.random.default_rng(spec.seed)
-        release = mechanism.perturb(exact, source)
+        # The statement says what is simulated.
+        with noise.simulation():
+            release = mechanism.perturb(exact, source)
         drawn = {"statistics": kind.statistics(spec, release), "release": release.tolist()}
     head = {"format": statement.FORMAT, "privacy": terms["privacy"]}
     if entry is not None:

@@ -154,13 +154,18 @@ def posterior(spec: Specification, drawn: Posterior, file: dict[str, Any] | None
         "noise_aware": drawn.noise_aware,
         "method": drawn.method,
         "approximations": [*drawn.approximations, *imputed],
-        # R-hat is nan for chains that could not be assessed.
-        "converged": drawn.rhat is None or drawn.rhat < RHAT_LIMIT,
-        "rhat_max": drawn.rhat if drawn.rhat is not None and math.isfinite(drawn.rhat) else None,
-        "ess_min": drawn.ess if drawn.ess is not None and math.isfinite(drawn.ess) else None,
+        # R-hat is nan for chains that could not be assessed, and inf for chains that each stand still.
+        "converged": drawn.rhat is None or (drawn.rhat < RHAT_LIMIT and not drawn.reason),
+        "rhat_max": "infinite" if drawn.rhat == math.inf else _known(drawn.rhat),
+        "ess_min": _known(drawn.ess),
+        **({"not_assessed": drawn.reason} if drawn.reason else {}),
         "summary": {name: _summary(draws) for name, draws in drawn.draws.items()},
         "draws": {name: draws.tolist() for name, draws in drawn.draws.items()} if file is None else file,
     }
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
 
 
 def unusable(shown: dict[str, Any]) -> str:
@@ -168,7 +173,8 @@ def unusable(shown: dict[str, Any]) -> str:
     if "failed" in shown:
         return f"there is no posterior: {shown['failed']}."
     if not shown.get("converged", True):
-        return "the posterior's chains have not converged: do not use its draws; more of them run longer chains."
+        why = f" ({reason})" if (reason := shown.get("not_assessed")) else ""
+        return f"the posterior's chains have not converged{why}: do not use its draws; more of them run longer chains."
     return ""
 
 

@@ -223,6 +223,8 @@ def _sampling_notes(tables: Mapping[str, Any], chains: bool) -> list[str]:
     text = f"Draws come from Markov chains{where}: they follow the stated law only at convergence."
     if any(len(values) for values in rhats):
         text += f" Largest R-hat in the tables: {max(values.max() for values in rhats if len(values)):.3f}."
+    if unknown := sum(_not_known(table) for table in tables.values()):
+        text += f" R-hat is not known in {unknown} rows, which is no agreement."
     if any(len(values) for values in sizes):
         text += f" Smallest effective sample size: {min(values.min() for values in sizes if len(values)):.0f}."
     return [text]
@@ -239,6 +241,12 @@ def _variants_with_private_metadata(tables: Mapping[str, Any]) -> set[str]:
 
 def _column(tables: Mapping[str, Any], name: str, value: str) -> bool:
     return any(name in table and (table[name] == value).any() for table in tables.values())
+
+
+def _not_known(table) -> int:
+    """Return how many rows about Markov chains have no R-hat."""
+    columns = [name for name in table.columns if name.startswith("rhat")]
+    return int(table.loc[table["sampling"] == "mcmc", columns].isna().sum().sum()) if "sampling" in table else 0
 
 
 def _numbers(column):

@@ -1,16 +1,21 @@
 """Draws from posteriors given one noisy release, by Markov chains that run side by side."""
 
 import math
+import sys
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from privpost.evaluation import diagnostics, inference_data
+from privpost.progress import Progress
 from privpost.samplers import chain, noise_aware_table
 
 # Number of chains on counts.
 CHAINS = 8
+# A run of more seconds than this says how far it is.
+PATIENCE = 3.0
 # Their sweeps before the first stored draw, and between two stored draws.
 COUNT_BURN_IN = 800
 COUNT_THIN = 10
@@ -18,13 +23,13 @@ COUNT_THIN = 10
 LARGEST_TABLE = 5
 
 
-def sweeps(draws: int) -> int:
+def sweeps(draws: int, chains: int = CHAINS) -> int:
     """Stored sweeps of each chain: enough for the requested draws, and for diagnostics."""
-    return max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
+    return max(math.ceil(draws / chains), diagnostics.MINIMUM_DRAWS)
 
 
 class NotConverged(UserWarning):
-    """Chains disagree: their draws do not have the posterior's law."""
+    """Chains disagree, or are not known to agree: their draws may not have the posterior's law."""
 
 
 class Draws(np.ndarray):
@@ -35,13 +40,16 @@ class Draws(np.ndarray):
             independent draws.
         chains: number of chains, whose draws alternate from the last draw backwards; 1 for independent draws and for a
             part of the draws.
+        names: of the coordinates of θ, where it has several and the model names them; else None.
     """
 
     diagnostics: diagnostics.Assessment | None
     chains: int
+    names: tuple[str, ...] | None
 
     def __array_finalize__(self, source):
         self.diagnostics = getattr(source, "diagnostics", None)
+        self.names = getattr(source, "names", None) if np.shape(source)[1:] == self.shape[1:] else None
         self.chains = getattr(source, "chains", 1) if np.shape(source)[:1] == self.shape[:1] else 1
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
@@ -50,12 +58,32 @@ class Draws(np.ndarray):
         return plain if plain.ndim else plain[()]
 
     def inference_data(self, names: Sequence[str] | None = None, release=None):
-        """Return the draws as an `arviz.InferenceData`, chain by chain; `names` are those of draws (draws, p).
+        """Return the draws as an `arviz.InferenceData`, chain by chain; `names` replace those that the model knows.
 
         Raises:
-            ValueError: ArviZ, an optional package, is not installed.
+            ValueError: ArviZ, an optional package, is not installed, or names that are not those of draws (draws, p).
         """
-        return inference_data.inference_data(self, self.chains, names, release)
+        return inference_data.inference_data(self, self.chains, self.names if names is None else names, release)
+
+
+def named(draws: np.ndarray, model) -> Draws:
+    """The draws of a model's θ, with the names of its coordinates."""
+    result = draws.view(Draws)
+    result.names = getattr(model, "parameter_names", None)
+    return result
+
+
+def shown(states: Iterator, total: int, before: float) -> Iterator:
+    """The states of a run of `total` stored sweeps; on standard error how far it is, if it takes some seconds.
+
+    `before` is the length of the burn-in, in stored sweeps.
+    """
+    start, progress = time.perf_counter(), Progress(sys.stderr, "draws of each chain")
+    for done, state in enumerate(states, start=1):
+        if time.perf_counter() - start > PATIENCE:
+            progress.update(done, total, (before + done) / (before + total))
+        yield state
+    progress.clear()
 
 
 def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
@@ -64,12 +92,15 @@ def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
 
 
 def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
-    """The last draws of all chains with the diagnostics of some of their quantities; warns where chains disagree."""
+    """The last draws of all chains with the diagnostics of some of their quantities; warns unless the chains agree."""
     result = pooled(chains, draws).view(Draws)
     result.diagnostics, result.chains = diagnostics.assess(assessed), chains.shape[1]
-    if result.diagnostics.rhat_max > diagnostics.LARGEST_RHAT:
+    rhat, reason = result.diagnostics.rhat_max, result.diagnostics.reason
+    if not result.diagnostics.agree:
         message = (
-            f"R-hat is {result.diagnostics.rhat_max:.3g}: the chains disagree, and their draws are not the posterior's"
+            f"R-hat is not known ({reason}): the draws may not be the posterior's"
+            if math.isnan(rhat)
+            else f"R-hat is {rhat:.3g}: the chains disagree, and their draws are not the posterior's"
         )
         warnings.warn(message, NotConverged, stacklevel=3)
     return result
@@ -90,7 +121,9 @@ def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray
 
         sampler = Records(*arguments)
     run = chain.run(sampler, rng, draws=sweeps(draws), burn_in=COUNT_BURN_IN, thin=COUNT_THIN)
-    counts = np.stack([_by_chain(state.counts.copy()) for state, _ in run])
+    counts = np.stack(
+        [_by_chain(state.counts.copy()) for state, _ in shown(run, sweeps(draws), COUNT_BURN_IN / COUNT_THIN)]
+    )
     return model.sample(model.posterior(counts), rng)
 
 

@@ -179,6 +179,8 @@ def _ends(model: ClampedMoments) -> list[tuple[float, float]]:
     family = model.family
     reach = -stdtrit(2 * family.shape, _TAIL) * np.sqrt(family.rate / family.shape / family.strength)
     precise = gammaincinv(family.shape, [1 - _TAIL, _TAIL]) / family.rate
+    if not (np.isfinite(reach) and np.all(precise > 0)):
+        raise ValueError(f"shape is {family.shape!r}; the prior is too wide for quadrature, take a larger shape")
     return [(family.prior_mean - reach, family.prior_mean + reach), tuple(-np.log(precise) / 2)]
 
 

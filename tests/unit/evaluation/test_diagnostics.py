@@ -1,9 +1,12 @@
 """R-hat and effective sample sizes against ArviZ, known autocorrelations and chains that have not mixed."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from privpost.evaluation.diagnostics import _normal_scores, assess, diagnose
+from privpost.samplers import noise_aware_draws
 
 
 def autoregressive(coefficient: float, noise: np.ndarray) -> np.ndarray:
@@ -89,10 +92,60 @@ def test_folding_reveals_chains_that_differ_in_scale_only():
     assert diagnose(draws)[0] > 1.1
 
 
-def test_chains_stuck_at_different_points_have_an_enormous_rhat():
-    draws = np.repeat(np.arange(4.0)[None], 200, axis=0)
-    # Infinite but for the rounding of the chains' means.
-    assert diagnose(draws)[0] > 1e6
+@pytest.mark.parametrize("scale", [1.0, 0.1, 1 / 3])
+def test_chains_stuck_at_different_points_have_an_infinite_rhat(scale):
+    """Variances of equal numbers are rounded; assess made nan of the answer, and nan warned of nothing."""
+    draws = np.repeat(scale * np.arange(4.0)[None], 200, axis=0)
+    assert diagnose(draws)[0] == np.inf
+    assert assess(draws).rhat_max == np.inf
+    assert not assess(draws).agree
+    # Beside a quantity that mixes, and one that never changes.
+    mixing = np.random.default_rng(9).standard_normal(draws.shape)
+    both = np.stack([mixing, draws, np.ones_like(draws)], axis=-1)
+    assert assess(both).rhat_max == np.inf
+    assert "constant" in assess(both).reason
+
+
+@pytest.mark.parametrize("odd", [-50.0, 50.0])
+def test_one_chain_stuck_far_away_is_kept_and_named(odd):
+    """Its R-hat, 1.53, was thrown away, as the draws' tail is that chain and has no effective sample size."""
+    draws = np.random.default_rng(10).standard_normal((500, 4))
+    draws[:, 3] = odd
+    assessed = assess(draws)
+    # Independent: by hand. The ranks of three chains are those of a normal law below its upper quartile, of mean −0.424
+    # and variance 0.535; the fourth's are all 1.150: R-hat² = 1 + 0.531/(3/4 · 0.535).
+    assert assessed.rhat_max == pytest.approx((1 + 0.531 / (0.75 * 0.535)) ** 0.5, abs=0.02)
+    assert not assessed.agree
+    # Draws up to the 95 % quantile, which is the stuck chain above all others, are all draws.
+    assert np.isnan(assessed.ess_min) == (odd > 0)
+    assert assessed.reason == "effective sample size not known: a quantity is constant in its tail" * (odd > 0)
+
+
+def test_a_quantity_that_never_changes_is_no_agreement():
+    draws = np.stack([np.random.default_rng(11).standard_normal((500, 4)), np.ones((500, 4))], axis=-1)
+    assessed = assess(draws)
+    assert np.isnan(assessed.rhat_max)
+    assert not assessed.agree
+    assert assess(draws[..., 0]).agree
+    assert assess(draws[..., 0]).reason == ""
+
+
+@pytest.mark.parametrize("kind", ["stuck apart", "one stuck", "never moved", "one chain"])
+def test_chains_that_are_not_known_to_agree_warn(kind):
+    draws = np.random.default_rng(12).standard_normal((500, 4, 2))
+    if kind == "stuck apart":
+        draws[:] = np.arange(8.0).reshape(4, 2)
+    elif kind == "one stuck":
+        draws[:, 3] = 50.0
+    elif kind == "never moved":
+        draws[..., 1] = 1.0
+    chains = draws[:, :1] if kind == "one chain" else draws
+    with pytest.warns(noise_aware_draws.NotConverged, match="R-hat is"):
+        noise_aware_draws.diagnosed(chains, 100, chains)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        good = np.random.default_rng(13).standard_normal((500, 4, 2))
+        assert noise_aware_draws.diagnosed(good, 100, good).diagnostics.agree
 
 
 @pytest.mark.parametrize("value", [1.0, 0.1, 1 / 3])
@@ -138,7 +191,6 @@ def test_assess_reports_the_worst_quantity():
         (np.empty((200, 4, 0)), "no quantity"),
         (np.full((200, 4), np.nan), "not finite"),
         (np.ones((200, 4, 2)), "constant"),
-        (np.random.default_rng(8).integers(0, 2, (200, 4)), "constant in its tail"),
     ],
 )
 def test_what_cannot_be_assessed_is_never_a_pass(draws, reason):

@@ -40,8 +40,7 @@ def test_draws_know_their_chains_and_parts_of_them_have_none(drawn):
     assert counts.posterior(np.array([9.0]), 5, np.random.default_rng(1)).chains == 1
     moments = privpost.MomentsLaplace(privpost.NormalRegression(1), 9, 1.0)
     found = moments.posterior(np.ones(3), 30, np.random.default_rng(1))
-    assert found.chains == 1
-    assert found.diagnostics.reason == "not assessed: 1 chains, fewer than 4"
+    assert (found.chains, found.diagnostics.n_chains, found.diagnostics.reason) == (4, 4, "")
 
 
 def test_without_arviz_one_line_names_the_extra(drawn, monkeypatch):
@@ -72,3 +71,36 @@ def test_a_netcdf_file_holds_the_draws_and_equal_draws_make_equal_files(drawn, t
     assert np.array_equal(np.moveaxis(read.theta.values, 0, 1).reshape(-1, 3), np.asarray(drawn))
     assert read.attrs["inference_library"] == "privpost"
     assert (tmp_path / "one.nc").read_bytes() == (tmp_path / "two.nc").read_bytes()
+
+
+def test_draws_know_the_names_of_their_coordinates():
+    """As the model has them, also in what ArviZ gets; a part of the coordinates has none."""
+    pair = privpost.BayesianNetwork({"a": [], "b": ["a"]})
+    rng = np.random.default_rng(1)
+    counts = privpost.LaplaceMechanism(privpost.DirichletCategorical((1, 1, 1)), 20, 1.0)
+    clamped = privpost.ClampedMoments(privpost.NormalUnknownVariance(), -1.0, 1.0)
+    drawn = {
+        ("w1", "s2"): privpost.MomentsLaplace(privpost.NormalRegression(1), 9, 1.0).posterior(np.ones(3), 30, rng),
+        ("P(a)", "P(b | a=0)", "P(b | a=1)"): privpost.NetworkLaplace(pair, 20, 1.0).posterior(np.ones(6), 30, rng),
+        ("P(0)", "P(1)", "P(2)"): counts.posterior(np.array([9.0, 6.0, 5.0]), 30, rng),
+        ("mu", "s2"): privpost.LaplaceMechanism(clamped, 50, 1.0).posterior(np.array([3.0, 20.0]), 30, rng),
+    }
+    for names, draws in drawn.items():
+        assert draws.names == draws[3:].names == names
+        assert draws.shape[1:] == (len(names),)
+        assert draws[:, 0].names is None
+    bits = privpost.LaplaceMechanism(privpost.BetaBernoulli(1, 1), 20, 1.0).posterior(np.array([9.0]), 5, rng)
+    assert bits.names is None
+
+
+@pytest.mark.parametrize("names", [["a", "a", "b"], ["a", "b"], "abcd"])
+def test_names_that_are_not_those_of_the_coordinates_are_refused(drawn, names):
+    with pytest.raises(ValueError, match="need one name a coordinate, no two alike"):
+        drawn.inference_data(names)
+
+
+def test_arviz_names_the_coordinates_that_the_model_knows(drawn):
+    pytest.importorskip("arviz")
+    found = drawn.inference_data()
+    assert found.posterior.parameter.values.tolist() == list(drawn.names)
+    assert found.posterior.theta.dims == ("chain", "draw", "parameter")

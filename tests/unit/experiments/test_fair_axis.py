@@ -165,6 +165,15 @@ def test_ks_with_error_is_the_ks_statistic():
     assert 0 < error <= 0.5 / np.sqrt(500)
 
 
+def test_ks_of_few_trials_is_not_known_exactly():
+    """Of one trial, and of trials beyond which the distribution function is 1, the standard error was 0: .46 ± .0."""
+    statistic, error = beta_bernoulli.ks_with_error(np.array([0.46]))
+    assert (statistic, np.isnan(error)) == (0.54, True)
+    # All of two trials lie below the place of the largest distance. Wilson's 95 % interval of 2 in 2 starts at 0.342.
+    statistic, error = beta_bernoulli.ks_with_error(np.array([0.2, 0.46]))
+    assert (statistic, 1 - 1.96 * error) == (0.54, pytest.approx(0.342, abs=1e-3))
+
+
 @pytest.mark.parametrize("method", ["ops", "diffused", "concentrated"])
 def test_a_mechanism_whose_density_alone_is_known_has_the_same_divergence(method):
     """Both are the same Gauss-Legendre sum, so they differ by rounding; without a density there is none."""

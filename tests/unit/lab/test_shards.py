@@ -201,3 +201,19 @@ def test_a_digest_is_that_of_everything_as_sorted_json(toy):
 def test_an_unknown_profile_is_refused(checkout):
     with pytest.raises(SettingError, match="--profile is 'slrum', but must be one of default, slurm"):
         reproduce.main(["--profile", "slrum"])
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1e-400", "0.5e-400", "9" * 400 + ".0"])
+@pytest.mark.parametrize("word", ["key={}", "key=1,{}", "key=[0.5,{}]", "key={{a: {}}}"])
+def test_a_number_that_floats_do_not_hold_is_refused(number, word):
+    """Hydra reads it as infinite, or as 0."""
+    with pytest.raises(SettingError, match="no number that a computer's floats hold"):
+        request.values(word.format(number))
+
+
+def test_numbers_near_the_ends_of_floats_are_read():
+    numbers = [1.7e308, 5e-324, 0.0, -0.0, 1e3, 12345678901234567890]
+    assert request.values("key=" + ",".join(map(repr, numbers))) == numbers
+    assert request.values("key=inf") == [float("inf")]
+    assert request.values("key='1e400'") == ["1e400"]
+    assert request.values("key=a1e400,1e400x") == ["a1e400", "1e400x"]

@@ -209,3 +209,12 @@ def test_density_is_zero_outside_the_support():
 def test_errors_name_the_setting(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@every_example
+def test_a_parameter_that_is_no_number_has_no_density(model):
+    """NaN is neither inside nor outside: a density of 0 would pass for an answer."""
+    theta = np.array(model.mean(model.prior), float)
+    assert np.isfinite(model.log_density(theta, model.prior))
+    assert np.isnan(model.log_density(np.full_like(theta, np.nan), model.prior))
+    assert np.isnan(model.log_partition(np.full_like(model.natural_parameters(model.prior), np.nan)))

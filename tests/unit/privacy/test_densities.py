@@ -197,3 +197,88 @@ def test_a_density_that_is_none_is_refused(monkeypatch):
     for ask in (lambda m: m.privacy_curve(0.5), lambda m: m.noise_cdf(0.0), lambda m: densities.rdp(m, 2.0)):
         with pytest.raises(ValueError, match=r"^log_density of Newcomer integrates to 0\.5 over all releases; it must"):
             ask(Newcomer.examples()[0])
+
+
+@dataclass(frozen=True)
+class Staircase(AdditiveNoiseMechanism):
+    """Noise of a piecewise constant density: e^−kε f on the k-th step [k + γ, k + 1 + γ) of |x|, f on the first one."""
+
+    epsilon: float = 1.0
+    gamma: float = 0.3
+    told: bool = True
+
+    method: ClassVar[str] = "staircase"
+    norm: ClassVar[str] = "l1"
+    notion: ClassVar[str] = "pure"
+    calibrated: ClassVar[str] = "epsilon"
+    public_inputs: ClassVar[tuple[str, ...]] = ("n",)
+
+    @classmethod
+    def calibrate(cls, model, n, budget, **options):
+        return cls(model, n, epsilon=pure_epsilon(budget, cls.method), **options)
+
+    def cost(self):
+        return Cost("pure", self.epsilon)
+
+    def noise(self, shape, rng):
+        raise NotImplementedError
+
+    @property
+    def height(self):
+        ratio = np.exp(-self.epsilon)
+        return (1 - ratio) / (2 * (self.gamma + (1 - self.gamma) * ratio))
+
+    @property
+    def steps(self):
+        # Beyond 60/ε the density is below e^−60.
+        return np.arange(int(60 / self.epsilon))
+
+    @property
+    def breaks(self):
+        ends = self.steps + self.gamma
+        return np.concatenate([-ends, ends]) if self.told else np.empty(0)
+
+    def log_density(self, release, statistics):
+        step = np.floor(np.abs(np.asarray(release, float) - self.select(statistics)) + 1 - self.gamma)
+        return (np.log(self.height) - self.epsilon * step)[..., 0]
+
+    @classmethod
+    def examples(cls):
+        return [cls(BITS, 8, coordinates="free")]
+
+    def by_hand(self):
+        """Lengths of the pieces on which both neighbours' densities, of 0 and of 1, are constant, and the densities."""
+        ends = np.concatenate([-self.breaks, self.breaks, 1 + self.breaks])
+        ends = np.unique(np.round(ends, 12))
+        middles = (ends[:-1] + ends[1:]) / 2
+        p, q = (
+            self.height * np.exp(-self.epsilon * np.floor(np.abs(middles - at) + 1 - self.gamma)) for at in (0.0, 1.0)
+        )
+        return np.diff(ends), p, q
+
+
+@pytest.mark.parametrize(("epsilon", "gamma"), [(0.4, 0.3), (1.0, 0.5), (2.0, 0.5), (5.0, 0.37)])
+def test_a_density_that_jumps_is_integrated_between_its_breaks(epsilon, gamma):
+    """Independent: sums over the pieces, by hand. It was refused: "integrates to 1.00038"."""
+    mechanism = Staircase(BITS, 8, epsilon=epsilon, gamma=gamma, coordinates="free")
+    lengths, p, q = mechanism.by_hand()
+    for at in (0.0, epsilon / 2):
+        exact = (lengths * np.maximum(p - np.exp(at) * q, 0)).sum()
+        assert mechanism.privacy_curve(at) == pytest.approx(exact, rel=1e-7)
+    assert mechanism.privacy_curve(epsilon * (1 + 1e-9)) == pytest.approx(0, abs=1e-9)
+    for order in (1.5, 3.0):
+        exact = np.log((lengths * p**order * q ** (1 - order)).sum()) / (order - 1)
+        assert densities.rdp(mechanism, order) == pytest.approx(exact, rel=1e-6)
+    # The density is constant between the breaks of one law, so that its distribution function is linear.
+    ends = np.sort(mechanism.breaks)
+    heights = mechanism.height * np.exp(-epsilon * np.floor(np.abs((ends[:-1] + ends[1:]) / 2) + 1 - mechanism.gamma))
+    below = np.append(0.0, np.cumsum(np.diff(ends) * heights))
+    at = np.array([-2.0, -mechanism.gamma / 2, 0.0, 0.9])
+    assert mechanism.noise_cdf(at) == pytest.approx(np.interp(at, ends, below), abs=1e-7)
+
+
+def test_a_density_whose_jumps_are_not_told_says_what_to_declare():
+    with pytest.raises(
+        ValueError, match=r"it must be 1\. Where a right density jumps .*, declare the places as `breaks`"
+    ):
+        Staircase(BITS, 8, gamma=0.5, told=False, coordinates="free").privacy_curve(0.5)

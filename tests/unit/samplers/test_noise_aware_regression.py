@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from privpost import progress
 from privpost.mechanisms import MomentsGaussian, MomentsLaplace
 from privpost.models import LinearRegression, NormalRegression
-from privpost.samplers import chain
+from privpost.samplers import chain, noise_aware_draws
 from privpost.samplers import noise_aware_regression as regression
 from privpost.samplers.noise_aware_regression_quadrature import _student, weight_cdf
 
@@ -158,12 +162,35 @@ def test_the_posterior_is_ridge_regression_at_a_fixed_variance():
     assert unknown.posterior(unknown.sufficient_statistics(data), 30).mean == pytest.approx(mean)
 
 
-def test_a_release_has_a_noise_aware_posterior():
-    mechanism = MomentsLaplace(MODEL, 200, 5.0)
-    release = mechanism.perturb(EXACT, np.random.default_rng(1))
-    drawn = mechanism.posterior(release, 4, np.random.default_rng(2))
-    assert drawn.shape == (4, 2)
+@pytest.mark.parametrize("mechanism", [MomentsLaplace(MODEL, 200, 1.0), MomentsGaussian(MODEL, 200, 2.0, 2.0)])
+def test_a_release_has_a_noise_aware_posterior_by_four_chains(mechanism, capsys, monkeypatch):
+    """Independent: shares below five points against quadrature. One chain was worth 96 of 2,000 draws."""
+    monkeypatch.setattr(noise_aware_draws, "PATIENCE", 0.0)
+    moments = released(mechanism)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = mechanism.posterior(moments * mechanism.units, 1200, np.random.default_rng(2))
+    assert drawn.shape == (1200, 2)
     assert np.all(drawn[:, 1] > 0)
+    assert (drawn.chains, drawn.diagnostics.n_chains) == (4, 4)
+    assert drawn.diagnostics.agree
+    assert drawn.diagnostics.ess_min > 200
+    at = np.quantile(drawn[:, 0], [0.05, 0.25, 0.5, 0.75, 0.95])
+    exact = weight_cdf(MODEL, moments, 200, mechanism.noise_law, at, size=32)
+    # Five standard errors of a share, for 200 independent draws.
+    assert np.abs([(drawn[:, 0] <= point).mean() for point in at] - exact).max() < 5 * 0.5 / 200**0.5
+    capsys.readouterr()
+
+
+def test_a_long_run_says_how_far_it_is(capsys, monkeypatch):
+    monkeypatch.setattr(noise_aware_draws, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "PAUSE", 0.0)
+    mechanism = MomentsLaplace(MODEL, 200, 1.0)
+    mechanism.posterior(released(mechanism) * mechanism.units, 40, np.random.default_rng(2))
+    told = capsys.readouterr().err.splitlines()
+    assert "100 of 200 draws of each chain done" in "\n".join(told)
+    # The burn-in is part of the work: after 50 of 200 draws and 50 of burn-in two fifths are done.
+    assert re.search(r"^50 of 200 draws of each chain done, .*about", "\n".join(told), re.MULTILINE)
 
 
 # Bad input

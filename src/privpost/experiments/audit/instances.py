@@ -82,7 +82,7 @@ def share_of(mechanism: Mechanism, budget: Cost, accounting: str) -> float:
 
 def names() -> set[str]:
     """Return the names of all discovered mechanisms."""
-    return {kind.name for kind in discovery.kinds()}
+    return {kind.name for kind in discovery.curators(discovery.kinds())}
 
 
 def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
@@ -100,7 +100,7 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
     Examples on bits also come with `large_n` records; a mechanism without a calibrated setting is taken as it is.
     """
     instances, used = [], users(records)
-    for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
+    for kind in discovery.curators(itertools.chain.from_iterable(discovery.mechanisms().values())):
         for number, example in enumerate(kind.examples):
             for n in (example.n, large_n) if isinstance(example.model, BetaBernoulli) else (example.n,):
                 mechanism = replace(example, n=n)

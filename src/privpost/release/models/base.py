@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
@@ -28,9 +29,10 @@ class Posterior(NamedTuple):
         noise_aware: whether the posterior accounts for the noise, or takes noisy statistics for exact ones.
         method: how the draws were made.
         approximations: what about them is not exact.
-        rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan where they cannot be
-            assessed; None for independent draws.
+        rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan where they are not known;
+            None for independent draws.
         chains: how many chains there are, whose draws come in turn; 1 for independent draws.
+        reason: why R-hat or the effective sample size is not known.
     """
 
     draws: dict[str, np.ndarray]
@@ -40,6 +42,7 @@ class Posterior(NamedTuple):
     rhat: float | None = None
     ess: float | None = None
     chains: int = 1
+    reason: str = ""
 
 
 class Kind(ABC):
@@ -73,6 +76,15 @@ class Kind(ABC):
             raise SettingError(
                 f"n is {spec.n}; posterior draws need n <= {LARGEST_SUM // tables} with these columns, or none."
             )
+        try:
+            names = self.parameters(spec)
+        except ValueError as error:
+            raise SettingError(f"columns: {error}") from None
+        if name := _twice(names):
+            raise SettingError(
+                f"columns: two parameters would have the name {name!r}: rename a column or a level that has ' = ', "
+                "' | ' or ', ' in it, or the name of a parameter."
+            )
 
     def check_column(self, spec: Specification, settings: dict[str, Any]) -> None:
         """Raises a SettingError unless the settings of a column are what the model needs."""
@@ -97,6 +109,14 @@ class Kind(ABC):
                 f"columns: {self.name} needs one column with role: {role} and {others}; {len(names)} of "
                 f"{len(spec.columns)} columns have role: {role}."
             )
+
+    def parameters(self, spec: Specification) -> list[str]:
+        """Names of the coordinates of θ, in the order of a draw's; none for a model without a posterior.
+
+        Raises:
+            ValueError: columns that are right one by one, but not together.
+        """
+        return []
 
     def tables(self, spec: Specification) -> int:
         """Number of tables of n + 1 entries that the posterior of counts needs."""
@@ -166,10 +186,6 @@ class Sampled(Kind):
     def sampler(self, spec: Specification, setting: float) -> Mechanism:
         """The mechanism of one posterior draw, at a value of ε ("ops") or of its coefficient."""
 
-    @abstractmethod
-    def parameters(self, spec: Specification) -> list[str]:
-        """Names of the coordinates of θ."""
-
     def exact_statistics(self, spec: Specification, statistics: np.ndarray) -> Any:
         """What the sampler takes, as exact numbers."""
         return [Fraction(int(count)) for count in statistics]
@@ -179,5 +195,13 @@ def whole(value: float) -> int:
     return round(float(value)) if float(value).is_integer() else float(value)
 
 
+def _twice(names) -> str:
+    """The first name that is there twice, or ""."""
+    return next((name for name, number in Counter(names).items() if number > 1), "")
+
+
 def by_name(names, draws) -> dict[str, np.ndarray]:
+    """Draws (draws, parameters) by the parameters' names; raises a ValueError for a name that is there twice."""
+    if name := _twice(names):
+        raise ValueError(f"two parameters have the name {name!r}")
     return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))

@@ -29,13 +29,6 @@ class Network(Inferred):
     columns = None
     binary = True
 
-    def check(self, spec):
-        super().check(spec)
-        try:
-            self._model(spec)
-        except ValueError as error:
-            raise SettingError(f"columns: {error}") from None
-
     def check_column(self, spec, settings):
         super().check_column(spec, settings)
         parents = settings.get("parents", [])
@@ -82,12 +75,14 @@ class Network(Inferred):
         steps = size * 2 ** (size - 1) + len(self._cells(spec))
         return _SECONDS * steps * noise_aware_draws.network_sweeps(spec.draws) if self._chained(spec) else 0.0
 
-    def posterior(self, spec, mechanism, release, rng):
-        model = mechanism.model
-        names = [
+    def parameters(self, spec):
+        return [
             f"P({node} = {spec.columns[node]['levels'][1]}{' | ' * bool(parents_at)}{parents_at})"
             for node, parents_at in self._cells(spec)
         ]
+
+    def posterior(self, spec, mechanism, release, rng):
+        model, names = mechanism.model, self.parameters(spec)
         if not self._chained(spec):
             draws = model.sample(mechanism.naive_posterior(release), rng, spec.draws)
             method = "conjugate update with the noisy counts, clipped to [0, n]"
@@ -102,4 +97,5 @@ class Network(Inferred):
             assessed.rhat_max,
             assessed.ess_min,
             noise_aware_draws.CHAINS,
+            assessed.reason,
         )

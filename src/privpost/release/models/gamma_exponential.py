@@ -48,9 +48,6 @@ class Exponential(NumericFamily, Sampled):
         steps = int(statistics[0])
         return [steps * Fraction(self._bounds(spec)[2]) + spec.n * Fraction(self._origin(spec)), Fraction(spec.n)]
 
-    def parameters(self, spec):
-        return [self.parameter]
-
     def coarsest(self, spec):
         """The resolution at which rounding lowers the mean by a share LARGEST_BIAS / √n, at the prior's mean rate.
 

@@ -21,8 +21,8 @@ class NaiveBayes(Inferred):
     columns = None
 
     def check(self, spec):
-        super().check(spec)
         self.check_role(spec, "class", "at least one other")
+        super().check(spec)
 
     def mechanism(self, spec, setting):
         classes, *sizes = (len(spec.columns[name]["levels"]) for name in self.order(spec))
@@ -58,13 +58,16 @@ class NaiveBayes(Inferred):
         classes = len(spec.columns[self.order(spec)[0]]["levels"])
         return classes * self.tables(spec) * (1e-6 * spec.draws + 3.5e-7 * spec.n)
 
+    def parameters(self, spec):
+        label = self.order(spec)[0]
+        names = [f"P({label} = {level})" for level in spec.columns[label]["levels"]]
+        return names + [f"P({name} = {level} | {label} = {given})" for given, name, level in self._cells(spec)]
+
     def posterior(self, spec, mechanism, release, rng):
         label = self.order(spec)[0]
         classes = spec.columns[label]["levels"]
         rows = release.reshape(len(classes), -1)
         given = rows, mechanism.model.sizes, spec.prior["concentration"], spec.n, mechanism.scale
         shares, levels = exact_counts.class_posterior(*given, spec.draws, rng)
-        names = [f"P({label} = {level})" for level in classes]
-        names += [f"P({name} = {level} | {label} = {given})" for given, name, level in self._cells(spec)]
         draws = np.concatenate([shares, levels.reshape(len(levels), -1)], axis=1)
-        return Posterior(by_name(names, draws), True, EXACT, ())
+        return Posterior(by_name(self.parameters(spec), draws), True, EXACT, ())

@@ -9,6 +9,7 @@ import numpy as np
 
 from privpost.lab.schema import Choice, Real, Schema, SettingError
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.models.base import check_records
 from privpost.release.models.base import Inferred, Kind, Posterior
 from privpost.samplers.noise_aware_quadrature import resolved_posterior
 
@@ -29,6 +30,8 @@ class _Nothing:
     """Records of no family, which are summed as they are."""
 
     lattice = False
+    record_support = (-np.inf, np.inf)
+    check_records = staticmethod(check_records)
 
     @staticmethod
     def statistic(x):
@@ -80,7 +83,8 @@ class Sum(Kind):
     def encode(self, spec, column, text):
         low, high, resolution = self._bounds(spec)
         value = parsed(text)
-        if value is None:
+        least, most = self.family(spec).record_support
+        if value is None or not least <= value <= most:
             return None
         if not low <= value <= high:
             # One step beyond the upper bound stands for every value that is left out.
@@ -90,7 +94,8 @@ class Sum(Kind):
     def allowed(self, spec, column):
         settings = spec.columns[column]
         if self.redacts(spec):
-            return "a number"
+            least = self.family(spec).record_support[0]
+            return "a number" if np.isinf(least) else f"a number of at least {least:g}"
         return f"a number in [{settings['low']:g}, {settings['high']:g}] (outside: redact leaves others out of the sum)"
 
     def unit(self, spec):
@@ -115,6 +120,9 @@ class NumericFamily(Sum, Inferred):
                 f"resolution is {settings['resolution']}, too coarse for posterior draws: rounding would bias them. It "
                 f"must be at most {coarsest:.3g} with this prior and n. A finer one costs no privacy and no accuracy."
             )
+
+    def parameters(self, spec):
+        return [self.parameter]
 
     @abstractmethod
     def coarsest(self, spec) -> float:

@@ -1,5 +1,7 @@
 """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement)."""
 
+import math
+
 from privpost.evaluation.diagnostics import LARGEST_RHAT
 from privpost.lab.claims import about, check, claim, number
 
@@ -23,7 +25,7 @@ def run_length(convergence):
         # Count models have the paper's variant only; redacted sums have the paper's bounds and public ones.
         bounds = "" if variant == "corrected" else ", bounds of the paper"
         name = f"{model}{bounds}, epsilon={epsilon:g}"
-        worst, fewest = rows.loc[rows.rhat.idxmax()], rows.loc[rows.ess_bulk.idxmin()]
+        worst, fewest = rows.loc[rows.rhat.fillna(math.inf).idxmax()], rows.loc[rows.ess_bulk.idxmin()]
         # Per chain: the median over trials is for all chains of a release, the paper runs one.
         per_chain = float(fewest.ess_bulk / fewest.n_chains)
         stuck = rows.loc[rows.stuck_share.idxmax()]

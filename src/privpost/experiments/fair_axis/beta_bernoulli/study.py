@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainc, betaln, digamma
 
-from privpost.evaluation.summaries import mean_and_sem, mean_columns
+from privpost.evaluation.summaries import mean_and_sem, mean_columns, share_error
 from privpost.experiments.discovered import Discovered, Failed
 from privpost.experiments.fair_axis import calibration
 from privpost.experiments.ranges import A0, ALPHA, BETA, DELTA, EPSILON, N
@@ -192,13 +192,13 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def ks_with_error(quantiles) -> tuple[float, float]:
-    """Return the KS distance from uniform, with its standard error √(F(1−F)/M), F the empirical CDF there."""
+    """Return the KS distance from uniform, with its standard error, that of the empirical CDF there."""
     ordered = np.sort(quantiles)
     size = len(ordered)
     above, below = np.arange(1, size + 1) / size - ordered, ordered - np.arange(size) / size
     place = int(np.argmax(np.maximum(above, below)))
     share = (place + (above[place] >= below[place])) / size
-    return float(max(above[place], below[place])), math.sqrt(share * (1 - share) / size)
+    return float(max(above[place], below[place])), float(share_error(share, size))
 
 
 def tabulate(cells):

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from privpost.evaluation.summaries import mean_columns
+from privpost.evaluation.summaries import mean_columns, share_error
 from privpost.experiments.ranges import ALPHA, ATTRIBUTES, BETA, EPSILON, METHOD, MODEL_ALPHA, MODEL_BETA, N, T
 from privpost.experiments.zhang2016.mechanisms import METHODS, configured, target
 from privpost.lab.schema import Choice, Integer, Real, Schema
@@ -212,8 +212,8 @@ def _stealth(config, arrays) -> list[dict]:
         {
             "t": t,
             "epsilon": epsilon,
-            "stealth_rate": float(np.mean(arrays["smallest_t"][j] <= t)),
-            "stealth_sem": float(np.std(arrays["smallest_t"][j] <= t) / math.sqrt(config.trials)),
+            "stealth_rate": (rate := float(np.mean(stealthy := arrays["smallest_t"][j] <= t))),
+            "stealth_sem": float(np.std(stealthy) / math.sqrt(config.trials) or share_error(rate, config.trials)),
             "bound": -math.expm1(-t),
         }
         for j, epsilon in enumerate(config.epsilon)
