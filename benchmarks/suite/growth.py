@@ -16,8 +16,8 @@ from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models import graphs
 from privpost.models.bayesian_network import BayesianNetwork
 from privpost.privacy.renyi import dirichlet_categorical_supremum
-from privpost.samplers import hidden_markov_gibbs
-from privpost.samplers.hidden_markov_kernels import explicit_sweep
+from privpost.samplers.hidden_markov import gibbs
+from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
 NAME = "growth"
 # Limits for a fit of a few points on a busy machine: a linear curve stays below the first, a quadratic one far above.
@@ -80,8 +80,9 @@ def _cells(size: int) -> Callable:
 def _hidden_markov(cells: int) -> Callable:
     """A sweep over regions of 71 months, 100 chains of 10 states."""
     rng, chains, states = np.random.default_rng(3), 100, 10
-    layout = hidden_markov_gibbs.Layout.of(np.arange(cells) // 71)
-    start, moves = rng.integers(states, size=(cells, chains)), np.empty((states, states, chains), np.intp)
+    layout = gibbs.Layout.of(np.arange(cells) // 71)
+    start = rng.integers(states, size=(cells, chains))
+    moves = gibbs.transition_counts(start, layout, states)
     scores, uniforms = rng.random((chains, states, cells)), rng.random((cells, chains))
     return lambda: explicit_sweep(start, scores, uniforms, tuple(layout), 1.0, 1.0, moves)
 

@@ -8,8 +8,8 @@ from hidden_markov_loop import sweep
 
 from privpost.privacy import count_tables
 from privpost.samplers import chain
-from privpost.samplers import hidden_markov_gibbs as gibbs
-from privpost.samplers.hidden_markov_kernels import explicit_sweep
+from privpost.samplers.hidden_markov import gibbs
+from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
 NAME = "hidden_markov"
 # Regions and months, states, fields' levels, and the chains of one cell of the study, as for Afghanistan.
@@ -25,7 +25,7 @@ def run() -> list[dict]:
     n_cells = REGIONS * MONTHS
     weights, uniforms = rng.random((n_cells, STATES, CHAINS)), rng.random((n_cells, CHAINS))
     states, scores = rng.integers(STATES, size=(n_cells, CHAINS)), weights.transpose(2, 1, 0).copy()
-    moves = np.empty((STATES, STATES, CHAINS), np.intp)
+    moves = gibbs.transition_counts(states, layout, STATES)
     one, single = np.ascontiguousarray(weights[:, :, 0]), np.ascontiguousarray(states[:, 0])
     ours, loop = side_by_side(
         [

@@ -18,7 +18,8 @@ from scipy import stats
 import privpost
 from privpost import discovery
 from privpost.mechanisms.pure import PureMechanism
-from privpost.samplers import noise_aware_exact, noise_aware_exact_counts
+from privpost.samplers import noise_aware_exact
+from privpost.samplers.noise_aware import exact_counts
 
 PURE = privpost.Cost("pure", 1.0)
 
@@ -185,9 +186,9 @@ def mechanism_counts(mechanism, release, draws, rng):
     """Return the counts that `posterior` draws before θ."""
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        drawn = noise_aware_exact_counts.latent_counts
+        drawn = exact_counts.latent_counts
         patch.setattr(
-            noise_aware_exact_counts, "latent_counts", lambda *given: found.append(drawn(*given)) or found[-1]
+            exact_counts, "latent_counts", lambda *given: found.append(drawn(*given)) or found[-1]
         )
         mechanism.posterior(release, draws, rng)
     return found[0]

@@ -90,7 +90,7 @@ class EventCountsLaplace(LaplaceMechanism):
         sampler = event_counts.Chains(given, gibbs.Layout.of(self.model.regions), prior, Seeding(1))
         sweeps = max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
         run = chain.run(sampler, [rng], draws=sweeps, burn_in=BURN_IN, thin=THIN)
-        chains = np.stack([state.probabilities for state, _ in run])
+        chains = np.stack([state.probabilities.copy() for state, _ in run])
         # Sorted, the draws do not depend on the order of the states.
         return noise_aware_draws.diagnosed(chains, draws, np.sort(chains, axis=2))
 

@@ -1,4 +1,4 @@
-"""Faults seeded into Langevin steps, noise of whole numbers, public candidates and rounded draws, one at a time.
+"""Faults seeded into Langevin steps, noise of whole numbers and rounded draws, one at a time.
 
 The audit's verdict sees each, and passes the shipped code; with `test_seeded_faults.py` every mechanism has one.
 """
@@ -36,10 +36,8 @@ from privpost.mechanisms.moments_gaussian import MomentsGaussian
 from privpost.mechanisms.moments_laplace import MomentsLaplace
 from privpost.mechanisms.network_sampling import AttributeSampler
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.mechanisms.public_candidates import PublicCandidates
 from privpost.models import GammaExponential
 from privpost.models.binary_regression import BinaryRegression
-from privpost.models.event_counts import EventCounts
 from privpost.models.normal_regression import NormalRegression
 
 # After so few steps the start and each step still show.
@@ -135,11 +133,6 @@ def sensitivity_of_one(patch):
     patch.setattr(GeometricMechanism, "sensitivity", property(lambda self: 1.0))
 
 
-def temperature_a_fifth(patch):
-    temperature = PublicCandidates.temperature.fget
-    patch.setattr(PublicCandidates, "temperature", property(lambda self: max(1.0, temperature(self) / 5)))
-
-
 def records_count_twice(patch):
     untrimmed = AttributeSampler._untrimmed
     patch.setattr(AttributeSampler, "_untrimmed", lambda self, s: untrimmed(self, 2 * np.asarray(s)))
@@ -205,7 +198,6 @@ OTHERS = [
     (noise_halved(MomentsLaplace), MomentsLaplace, on(NormalRegression(1), 4, PURE), "violated"),
     (noise_halved(MomentsGaussian), MomentsGaussian, on(NormalRegression(1), 4, rdp(1.0)), "violated"),
     (noise_shared(MomentsGaussian), MomentsGaussian, on(NormalRegression(2), 4, rdp(2.0)), "violated"),
-    (temperature_a_fifth, PublicCandidates, on(EventCounts((3,), (2,), 2), 300, PURE, candidates=256), "violated"),
     (records_count_twice, AttributeSampler, on(CHAIN, 20, PURE), "other law"),
     (unweighted_when_rounded, PosteriorDraw, on(BITS, 100, rdp(0.03), weighting="diffused"), "other law"),
     (unweighted_when_rounded, PosteriorDraw, on(CATEGORIES, 20, rdp(0.1), weighting="diffused"), "other law"),

@@ -8,7 +8,8 @@ import pytest
 import privpost
 from privpost.mechanisms.redacted_laplace import RedactedSum
 from privpost.models import graphs
-from privpost.samplers import naive_bayes_exact, noise_aware_draws, noise_aware_events, noise_aware_exact_counts
+from privpost.samplers import naive_bayes_exact, noise_aware_draws
+from privpost.samplers.noise_aware import exact_counts
 from privpost.samplers.noise_aware_quadrature import redacted_posterior
 
 # Chains of 4000 draws that are worth a quarter as many or more: 0.3/√1000 is a standard error of a probability.
@@ -42,31 +43,9 @@ def test_events_of_one_state_agree_with_the_sum_over_all_counts():
     mechanism = privpost.EventCountsLaplace(privpost.EventCounts((1,), (3,), 1), 12, 1.0)
     release = np.array([9.0, -3.0, 4.0])
     found = mechanism.posterior(release, DRAWS, np.random.default_rng(2))
-    law = noise_aware_events.count_probabilities(release[None], 12, mechanism.scale)[0]
+    law = exact_counts.count_probabilities(release[None], 12, mechanism.scale)[0]
     assert found.shape == (DRAWS, 1, 3)
     assert found[:, 0, 0].mean() == pytest.approx(law @ (1 + np.arange(13)) / 15, abs=ERROR)
-
-
-def test_chains_of_events_start_apart(monkeypatch):
-    """The first at the release, the others at counts that the prior draws, farther apart than the posterior is wide."""
-    from privpost.samplers import chain, noise_aware_event_draws
-
-    starts, run = [], chain.run
-
-    def watched(*given, **how):
-        # The chains go on in place.
-        starts.append(how["state"].counts[0].copy())
-        return run(*given, **how)
-
-    monkeypatch.setattr(noise_aware_event_draws.chain, "run", watched)
-    mechanism = privpost.EventCountsLaplace(privpost.EventCounts((4,), (3,), 2), 400, 2.0)
-    release = np.array([[80.0, 10, 10], [20, 60, 20], [90, 5, 5], [15, 70, 15]]).ravel()
-    found = mechanism.posterior(release, 1000, np.random.default_rng(4))
-    counts = starts[0]
-    assert np.all(counts.sum(axis=(1, 2)) == 400) and np.abs(counts[0].ravel() - release).max() <= 1
-    # The noise's standard deviation is 1.4 times its scale, the release's error; starts of the others are elsewhere.
-    assert np.all(np.abs(counts[1:] - counts[0]).max(axis=(1, 2)) > 10 * 1.4 * mechanism.scale)
-    assert found.diagnostics.rhat_max < 1.1
 
 
 def test_draws_tell_how_far_to_trust_them(monkeypatch):
@@ -122,14 +101,14 @@ def test_counts_of_naive_bayes_agree_with_enumeration(concentration):
     mean = np.tensordot(law, tables, 1)
     deviation = np.sqrt(np.tensordot(law, (tables - mean) ** 2, 1))
     given = release, sizes, concentration, n, scale, 40_000
-    found = noise_aware_exact_counts.class_counts(*given, np.random.default_rng(3))
+    found = exact_counts.class_counts(*given, np.random.default_rng(3))
     assert np.all(np.abs(found.mean(axis=0) - mean) < 4 * deviation / 200)
     assert np.allclose(found.std(axis=0), deviation, rtol=0.05)
 
 
 def test_counts_by_fourier_transforms_have_the_same_law(monkeypatch):
-    monkeypatch.setattr(noise_aware_exact_counts, "_DIRECT", 0)
-    monkeypatch.setattr(noise_aware_exact_counts, "_EVERY", 2)
+    monkeypatch.setattr(exact_counts, "_DIRECT", 0)
+    monkeypatch.setattr(exact_counts, "_EVERY", 2)
     test_counts_of_naive_bayes_agree_with_enumeration(1.0)
 
 
@@ -172,9 +151,9 @@ def test_sums_that_are_split_by_rejection_have_the_same_law(monkeypatch):
     factors = np.log(np.random.default_rng(5).random((3, 11)))
     tables = np.array([(i, j, 10 - i - j) for i in range(11) for j in range(11 - i)])
     law = np.exp(sum(factor[column] for factor, column in zip(factors, tables.T, strict=True)))
-    monkeypatch.setattr(noise_aware_exact_counts, "_ELEMENTS", 1)
-    monkeypatch.setattr(noise_aware_exact_counts, "_ROUNDS", 5)
-    counts = noise_aware_exact_counts.latent_counts(factors, 40_000, np.random.default_rng(6))
+    monkeypatch.setattr(exact_counts, "_ELEMENTS", 1)
+    monkeypatch.setattr(exact_counts, "_ROUNDS", 5)
+    counts = exact_counts.latent_counts(factors, 40_000, np.random.default_rng(6))
     assert counts.mean(axis=0) == pytest.approx(law @ tables / law.sum(), abs=4 * 3 / 200)
     places = {tuple(table): place for place, table in enumerate(tables)}
     seen = np.bincount([places[tuple(row)] for row in counts], minlength=len(tables)) / 40_000

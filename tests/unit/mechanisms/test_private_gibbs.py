@@ -14,6 +14,7 @@ from privpost.mechanisms.event_counts import HiddenMarkovSampler
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
+from privpost.samplers.hidden_markov.seeds import Seeding
 
 # Two months of one region, one field of two levels, and all states of both.
 MODEL = EventCounts((2,), (2,), 2)
@@ -128,3 +129,5 @@ def test_the_charge_is_that_of_its_updates() -> None:
 def test_numbers_out_of_range_are_refused() -> None:
     with pytest.raises(ValueError, match="iterations is 0"):
         PrivateGibbs(MODEL, 8, 1.0, iterations=0)
+    with pytest.raises(ValueError, match="seeding is"):
+        PrivateGibbs(MODEL, 8, 1.0, seeding=Seeding())

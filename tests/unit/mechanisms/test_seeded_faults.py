@@ -44,7 +44,6 @@ from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.mechanisms.network_sampling import RecordSampler, TrimmedSampler
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.private_gibbs import PrivateGibbs
-from privpost.mechanisms.public_candidates import PublicCandidates
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models import BayesianNetwork, BetaBernoulli, DirichletCategorical, GammaExponential, link_regression
 from privpost.models.binary_regression import BinaryRegression
@@ -54,9 +53,9 @@ from privpost.privacy import count_tables, glm
 from privpost.privacy.accounting import Cost
 from privpost.privacy.audit import lower_bound
 from privpost.privacy.ledger import Ledger
-from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers import logistic_in_ball
-from privpost.samplers.hidden_markov_collapsed import Annealing
+from privpost.samplers.hidden_markov.seeds import Seeding
 
 SIZE, LEVEL = 3000, 1e-6
 
@@ -287,11 +286,6 @@ def tilt_forgotten(patch):
     patch.setattr(logistic_in_ball, "envelope", lambda *given: replace(envelope(*given), tilt=0.0))
 
 
-def temperature_of_candidates_halved(patch):
-    temperature = PublicCandidates.temperature.fget
-    patch.setattr(PublicCandidates, "temperature", property(lambda self: temperature(self) / 2))
-
-
 def gamma_data_count_twice(patch):
     posterior = GammaDraw.release_law
     patch.setattr(GammaDraw, "release_law", lambda self, s: posterior(self, 2 * np.asarray(s, float)))
@@ -373,7 +367,7 @@ FAULTS = {
             (temperature_of_several_states_halved, HiddenMarkovSampler, on(model, 300, PURE, **options))
             for model, options in (
                 (EventCounts((2,), (2,), 2), {"iterations": 12}),
-                (EventCounts((4,), (2, 3), 3), {"iterations": 8, "annealing": Annealing(3.0)}),
+                (EventCounts((4,), (2, 3), 3), {"iterations": 8, "seeding": Seeding(2, 4)}),
             )
         ),
         (paid_temperature_halved, PrivateGibbs, on(FIELDS, 300, PURE, iterations=3)),
@@ -473,12 +467,6 @@ def test_the_audit_catches_a_seeded_fault(fault, kind, settings, verdict, monkey
         (temperature_of_several_states_halved, TWO_STATES, check_states_and_emissions_follow_enumeration, "posterior"),
         (temperature_of_several_states_halved, TWO_STATES, check_charge_is_twice_the_range, "twice the range"),
         (chain_temperature_halved, HiddenMarkovSampler.examples()[0], check_charge_is_twice_the_range, "twice the"),
-        (
-            temperature_of_candidates_halved,
-            PublicCandidates.examples()[0],
-            check_charge_is_twice_the_range,
-            "twice the",
-        ),
         (scans_forgotten, PAID, check_the_whole_chain_costs_at_most_its_charge, "more than its charge"),
         (one_iteration_more, MECHANISM, check_the_states_have_taken_the_steps_that_are_paid, "the paid steps"),
         *(

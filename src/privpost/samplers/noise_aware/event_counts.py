@@ -60,43 +60,49 @@ class Chains:
 
     def __init__(self, given: NoisyCounts, layout: gibbs.Layout, prior: gibbs.Prior, seeding: Seeding | None = None):
         # Imported only to run chains: loading the compiler takes longer than most commands.
-        from privpost.samplers.noise_aware.event_kernels import sweep
+        from privpost.samplers.noise_aware.event_kernels import sweeps
 
-        self._sweep, self.given, self.layout, self.prior = sweep, given, layout, prior
-        projected = count_tables.project(given.noisy, prior.sizes)
-        self.groups = [gibbs.Group(projected, given.observed)]
-        self._start = gibbs.Chains(self.groups, layout, prior, seeding)
-        self.slices = self._start.slices
+        self._sweeps, self.given, self.layout, self.prior = sweeps, given, layout, prior
+        self._start = gibbs.Chains(
+            [gibbs.Group(count_tables.project(given.noisy, prior.sizes), given.observed)], layout, prior, seeding
+        )
+        self.groups, self.slices = self._start.groups, self._start.slices
         self._bounds = np.concatenate([[0], np.cumsum(prior.sizes)])
-        # A cell's rate by each field's noisy total, weighted by its noise.
-        weights = 1 / np.array(prior.sizes)
-        totals = np.add.reduceat(given.noisy, self._bounds[:-1], axis=-1) @ weights / weights.sum()
-        self._rates = np.maximum(totals, 0.05 * max(totals[given.observed].mean(), 1.0))
-        spread = (2 * given.scale**2 + self._rates) / len(prior.sizes)
-        self._widths = np.minimum(1.0, 2 * np.sqrt(spread) / self._rates)
-        self._mean = given.n / len(layout.first)
+        rates = self._rates(given.noisy)
+        spread = (2 * given.scale**2 + rates) / len(prior.sizes)
+        self._widths = np.minimum(1.0, 2 * np.sqrt(spread) / rates)
         most, c = max(given.noisy.max(), 0.0), math.exp(-1 / given.scale)
         per_unit = max(8.0, 4 / math.sqrt(c))
         nodes = int(per_unit * math.sqrt(1.2 * most + 10)) + 1
         # Pages that are never filled take no memory.
         self._law = given.scale, c, per_unit, np.zeros((int(most) + 1, nodes, 4))
 
+    def _rates(self, noisy) -> np.ndarray:
+        """Rates of cells (chains, cells) by their fields' noisy totals, each weighted by its noise."""
+        weights = 1 / np.array(self.prior.sizes)
+        totals = np.add.reduceat(noisy, self._bounds[:-1], axis=-1) @ weights / weights.sum()
+        return np.maximum(totals, 0.05 * max(totals[self.given.observed].mean(), 1.0))
+
     def init(self, rng: Sequence[np.random.Generator]) -> gibbs.State:
-        """Return the starts' states, with their mean emissions given projected counts, and rates near noisy totals."""
+        """Return the start's states, with emissions and rates by the release with the same noise once more.
+
+        So chains begin farther apart than the posterior is wide, and agree only when they have forgotten their starts.
+        """
         state, (group,), prior = self._start.init(rng), self.groups, self.prior
-        emissions = gibbs.state_totals(group.counts, state.states, group.observed, prior.n_states) + 1.0
+        again = self.given.noisy + rng[0].laplace(0, self.given.scale, self.given.noisy.shape)
+        emissions = count_tables.project(again, prior.sizes)
+        emissions = gibbs.state_totals(emissions, state.states, group.observed, prior.n_states) + 1.0
         for field in prior.fields:
             emissions[..., field] /= emissions[..., field].sum(axis=-1, keepdims=True)
         moves = gibbs.transition_counts(state.states, self.layout, prior.n_states)
-        return gibbs.State(state.states, (self.given.noisy,), emissions, np.log(emissions), moves, self._rates.copy())
+        return gibbs.State(state.states, (self.given.noisy,), emissions, np.log(emissions), moves, self._rates(again))
 
     def step(self, state: gibbs.State, rng: Sequence[np.random.Generator]) -> tuple[gibbs.State, np.ndarray]:
         """One sweep of every chain; the cost, the number of emissions drawn given counts, is 0."""
-        settings = self._mean, float(self.prior.transition), float(self.prior.emission)
-        for chain, (noisy, observed) in enumerate(zip(self.given.noisy, self.given.observed, strict=True)):
-            self._sweep(
-                noisy, observed, self.layout.first, state.states[:, chain], state.rates[chain],
-                state.probabilities[chain], state.transitions[..., chain], self._bounds, self._widths[chain], settings,
-                self._law, rng[0],
-            )  # fmt: skip
+        mean = self.given.n / len(self.layout.first)
+        settings = mean, float(self.prior.transition), float(self.prior.emission)
+        self._sweeps(
+            self.given.noisy, self.given.observed, self.layout.first, state.states, state.rates, state.probabilities,
+            state.transitions, self._bounds, self._widths, settings, self._law, rng[0],
+        )  # fmt: skip
         return state._replace(log_probabilities=np.log(state.probabilities)), np.zeros(1, int)

@@ -149,19 +149,21 @@ def draw_states(noisy, observed, first, states, rates, phi, moves, transition, l
 
 
 @outer(seconds=20)
-def sweep(noisy, observed, first, states, rates, phi, moves, bounds, widths, settings, law, rng):
-    """One sweep of one chain, in place: rates, emissions, transitions and states.
+def sweeps(noisy, observed, first, states, rates, phi, moves, bounds, widths, settings, law, rng):
+    """One sweep of each chain, in place: rates, emissions, transitions and states.
 
-    `noisy` (cells, levels) is read in observed cells alone; states, rates and `widths`, of the log rates' walks, (cells,);
-    phi (K, levels); moves (K, K); `bounds` (fields + 1,), where fields' levels begin and end; `settings`: the rates'
-    prior mean, and the concentrations of transitions and emissions; `law` as of `fit`.
+    Arrays are those of `NoisyCounts`, `Layout` and `gibbs.State`; `widths` (chains, cells) of the log rates' walks;
+    `bounds` (fields + 1,): where fields' levels begin and end; `settings`: the rates' prior mean, and the concentrations
+    of transitions and emissions; `law` as of `fit`.
     """
     mean, transition, emission = settings
-    cells = np.flatnonzero(observed)
-    for i in range(len(cells)):
-        walk(noisy, cells[i : i + 1], rates, phi[states[cells[i]]], widths[cells[i]], mean, law, rng)
-    for k in range(len(phi)):
-        of_state = cells[states[cells] == k]
-        for d in range(len(bounds) - 1):
-            exchange(noisy, of_state, rates, phi[k], bounds[d], bounds[d + 1], emission, law, rng)
-    draw_states(noisy, observed, first, states, rates, phi, moves, transition, law, rng)
+    for chain in range(len(noisy)):
+        own, path, rate, shares = noisy[chain], states[:, chain], rates[chain], phi[chain]
+        cells = np.flatnonzero(observed[chain])
+        for i in range(len(cells)):
+            walk(own, cells[i : i + 1], rate, shares[path[cells[i]]], widths[chain, cells[i]], mean, law, rng)
+        for k in range(len(shares)):
+            of_state = cells[path[cells] == k]
+            for d in range(len(bounds) - 1):
+                exchange(own, of_state, rate, shares[k], bounds[d], bounds[d + 1], emission, law, rng)
+        draw_states(own, observed[chain], first, path, rate, shares, moves[:, :, chain], transition, law, rng)
