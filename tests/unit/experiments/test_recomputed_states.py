@@ -106,9 +106,9 @@ def test_states_used_and_maps_are_tabulated_beside_what_is_known_of_each_chain(t
                 check_row(kept, arrays, index, name, unpaid)
                 counts = arrays[f"{name}_used_{kind}"][index]
                 for place, column, error in (
-                    (0, "states_over_5_percent", "sem"),
-                    (1, "states_used_at_all", "used_at_all_sem"),
-                    (2, "states_over_1_percent", "over_1_percent_sem"),
+                    (0, "states_over_5_percent", "states_over_5_percent_sem"),
+                    (1, "states_used_at_all", "states_used_at_all_sem"),
+                    (2, "states_over_1_percent", "states_over_1_percent_sem"),
                 ):
                     assert (kept[column], kept[error]) == pytest.approx(mean_and_error(counts[place]))
                 assert kept.n_repeats == 3

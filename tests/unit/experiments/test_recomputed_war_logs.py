@@ -100,7 +100,9 @@ def test_chains_are_scored_after_burn_in_together_and_by_cell_and_one_sample_by_
         kept = states[-1:] if method == "ops" else states[7:]
         likelihoods = np.array([[held_out_likelihood(c, *state) for c in held] for state in kept])
         expected = np.log(np.mean(likelihoods.prod(axis=1))), np.log(likelihoods.mean(axis=0)).sum()
-        for name, value in zip(("joint", "predictive", "one_draw"), (*expected, np.log(likelihoods[-1]).sum()), strict=True):
+        for name, value in zip(
+            ("joint", "predictive", "one_draw"), (*expected, np.log(likelihoods[-1]).sum()), strict=True
+        ):
             assert cell.arrays[name][index, 0] == pytest.approx(value, abs=1e-9)
 
 
@@ -190,7 +192,10 @@ def test_one_sample_has_the_prior_that_the_row_states(prior):
 def test_noise_aware_draws_are_told_the_noise_that_was_added(monkeypatch):
     told, counts = spied(monkeypatch, event_counts, "NoisyCounts"), spied(monkeypatch, exact_counts, "class_counts")
     settings = {"method": ["laplace", "gibbs"], "epsilon": [0.5], "start": "seeded", "chains": 3}
-    n, lengths = sum(a + b for a, b, _, _ in COUNTS), {"iterations": 8, "burn_in": 4, "aware_iterations": 8, "aware_burn_in": 4}
+    n, lengths = (
+        sum(a + b for a, b, _, _ in COUNTS),
+        {"iterations": 8, "burn_in": 4, "aware_iterations": 8, "aware_burn_in": 4},
+    )
     cell = measured(**settings, **lengths)
     chosen = held_out_cells(cell, 2)
     noisy, observed, scale, events = told[0].given
@@ -239,8 +244,8 @@ def tabulated():
         made.append(SimpleNamespace(config=config, arrays=arrays))
         for place, each in enumerate(study.module().of(config)):
             key = (each.n_states, each.start, each.method, each.variant, each.prior)
-            known[key] = ({name: arrays[name][place] / arrays["events"] for name in ("joint", "predictive", "one_draw")},
-                          {name: arrays[name][place] for name in ("clipped", "ess", "rhat", "log_joint")})  # fmt: skip
+            scores = {name: arrays[name][place] / arrays["events"] for name in ("joint", "predictive", "one_draw")}
+            known[key] = scores, {name: arrays[name][place] for name in ("clipped", "ess", "rhat", "log_joint")}
         assert place == number - 1
     return known, study.module().tabulate(made)
 

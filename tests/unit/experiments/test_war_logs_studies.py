@@ -27,8 +27,8 @@ def built() -> dict[str, dict]:
 
 def test_toy_tables_have_the_promised_columns(built) -> None:
     promised = {
-        "war_logs_likelihood": "dataset variant model n_states start method truncation prior epsilon log_likelihood_mean "
-        "log_likelihood_sem per_event_mean joint_loss_mean predictive_loss_mean one_draw_loss_mean n_splits "
+        "war_logs_likelihood": "dataset variant model n_states start method truncation prior epsilon "
+        "log_likelihood_mean log_likelihood_sem per_event_mean joint_loss_mean predictive_loss_mean one_draw_loss_mean n_splits "
         "clipped_share guarantee worst_case_epsilon rhat_max ess_bulk converged",
         "war_logs_emissions": "dataset variant method epsilon state field level probability",
         "war_logs_assignments": "dataset variant method epsilon region month state frequency",
@@ -37,11 +37,15 @@ def test_toy_tables_have_the_promised_columns(built) -> None:
     for made in built.values():
         for name, table in made.items():
             if name not in ("ledgers", "war_logs_cpu"):
-                assert {*promised.get(name, "").split(), "variant", "start", "uses_private_metadata"} <= set(table.columns)
+                assert {*promised.get(name, "").split(), "variant", "start", "uses_private_metadata"} <= set(
+                    table.columns
+                )
 
 
 def test_guarantees_and_worst_cases_are_those_of_the_methods(built) -> None:
-    likelihoods, used = (built[name][table] for name, table in zip(STUDIES, (STUDIES[0], "war_logs_states_used"), strict=True))
+    likelihoods, used = (
+        built[name][table] for name, table in zip(STUDIES, (STUDIES[0], "war_logs_states_used"), strict=True)
+    )
     for table, iterations in ((likelihoods, 16), (used.query("summary == 'final'"), 8)):
         chains = table[(table.method == "ops") & (table.n_states > 1)]
         random, seeded = (chains[chains.start == start] for start in ("random", "seeded"))
@@ -107,13 +111,11 @@ def test_neither_other_rows_nor_more_splits_change_a_row() -> None:
         assert arrays["events"] == full["events"][0]
         if row.n_states == 1:
             assert np.allclose(arrays["joint"][0], full["joint"][place(row)][:1], rtol=1e-2)
-        # All data sets' cells of one model read one release of a split, whatever is swept beside it.
-        again = war_logs_likelihood.simulate(
-            SimpleNamespace(**{**vars(cell.config), "epsilon": [10.0], "method": ["laplace"]}), Streams.of(cell), Ledger()
-        )
+        # All rows of one model read one release of a split, whatever is swept beside it.
+        alone = SimpleNamespace(**{**vars(cell.config), "epsilon": [10.0], "method": ["laplace"]})
+        again = war_logs_likelihood.simulate(alone, Streams.of(cell), Ledger())["joint"]
         # Matrix products may differ in the last digits with the shape of a batch.
-        assert np.allclose(again["joint"], full["joint"][[place(r) for r in war_logs_likelihood.of(
-            SimpleNamespace(**{**vars(cell.config), "epsilon": [10.0], "method": ["laplace"]}))]], rtol=1e-9)  # fmt: skip
+        assert np.allclose(again, full["joint"][[place(row) for row in war_logs_likelihood.of(alone)]], rtol=1e-9)
 
 
 def test_the_private_hmm_recovers_the_states_that_generated_the_data(built) -> None:

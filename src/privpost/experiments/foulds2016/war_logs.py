@@ -1,10 +1,12 @@
-"""What studies on war logs share: settings, private metadata, titles."""
+"""What studies on war logs share: settings and models, private metadata, titles."""
 
 import functools
 
 from privpost.datasets import catalogue
+from privpost.experiments.foulds2016.event_methods import Setup
 from privpost.experiments.ranges import DATASET
 from privpost.lab.schema import Choice, DatasetName
+from privpost.models.event_counts import EventCounts
 
 COUNTS = DatasetName(task="counts", says=DATASET)
 START = Choice(
@@ -12,6 +14,14 @@ START = Choice(
     says="where chains start: states at `random` (the paper's), or `seeded` ones, the best of several by the joint; "
     "empty where none is needed",
 )  # fmt: skip
+
+
+def setup_of(config, logs, n_states: int) -> Setup:
+    """Return what releases and samples the logs with a number of states; naive Bayes has one cell and one state."""
+    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    region = logs.region if n_states > 1 else [0]
+    model = EventCounts.of(region, tuple(logs.sizes), n_states, **concentrations)
+    return Setup.of(model, int(logs.counts[:, : logs.sizes[0]].sum()), config)
 
 
 def uses_private_metadata(dataset: str) -> bool:

@@ -35,9 +35,9 @@ def of_many(table, method: str):
 
 def shares_used(row, case: str):
     """Yield how many states hold shares of the cells, and what the chains have reached."""
-    yield from number(f"states that hold any cell, {case}", row.states_used_at_all, row.used_at_all_sem)
-    yield from number(f"states that hold 1 %, {case}", row.states_over_1_percent, row.over_1_percent_sem)
-    yield from number(f"states that hold 5 %, {case}", row.states_over_5_percent, row["sem"])
+    yield from number(f"states that hold any cell, {case}", row.states_used_at_all, row.states_used_at_all_sem)
+    yield from number(f"states that hold 1 %, {case}", row.states_over_1_percent, row.states_over_1_percent_sem)
+    yield from number(f"states that hold 5 %, {case}", row.states_over_5_percent, row.states_over_5_percent_sem)
     yield from number(f"R-hat, {case}", row.rhat_max)
 
 
@@ -66,10 +66,9 @@ def uses_all(war_logs_states_used):
 def uses_few(war_logs_states_used):
     for dataset, start, row in of_many(war_logs_states_used, "laplace"):
         yield from shares_used(row, f"{dataset}, {STARTS[start]}")
-        for share, column, error in (("1 %", "states_over_1_percent", "over_1_percent_sem"),
-                                     ("5 %", "states_over_5_percent", "sem")):  # fmt: skip
+        for share, column in (("1 %", "states_over_1_percent"), ("5 %", "states_over_5_percent")):
             # A single release has no standard error.
-            margin = 2 * row[error] if row[error] > 0 else 0
+            margin = 2 * row[f"{column}_sem"] if row[f"{column}_sem"] > 0 else 0
             within = FEW - margin <= row[column] <= MOST + margin
             if start == "random":
                 name = f"the Laplace HMM uses {FEW} to {MOST} states ({share} of the cells, {dataset})"
@@ -172,7 +171,7 @@ def complexity(war_logs_operations):
     "ours",
     "The map of OPS's final sample is noisier than the Laplace HMM's.",
     "share of neighbouring months of a region whose states differ, and of cells that disagree with one non-private "
-    "chain's map, from seeded starts: OPS's final sample minus Laplace's most frequent states and minus Laplace's final "
+    "chain's map, from seeded starts: OPS's final sample minus Laplace's most frequent states and minus its final "
     f"sample (like for like), above {LIMIT} standard errors over independent releases, for each truncation; for the "
     "disagreement also above twice the share of cells in which other non-private chains' maps differ from the one of "
     "reference, so that the mean over those, labels held, could not turn it",
@@ -183,7 +182,9 @@ def noisier_map(war_logs_maps):
         # Another non-private chain as reference moves a map's disagreement by at most the distance between the two
         # chains' maps (triangle inequality), hence a difference of two methods by at most twice that.
         distance = float(one(maps, method="non_private", summary="mode").disagreement_mean)
-        yield from number(f"cells in which other non-private maps differ from the one of reference, {dataset}", distance)
+        yield from number(
+            f"cells in which other non-private maps differ from the one of reference, {dataset}", distance
+        )
         yield from number(f"largest R-hat, {dataset}", maps.rhat_max.max())
         if (maps.disagreement_mean == 0).all() and maps.switches_mean.nunique() == 1:
             yield from number(f"a tie: all maps of all methods are identical, {dataset}", True)
