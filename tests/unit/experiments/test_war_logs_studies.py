@@ -28,8 +28,8 @@ def built() -> dict[str, dict]:
 def test_toy_tables_have_the_promised_columns(built) -> None:
     promised = {
         "war_logs_likelihood": "dataset variant model n_states start method truncation prior epsilon "
-        "log_likelihood_mean log_likelihood_sem per_event_mean joint_loss_mean predictive_loss_mean one_draw_loss_mean n_splits "
-        "clipped_share guarantee worst_case_epsilon rhat_max ess_bulk converged",
+        "log_likelihood_mean log_likelihood_sem per_event_mean joint_loss_mean predictive_loss_mean one_draw_loss_mean "
+        "n_splits clipped_share guarantee worst_case_epsilon rhat_max ess_bulk converged",
         "war_logs_emissions": "dataset variant method epsilon state field level probability",
         "war_logs_assignments": "dataset variant method epsilon region month state frequency",
         "war_logs_states_used": "dataset variant method epsilon n_states states_over_5_percent",
