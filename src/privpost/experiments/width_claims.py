@@ -8,7 +8,7 @@ from privpost.experiments.claim_helpers import ks_evidence
 from privpost.lab.claims import Part, word
 
 # Rows that differ in one of these have tests of z² of their own; parameters that count together share a test.
-_PLACES = ("variant", "model", "method", "tempered", "n", "concentration", "graph", "epsilon", "z2_of")
+_PLACES = ("variant", "law", "model", "method", "tempered", "n", "concentration", "graph", "epsilon", "z2_of")
 # The largest error of a posterior's standard deviation that a claim on calibration should leave unseen.
 GOAL = 0.10
 # Above this share of the prior's standard deviation a posterior is the prior.

@@ -102,11 +102,13 @@ def of_network(cell, rng, width):
 def of_events(cell, rng, width):
     listed, config = events.rows(cell.config), cell.config
     z = rng.normal(size=(len(listed), config.sizes[0], config.trials))
+    # Two levels' probabilities sum to one.
+    z[:, 1:] = -z[:, :1] if config.sizes[0] == 2 else z[:, 1:]
     for i, row in enumerate(listed):
-        z[i] /= width if row.method == "gibbs" else 1
+        z[i] /= width if row.method in events.AWARE else 1
     u, rows = ndtr(z), np.full(len(listed), 100.0)
-    arrays = {"quantiles": u[:, 0], "levels": u[:, 1:], "kl": u[:, 0], "averaged": np.zeros(u[:, 0].shape)}
-    return {**arrays, "rhat": rows, "ess": rows, "total_ess": rows, "sd_of_prior": 0 * rows}
+    known = {"averaged": 0 * u[:, 0], "oracle": 0 * u[:, 0], "variances": np.ones((len(listed), 2, config.trials))}
+    return {"quantiles": u, "kl": u[:, 0], **known, "rhat": rows, "ess": rows}
 
 
 DRAWN = {

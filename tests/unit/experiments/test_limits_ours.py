@@ -12,20 +12,29 @@ from altered_tables import altered, cases, checks_on, columns, judged, shipped, 
 from scipy.stats import chi2
 
 EVENTS = "model == 'naive_bayes' and n == 100 and variant == 'paper' and epsilon == "
-# Two-sided, 5 % over 18 pairs.
-JOINT = NormalDist().inv_cdf(1 - 0.05 / 36)
+CHAIN = "model == 'hmm' and n == 40 and method == 'gibbs' and epsilon == "
+# Two-sided, 5 % over 30 pairs: five models, three epsilon, clipped and projected.
+JOINT = NormalDist().inv_cdf(1 - 0.05 / 60)
 EVENT_CALIBRATION = cases(
     "noise_aware/event_calibration",
-    # Three pairs of a model and n, each clipped and projected.
-    ("N7", "*(naive_bayes, n = 100, epsilon = 0.1, clipped)",
+    # Five models, each clipped and projected.
+    ("N7", "*(naive_bayes, multinomial, n = 100, epsilon = 0.1, clipped)",
      ("event_calibration", f"{EVENTS}0.1 and method == 'laplace'"),
-     *columns("p_value", 0.99 * 0.05 / 6, 1.01 * 0.05 / 6)),
-    ("N8", "not behind (naive_bayes, n = 100, epsilon = 1, clipped)", ("event_calibration_pairs", f"{EVENTS}1"),
+     *columns("p_value", 0.99 * 0.05 / 10, 1.01 * 0.05 / 10)),
+    ("N8", "not behind (naive_bayes, multinomial, n = 100, epsilon = 1, clipped)", ("event_calibration_pairs", f"{EVENTS}1"),
      *columns("kl_gain_mean", -0.0099 * JOINT, -0.0101 * JOINT),
      ("event_calibration_pairs", f"{EVENTS}1", {"kl_gain_sem": 0.01})),
-    ("N8", "ahead (naive_bayes, n = 100, epsilon = 0.1, clipped)", ("event_calibration_pairs", f"{EVENTS}0.1"),
+    ("N8", "ahead (naive_bayes, multinomial, n = 100, epsilon = 0.1, clipped)", ("event_calibration_pairs", f"{EVENTS}0.1"),
      *columns("kl_gain_mean", 0.0101 * JOINT, 0.0099 * JOINT),
      ("event_calibration_pairs", f"{EVENTS}0.1", {"kl_gain_sem": 0.01})),
+    # Of draws: half over the root of how many are effective; the width of the enumerated case within a tenth.
+    ("N6", "U as by*(hmm, multinomial, n = 40, epsilon = 1)", ("event_calibration", f"{CHAIN}1"),
+     *columns("oracle_difference", 0.0499, 0.0501), ("event_calibration", f"{CHAIN}1", {"ess_median": 100.0})),
+    *(
+        ("N6", "as wide as*(hmm, multinomial, n = 40, epsilon = 1)", ("event_calibration", f"{CHAIN}1"),
+         *columns("width_ratio", *sides))
+        for sides in ((1.099, 1.101), (0.901, 0.899))
+    ),
 )  # fmt: skip
 
 KS = "method == 'naive' and variant == 'paper' and n == 200 and concentration == 1"
@@ -76,7 +85,7 @@ REGRESSION_CALIBRATION = cases(
     "noise_aware/regression_calibration",
     # Two n and three epsilon have a row each.
     ("N19", "*(n = 100, epsilon = 0.1)", ("regression_calibration", f"{ONE}'naive'"),
-     *columns("z2_p", 0.99 * 0.05 / 6, 1.01 * 0.05 / 6)),
+     *columns("z2_p", 0.99 * 0.05 / 10, 1.01 * 0.05 / 10)),
     ("N20", "*(gibbs, n = 100, epsilon = 0.1)", ("regression_calibration", f"{ONE}'gibbs'"),
      *columns("oracle_distance", 0.149, 0.151), ("regression_calibration", f"{ONE}'gibbs'", {"oracle_floor": 0.1})),
 )  # fmt: skip

@@ -50,11 +50,17 @@ def test_settings_of_the_tradeoff_that_do_not_go_together(given, message) -> Non
         study.module().simulate(grid.make_cell(study, given).config, None, None)
 
 
-def test_the_exact_oracle_is_refused_for_several_states_and_cells_with_their_numbers() -> None:
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("exact", {"n_states": 2, "months": 3}, r"method is exact, .*one of each: {'n_states': 2, .*'months': 3}"),
+        ("gibbs", {"n_states": 1}, r"method is gibbs, but exact draws are possible"),
+    ],
+)
+def test_a_noise_aware_method_that_a_model_does_not_have_is_refused_with_its_numbers(method, given, message) -> None:
     study = grid.load_study("noise_aware/event_calibration", "smoke")
-    given = {"method": ["exact"], "n_states": 2, "months": 3}
-    with pytest.raises(SettingError, match=r"method is exact, but .*'n_states': 2, .*'months': 3, .*; each must be 1"):
-        study.module().rows(grid.make_cell(study, given).config)
+    with pytest.raises(SettingError, match=message):
+        study.module().rows(grid.make_cell(study, {"method": [method], **given}).config)
 
 
 def test_records_are_left_for_the_test() -> None:

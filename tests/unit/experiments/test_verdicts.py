@@ -49,7 +49,7 @@ CASES = [
         for study, id, expected, table, method in (
             ("naive_bayes", "N1", "does not hold", "naive_bayes_calibration", "exact"),
             ("networks", "N5-calibration", "does not hold", "networks_calibration", "gibbs"),
-            ("event_calibration", "N6", "calibrated (hmm*", "event_calibration", "gibbs"),
+            ("event_calibration", "N6", "calibrated on*(hmm*", "event_calibration", "gibbs"),
         )
         for test in ("p_value", "z2_p")
     ),

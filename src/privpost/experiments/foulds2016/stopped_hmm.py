@@ -10,8 +10,8 @@ from privpost.experiments.foulds2016.stopped_chains import STARTS, Compared, com
 from privpost.mechanisms.event_counts import HiddenMarkovSampler, prior_of
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.glm import independence_chain_guarantee
-from privpost.samplers import hidden_markov_collapsed as collapsed
-from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.hidden_markov import gibbs
+from privpost.samplers.hidden_markov.joint import log_joint
 
 # The ε that the sampler states, fields of `Compared`, and bounds by composition and by minorisation.
 COLUMNS = ("nominal_cost", *Compared._fields, "composed_bound", "minorised_bound")
@@ -43,7 +43,7 @@ class Chain:
     """The Gibbs chain of a mechanism with two states and one field of two levels, emissions on a grid.
 
     Its state is a path z, which has the states of all cells (2^cells paths), and an emission probability for each state
-    (grid² pairs). As in `hidden_markov_gibbs`, a sweep draws the emissions given z and then each cell's state given all
+    (grid² pairs). As in `hidden_markov.gibbs`, a sweep draws the emissions given z and then each cell's state given all
     others, so that the emissions before the sweep do not matter.
     """
 
@@ -58,7 +58,7 @@ class Chain:
         empty = mechanism.law(np.zeros((cells, LEVELS)), np.ones((len(self.paths), cells), bool))
         without = gibbs.Group(empty.counts, empty.observed, empty.temperature, empty.prior_temperature)
         settings = gibbs.Layout.of(mechanism.model.regions), prior_of(mechanism.model)
-        self._log_prior = collapsed.log_joint(self.paths.T, without, *settings)[1]
+        self._log_prior = log_joint(gibbs.State(self.paths.T, (empty.counts,)), without, *settings)[1]
         differ = self.paths[:, None] != self.paths[None]
         self._alike = [~np.delete(differ, cell, axis=2).any(axis=2) for cell in range(cells)]
 

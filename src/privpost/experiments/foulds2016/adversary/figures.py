@@ -1,6 +1,7 @@
-"""The figure of the study."""
+"""The figures of the study."""
 
 import numpy as np
+import pandas as pd
 
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
@@ -49,74 +50,44 @@ def adversary(adversary):
 
 
 @figure("stopped_chains")
-def stopped(stopped_chains):
-    """Privacy of a Markov chain that stops after some steps (Foulds et al. 2016, proposition 3).
+def stopped(stopped_chains, stopped_hmm):
+    """Privacy of Markov chains that stop early (Foulds et al. 2016, proposition 3).
 
-    One column per ε of the posterior that the chain draws from. Above: the smallest δ at which the state is (ε, δ)-DP
-    at an exact draw's ε, of which values below 10⁻⁹ lie on the edge. Below: pure ε of the state over an exact draw's;
-    dotted the bound for an independence chain. A start at the mode of the data gives it away, a uniform start does not.
-    Computed on grids, not simulated: there are no bands.
+    Pure ε of a chain's state over that of an exact draw, the largest over all neighbours, one column per ε of the law
+    that the chain draws from. Above: Metropolis chains on bits. Below (ours): the Gibbs chain of a hidden Markov model
+    with two states, whose states and emissions are released. Thin lines are bounds: dotted from the share of an exact
+    draw in each step, dash-dotted by composition of all updates from a start without the data. A uniform start is not
+    free: on its way it may cost more than an exact draw. What a start at the mode makes certain costs infinitely much
+    and is not drawn. Computed on all data sets, not simulated: there are no bands.
     """
-    least, over = 1e-9, (stopped_chains.cost / stopped_chains.exact_cost).replace(np.inf, np.nan)
-    table = stopped_chains.assign(delta=stopped_chains.delta.clip(lower=least), over=over)
-    table = table.assign(bound=table.cost_bound / table.exact_cost)
-    epsilons, lines = panels.ordered(table.epsilon), ("chain", "start")
-    canvas, axes = panels.grid(2, len(epsilons), 3.4, sharex=True, sharey="row")
-    looks = panels.looks(table, lines, names={"mode": "from the mode", "uniform": "from a uniform start"})
-    for panel, row, epsilon in panels.Panels(canvas, axes, ["delta", "over"], epsilons):
-        rows = table[table.epsilon == epsilon]
-        panels.curves(panel, rows, "steps", row, None, lines, looks)
-        panel.set(xscale="log", yscale="log")
-        if row == "over":
-            dotted = {key: {**look, "linestyle": ":", "marker": "", "label": None} for key, look in looks.items()}
-            panels.curves(panel, rows, "steps", "bound", None, lines, dotted)
-            panel.set(xlabel="Steps", ylim=(0.01, 200))
-            panel.axhline(1, color=style.GREY, linewidth=0.8)
-        else:
-            panel.set(title=f"ε = {epsilon:g}", ylim=(least, 2))
-    axes[0, 0].set_ylabel("δ at the exact\ndraw's ε")
-    axes[1, 0].set_ylabel("Pure ε ÷ that of\nan exact draw")
-    most = table.groupby("start").over.max()
-    holds = most.get("uniform", 9) < 1.01 and most.get("mode", 0) > 2
-    panels.message(canvas, "A start at the mode gives it away, a uniform one does not", holds)
-    panels.legend(canvas, [panels.entry(linestyle=":", label="bound, independence chain")])
-    return canvas
-
-
-@figure("stopped_hmm")
-def hidden_markov(stopped_hmm):
-    """Privacy of a Gibbs chain on a hidden Markov model that stops after some sweeps (ours).
-
-    All data sets of a few events, two states; one column per ε that the sampler is given. Above: pure ε of the sample
-    of states and emissions over that of an exact draw, and the bounds that can be stated for it (dashed: pay for every
-    update; dotted: share of an exact draw in each sweep). Below: how far the sample is from an exact draw, the largest
-    over data sets; for the neighbours that lose most it is less. Less than 10⁻⁹ lies on the edge. Computed on all data
-    sets, not simulated: there are no bands.
-    """
-    least, scaled = 1e-9, ["cost", "composed_bound", "minorised_bound"]
-    table = stopped_hmm.copy()
-    table[scaled] = table[scaled].div(table.exact_cost, axis=0)
-    table["distance"] = table.distance.clip(lower=least)
-    epsilons = panels.ordered(table.epsilon)
-    canvas, axes = panels.grid(2, len(epsilons), 3.6, sharex=True, sharey="row")
-    looks = panels.looks(table, ("start",), names={"mode": "from the mode", "uniform": "from a uniform start"})
-    lines = {"cost": (0, "-"), "composed_bound": (0, "--"), "minorised_bound": (0, ":"), "distance": (1, "-")}
-    for place, epsilon in enumerate(epsilons):
-        rows = table[table.epsilon == epsilon]
-        for column, (row, line) in lines.items():
-            plain = line == "-"
-            drawn = {
-                key: {**look, "linestyle": line} | ({} if plain else {"marker": "", "label": None})
-                for key, look in looks.items()
-            }
-            panels.curves(axes[row, place], rows, "sweeps", column, None, ("start",), drawn)
-        axes[0, place].axhline(1, color=style.GREY, linewidth=0.8)
-        axes[0, place].set(xscale="log", yscale="log", ylim=(0.7, 100), title=f"ε = {epsilon:g}")
-        axes[1, place].set(xscale="log", yscale="log", ylim=(least, 2), xlabel="Sweeps")
-    axes[0, 0].set_ylabel("Pure ε ÷ that of\nan exact draw")
-    axes[1, 0].set_ylabel("Total variation from\nan exact draw")
-    words = {"--": "bound: every update pays", ":": "bound: share of an exact draw"}
-    uniform = table[(table.start == "uniform") & (table.sweeps > 1)]
-    panels.message(canvas, "Two sweeps from a uniform start cost what an exact draw costs", (uniform.cost < 1.01).all())
-    panels.legend(canvas, [panels.entry(linestyle=line, label=label) for line, label in words.items()])
+    upper = stopped_chains.assign(part="Metropolis steps, bits", bound=stopped_chains.cost_bound)
+    lower = stopped_hmm.assign(part="Gibbs sweeps, HMM", steps=stopped_hmm.sweeps, bound=stopped_hmm.minorised_bound)
+    table = pd.concat([upper, lower.assign(chain="Gibbs")], ignore_index=True)
+    table = table.assign(**{name: table[name] / table.exact_cost for name in ("cost", "bound", "composed_bound")})
+    drawn = table.replace(np.inf, np.nan)
+    names = {"mode": "from the mode", "uniform": "from a uniform start"}
+    names |= dict.fromkeys(("independence", "Gibbs"), "independence or Gibbs")
+    epsilons, lines = panels.ordered(table.epsilon), ("start", "chain")
+    canvas, axes = panels.grid(2, len(epsilons), 3.6, sharex="row", sharey="row")
+    limits = dict(zip(dict.fromkeys(table.part), ((0.01, 200), (0.7, 100)), strict=True))
+    strokes = {(start, chain): {"linestyle": "--" if chain == "random walk" else "-"}
+               for start, chain in set(zip(table.start, table.chain, strict=True))}  # fmt: skip
+    looks = panels.looks(table, lines, strokes, names)
+    thin = {"marker": "", "label": None, "linewidth": 0.8}
+    for panel, part, epsilon in panels.Panels(canvas, axes, list(limits), epsilons):
+        rows = drawn[(drawn.part == part) & (drawn.epsilon == epsilon)]
+        for column, how in (("cost", {}), ("bound", thin | {"linestyle": ":"}),
+                            ("composed_bound", thin | {"linestyle": "-."})):  # fmt: skip
+            panels.curves(panel, rows, "steps", column, None, lines, {key: look | how for key, look in looks.items()})
+        panel.axhline(1, color=style.GREY, linewidth=0.8)
+        panel.set(xscale="log", yscale="log", ylim=limits[part], xlabel=part)
+    for panel, epsilon in zip(axes[0], epsilons, strict=True):
+        panel.set_title(f"ε = {epsilon:g}")
+    canvas.supylabel("Pure ε ÷ that of an exact draw", fontsize=8)
+    most = table.groupby(["chain", "epsilon", "start"]).cost.max().unstack()
+    added = most["uniform"].max() - 1
+    holds = added < 0.1 and (most["mode"] > most["uniform"].clip(lower=1) * 1.05).all()
+    panels.message(canvas, f"Chains from the mode cost more; a uniform start adds {added * 100:.0f} % at most", holds)
+    words = {":": "bound: share of an exact draw", "-.": "bound: every update pays"}
+    panels.legend(canvas, [panels.entry(linestyle=line, linewidth=0.8, label=label) for line, label in words.items()])
     return canvas
