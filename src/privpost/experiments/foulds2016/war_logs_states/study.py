@@ -223,8 +223,8 @@ def recorded_times():
     import pandas as pd
 
     table = pd.read_csv(BENCHMARKS) if BENCHMARKS.is_file() else pd.DataFrame(columns=["what", "ratio"])
-    parts = table.what.str.extract(r"^HMM release and chain: (?P<method>\w+)(?:, M = (?P<truncation>\d+))?$")
-    lines = parts.assign(variant="paper", truncation=parts.truncation.astype(float), ratio=table.ratio)
+    name = r"^HMM release and chain, (?P<n_states>\d+) states: (?P<method>\w+)(?:, M = (?P<truncation>\d+))?$"
+    lines = table.what.str.extract(name).astype({"n_states": float, "truncation": float}).assign(ratio=table.ratio)
     return lines[lines.method.notna()].reset_index(drop=True)
 
 
