@@ -14,6 +14,7 @@ AFGHANISTAN = "afghanistan"
 IRAQ = ("iraq_sigact", "iraq_simulated")
 # The private model uses this many states, by the paper: at least, and at most.
 FEW, MOST = 2, 3
+HURT = ("enemy", "civilian", "friendly_or_host")
 MEASURES = {"switches": "changes between months", "disagreement": "cells unlike the non-private map"}
 MAPS = {"mode": "most frequent states", "final": "final sample"}
 # Two maps that differ by at most this many standard errors may differ by chance.
@@ -116,7 +117,7 @@ def casualties(war_logs_emissions):
     yield untestable("Afghanistan is not there")
     rows = select(war_logs_emissions, method="laplace", dataset=AFGHANISTAN, level="casualties")
     for start, part in rows.groupby("start"):
-        rates = part.pivot(index="state", columns="field", values="probability")
+        rates = part.pivot(index="state", columns="field", values="probability").reindex(columns=list(HURT))
         below = int((rates.enemy < rates.civilian).sum())
         if start == "random":
             friendly = (rates.enemy < rates.friendly_or_host).all()
