@@ -1,6 +1,4 @@
-"""What studies on war logs share: settings and models, private metadata, titles."""
-
-import functools
+"""What studies on war logs share: settings and models, private metadata."""
 
 from privpost.datasets import catalogue
 from privpost.experiments.foulds2016.event_methods import Setup
@@ -30,10 +28,3 @@ def uses_private_metadata(dataset: str) -> bool:
     As in the paper, real data sets leave out empty cells; simulated ones do not.
     """
     return catalogue.load(dataset).access != "generated"
-
-
-@functools.cache
-def title(dataset: str) -> str:
-    """Return a data set's title, marked if it stands in for the paper's data."""
-    declared = catalogue.load(dataset)
-    return declared.title + (" (stand-in)" if declared.stand_in else "")
