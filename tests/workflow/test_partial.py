@@ -7,7 +7,11 @@ MISSING = "afghanistan_dense"
 
 
 def test_missing_data_are_listed_and_the_rest_is_built(clone) -> None:
-    clone.edit(f"conf/study/{STUDY}.yaml", "    dataset: [iraq_simulated]", f"    dataset: [iraq_simulated, {MISSING}]")
+    clone.edit(
+        f"conf/study/{STUDY}.yaml",
+        "sweep: [{n_states: [1]}",
+        f"sweep: [{{n_states: [1], dataset: [iraq_simulated, {MISSING}]}}",
+    )
     nowhere = {"PRIVPOST_MIRRORS": str(clone / "no-such-folder")}
     output = clone.run("privpost", "reproduce", STUDY, "--scale", "smoke", **nowhere)
     assert "Missing data sets" in output
