@@ -163,11 +163,11 @@ def test_tests_are_those_of_a_module_that_name_it_and_falsified_tables_for_claim
     assert "test_state_labels.py" in names("experiments/foulds2016/state_labels.py")
     # Those that recompute cells of a study that uses it come before those that import it, and there are no others.
     shared = [Path(test).name for test in tool.tests_of(tool.PACKAGE / "experiments/foulds2016/held_out.py", None)]
-    assert shared.index("test_recomputed_war_logs.py") < shared.index("test_chain_checks.py")
+    assert shared.index("test_recomputed_war_logs.py") < shared.index("test_war_logs_studies.py")
     assert "test_foulds2016_beta.py" not in shared
     assert tool.users(tool.PACKAGE / "experiments/noise_aware/rivals/tasks.py") == ["noise_aware/rivals"]
     # By way of the splits, which import it.
-    assert "foulds2016/war_logs_candidates" in tool.users(tool.PACKAGE / "experiments/foulds2016/chain_checks.py")
+    assert "foulds2016/war_logs_likelihood" in tool.users(tool.PACKAGE / "experiments/foulds2016/convergence.py")
     claims, study = (names(f"experiments/geumlek2017/theorem16/{part}.py", "geumlek2017/theorem16")
                      for part in ("claims", "study"))  # fmt: skip
     assert claims - study == {"test_claims_turn.py"} and "test_recomputed_audit.py" in study

@@ -37,9 +37,7 @@ FEWER = {
     "audit/audit": ["mechanisms=[LaplaceMechanism,DiffusedPosterior]"],
     "fair_axis/beta_bernoulli": ["methods=[laplace,diffused]", "trials=100"],
     "fair_axis/logistic": ["methods=[ops,output_noise]"],
-    "foulds2016/war_logs_ablation": ["epsilon=1", "method=[laplace,ops]"],
     "foulds2016/war_logs_likelihood": ["epsilon=1", "method=[laplace,ops]"],
-    "noise_aware/war_logs": ["epsilon=1"],
 }
 # Tables that one of the two points alone has: pairs of methods.
 SINGLE = {
@@ -56,11 +54,7 @@ VALUES = {
     ("geumlek2017/rdp_curves", "method"): ["direct", "diffused"],
     **{(f"geumlek2017/{name}", "dataset"): ["abalone", "adult"] for name in ("logistic", "finite_time")},
     ("fair_axis/logistic", "dataset"): ["abalone", "adult"],
-    **{
-        (f"foulds2016/war_logs_{name}", "dataset"): WAR_LOGS
-        for name in ("ablation", "candidates", "likelihood", "states")
-    },
-    ("noise_aware/war_logs", "dataset"): WAR_LOGS,
+    **{(f"foulds2016/war_logs_{name}", "dataset"): WAR_LOGS for name in ("likelihood", "states")},
     ("foulds2016/war_logs_states", "method"): [["non_private", "laplace"], ["non_private", "ops"]],
 }
 

@@ -303,13 +303,6 @@ def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
     return dict(zip(values, map(mpl.colors.to_hex, colors), strict=True))
 
 
-def pale(color: str, white: float = 0.55) -> str:
-    """Return a colour mixed with a share of white."""
-    import matplotlib as mpl
-
-    return mpl.colors.to_hex((1 - white) * np.array(mpl.colors.to_rgb(color)) + white)
-
-
 def entry(**how):
     """Return an entry of a legend that belongs to no single curve."""
     from matplotlib.lines import Line2D

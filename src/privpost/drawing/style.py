@@ -83,7 +83,6 @@ LOOKS = {
     "sampler_record": Look("#a64d85", "v", "-", "Sampler, ε per record"),
     "sampler_attribute": Look("#cc5971", "<", "--", "Sampler, ε per attribute"),
     "map": Look("#7a5700", ">", "-.", "MAP"),
-    "candidates": Look("#652204", "P", "-", "Public candidates"),
     "naive": Look("#814700", "X", "-", "Noise-naive"),
     "consistent": Look("#6d5d00", "8", "-", "Laplace, consistent counts"),
     "gibbs": Look("#00076f", "D", "-", "Noise-aware, Gibbs"),

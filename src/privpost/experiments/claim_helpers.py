@@ -36,11 +36,6 @@ def below(rows, difference: str, limit: float):
     return getattr(rows, f"{difference}_mean") < -limit * getattr(rows, f"{difference}_sem")
 
 
-def undecided(rows, difference: str, limit: float):
-    """Return where a difference is within `limit` standard errors of 0; see `above`."""
-    return abs(getattr(rows, f"{difference}_mean")) <= limit * getattr(rows, f"{difference}_sem")
-
-
 def at_joint_level(rows):
     """Return rows, one test each, with `level`: the level of each test when all together have 5 % (Bonferroni)."""
     return rows.assign(level=LEVEL / max(1, len(rows)))

@@ -55,8 +55,6 @@ COLUMNS: dict[str, str | Setting] = {
     "per_event_loss_mean": "log-likelihood per held-out event, how far below the non-private one; paired over splits "
     "[nats per event]",
     "log_likelihood_mean": "log-likelihood of the held-out cells, mean over splits [nats]",
-    "laplace_minus_ops_mean": "held-out log-likelihood per event, Laplace less OPS, paired over splits "
-    "[nats per event]",
     "clipped_share": "share of values that were clipped to their bounds [share]",
     "truncated_share": "share of counts that were truncated to the allowed range [share]",
     "rejected_share": "share of releases from which the method could give no posterior [share]",
@@ -88,26 +86,18 @@ COLUMNS: dict[str, str | Setting] = {
     "n_trials": "trials behind the row [count]",
     "n_splits": "random splits into training and held-out data [count]",
     "n_draws": "draws from a posterior [count]",
-    "n_chains": "chains per release; of diagnostic ones the second half only where the first agrees [count]",
-    "islands": "most islands on which a chain searched for its start [count]",
-    "met": "share of chains whose search ended because enough islands met the best joint [share]",
+    "n_chains": "chains per release [count]",
     "proposals": "proposals per exact draw, mean [count]",
     "expected_proposals": "proposals per exact draw that theory gives [count]",
     "rhat_max": "largest R-hat of all traces; `exact` where no chain runs",
     "rhat_median": "median R-hat over trials",
     "ess_min": "smallest effective sample size [draws]",
-    "range_log_joint": "range of the chains' mean log joint density, under the law that they sample from [nats]",
-    "best_log_joint": "highest log joint density that any chain of the row's law reached [nats]",
-    "below_best": "distance of the lowest chain's mean log joint density from `best_log_joint` [nats]",
-    "near": "whether `below_best` is at most 5 standard deviations within chains, or 1 nat",
-    "partition_distance": "of the pairs of cells that draws of two chains put into one state, the share on which they "
-    "differ; the largest over pairs of chains [share]",
-    "converged": "whether R-hat is below 1.1 and, where a table has them, `partition_distance` is below 0.05, else "
-    "`near` is true; otherwise no claim rests on the row",
-    "guarantee": "`unconditional`, `if_converged` or `not_converged`: whether the promise rests on a chain that has "
-    "converged; `none` where no ε covers the row",
-    "worst_case_epsilon": "ε of the release when the chain has not converged; with the sampler `collapsed` that "
-    "of its emissions alone [nats]",
+    "ess_bulk": "smallest bulk effective sample size of the traces behind `rhat_max` [draws]",
+    "converged": "whether R-hat is below 1.05 or no chain has to converge",
+    "guarantee": "`unconditional`, or `if_converged`, where the promise rests on a converged chain; `none` where no ε "
+    "covers the row",
+    "worst_case_epsilon": "ε of the release when the chain has not converged; infinite or empty where nothing bounds "
+    "it [nats]",
 }
 
 

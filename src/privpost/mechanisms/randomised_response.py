@@ -13,7 +13,7 @@ from privpost.mechanisms.pure import PureMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
 from privpost.models.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.checks import check_given
-from privpost.samplers import noise_aware_exact_counts
+from privpost.samplers.noise_aware import exact_counts
 from privpost.samplers.noise_aware_draws import Draws, named
 
 
@@ -144,7 +144,7 @@ class RandomisedResponse(PureMechanism):
                 choices = np.where(rest >= 0, -gammaln(np.maximum(rest, 0) + 1) - gammaln(counts + 1), -np.inf)
             weight = np.maximum(rest, 0) * log_other + counts * log_forced
             factors.append(choices + weight + gammaln(alpha + counts))
-        latent = noise_aware_exact_counts.latent_counts(factors, draws, rng)
+        latent = exact_counts.latent_counts(factors, draws, rng)
         return named(self.model.sample(self.model.posterior(latent[:, 1:]), rng), self.model)
 
     @classmethod

@@ -69,7 +69,7 @@ def test_chains_have_the_lengths_and_the_starts_of_their_rows() -> None:
 
 def test_an_epsilon_holds_by_what_the_chain_did() -> None:
     """By hand: two updates an iteration without convergence; a seeded chain that did not converge has none."""
-    of, at = setup(), (None, 10.0, "tempered", 0.5)
+    at = (None, 10.0, "tempered", 0.5)
     cases = {
         (Row(2, "laplace", "seeded", "paper", epsilon=0.5), False): ("unconditional", 0.5),
         (Row(2, "gibbs", "seeded", epsilon=0.5), False): ("unconditional", 0.5),
@@ -93,7 +93,12 @@ COUNTS = np.array([[3, 0, 1, 1, 1], [0, 4, 0, 2, 2], [5, 1, 0, 0, 6]], float)
 def test_noisy_counts_are_released_processed_and_told_by_how_much_is_clipped(several) -> None:
     """Noise of scale 4/ε on each count, two repeats of one data set or of two; observed counts below 0 are clipped."""
     of, ledger, row = setup(), Remembering(), Row(2, "laplace", "seeded", "paper", epsilon=0.5)
-    rows = [row, row._replace(variant="sums"), row._replace(variant="corrected"), Row(2, "gibbs", "seeded", epsilon=0.5)]
+    rows = [
+        row,
+        row._replace(variant="sums"),
+        row._replace(variant="corrected"),
+        Row(2, "gibbs", "seeded", epsilon=0.5),
+    ]
     of.open(ledger, [*rows, Row(2, "non_private", "seeded")])
     counts = np.stack([COUNTS, 2 * COUNTS]) if several else COUNTS
     observed, split, common = np.ones((3, 3), bool), np.array([0, 1, 1]), Common(np.random.default_rng(5))

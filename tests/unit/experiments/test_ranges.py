@@ -15,9 +15,9 @@ from privpost.privacy.checks import LARGEST, SMALLEST
 @pytest.mark.parametrize(
     ("study", "key", "value"),
     [
-        ("foulds2016/war_logs_states", "exact_rounds", 1e21),
+        ("foulds2016/war_logs_states", "iterations", 1e21),
         ("foulds2016/war_logs_states", "truncation", 1.00001),
-        ("noise_aware/war_logs", "emission_concentration", 0.0625),
+        ("foulds2016/war_logs_likelihood", "emission_concentration", 0.99),
         ("noise_aware/event_calibration", "sizes", []),
         ("noise_aware/naive_bayes", "alpha", 1e-300),
         ("geumlek2017/logistic", "log_epsilon", -700),

@@ -244,8 +244,8 @@ def tabulated():
         made.append(SimpleNamespace(config=config, arrays=arrays))
         for place, each in enumerate(study.module().of(config)):
             key = (each.n_states, each.start, each.method, each.variant, each.prior)
-            known[key] = ({name: arrays[name][place] / arrays["events"] for name in ("joint", "predictive", "one_draw")},
-                          {name: arrays[name][place] for name in ("clipped", "ess", "rhat", "log_joint")})  # fmt: skip
+            scores = {name: arrays[name][place] / arrays["events"] for name in ("joint", "predictive", "one_draw")}
+            known[key] = scores, {name: arrays[name][place] for name in ("clipped", "ess", "rhat", "log_joint")}
         assert place == number - 1
     return known, study.module().tabulate(made)
 

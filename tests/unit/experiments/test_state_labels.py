@@ -1,4 +1,4 @@
-"""Labels of states: matched by their emissions, also within a chain whose replicas label them differently."""
+"""Labels of states: matched by their emissions, also within a chain that switches them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privpost.experiments.foulds2016.state_labels import Frequencies, align
-from privpost.samplers.hidden_markov_gibbs import State
+from privpost.samplers.hidden_markov.gibbs import State
 
 
 @pytest.mark.parametrize("n_states", [2, 3, 10])

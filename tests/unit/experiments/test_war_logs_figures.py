@@ -12,7 +12,7 @@ from privpost.lab import grid, tables
 
 def emissions(*states: tuple[str, int, dict[str, float]]) -> pd.DataFrame:
     """Return a table of non-private emissions: data set, state and probabilities of levels of a first field."""
-    given = {"method": "non_private", "sampler": "collapsed"}
+    given = {"method": "non_private", "start": "seeded"}
     first = [
         {**given, "dataset": dataset, "state": state, "field": "type", "level": level, "probability": value}
         for dataset, state, levels in states

@@ -10,7 +10,7 @@ import pytest
 
 from privpost.datasets import catalogue
 from privpost.datasets.prepared import prepare
-from privpost.lab import claims, grid, tables
+from privpost.lab import grid, tables
 from privpost.lab.streams import Streams
 from privpost.privacy.ledger import Ledger
 
@@ -53,7 +53,3 @@ def build(name: str) -> dict:
 def claims_of(function, **made) -> list:
     """Return the claims that one function declares, from tables by name."""
     return [claim for declared in function.claims for claim in declared.score(made)]
-
-
-def verdicts(module, made) -> dict[str, str]:
-    return {claim.id: claim.verdict for claim in claims.score(module, made)}

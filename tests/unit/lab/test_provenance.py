@@ -157,7 +157,7 @@ def copied(sources, monkeypatch):
 
 
 LOGISTIC = ("geumlek2017/logistic", "fair_axis/logistic")
-WAR_LOGS = ("foulds2016/war_logs_states", "foulds2016/war_logs_likelihood", "noise_aware/war_logs")
+WAR_LOGS = ("foulds2016/war_logs_states", "foulds2016/war_logs_likelihood")
 # Study → its data set, and what its ledger recorded beside what the study imports by name.
 USED = {
     "geumlek2017/logistic": ("abalone", ("privpost.mechanisms.logistic_sampling",)),
@@ -186,7 +186,7 @@ EDITS = {
     "a mechanism found by discovery": ("mechanisms/linear_sampling.py", ("fair_axis/beta_bernoulli",)),
     "a mechanism imported by name": ("mechanisms/fourier.py", ("zhang2016/naive_bayes",)),
     "a new mechanism": ("mechanisms/brand_new.py", ()),
-    "a sampler": ("samplers/hidden_markov_gibbs.py", WAR_LOGS),
+    "a sampler": ("samplers/hidden_markov/gibbs.py", WAR_LOGS),
     "a model": ("models/logistic_regression.py", LOGISTIC),
     "a study": ("experiments/geumlek2017/logistic/study.py", ("geumlek2017/logistic",)),
     "what studies share": ("experiments/foulds2016/war_logs.py", WAR_LOGS),

@@ -15,8 +15,7 @@ from privpost.report import describe
 
 DIAGNOSIS = {
     "zhang2016/linear_regression": {"acceptance", "mean_norm"},
-    "foulds2016/war_logs_ablation": {"rhat_max", "events_per_cell", "rare_levels_per_event"},
-    "noise_aware/war_logs": {"rhat_max", "ess_min", "clipped_share"},
+    "foulds2016/war_logs_likelihood": {"rhat_max", "ess_bulk", "log_joint_mean", "clipped_share"},
 }
 
 

@@ -26,7 +26,9 @@ class Diagnosis:
         chains: the watched chains, which run on the same data.
     """
 
-    def __init__(self, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, chains: Sequence[int], burn_in: int):
+    def __init__(
+        self, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, chains: Sequence[int], burn_in: int
+    ):
         chains = list(chains)
         own = group.counts if np.ndim(group.counts) == 2 else group.counts[chains]
         self._group = replace(group, counts=own, observed=group.observed[chains])
@@ -43,7 +45,7 @@ class Diagnosis:
         self._traces.append(np.stack([likelihood + log_prior, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
     def summary(self, *more) -> dict[str, float]:
-        """`ARRAYS`: the largest R-hat, the smallest bulk ESS, of `more` traces (draws, chains) too; the mean log joint."""
+        """Return `ARRAYS`: the largest R-hat, the smallest bulk ESS, the mean log joint; `more` traces too."""
         traces = np.stack(self._traces, axis=1)
         worst, effective = diagnosed([*traces, *more])
         return {"rhat": worst, "ess": effective, "log_joint": float(traces[0].mean())}

@@ -97,7 +97,7 @@ class Run(NamedTuple):
 
     @property
     def group(self) -> gibbs.Group:
-        """The law by which chains are traced; of noise-aware ones, whose counts are integrated out, projected counts."""
+        """The law by which chains are traced; for noise-aware ones, without counts, that of projected ones."""
         if isinstance(self.law, gibbs.Group):
             return self.law
         noisy, sizes = self.law.noisy, self.mechanism.model.sizes

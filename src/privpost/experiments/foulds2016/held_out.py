@@ -20,7 +20,7 @@ from privpost.samplers.noise_aware import exact_counts
 
 # Splits that share a stream of random numbers.
 BLOCK = 10
-# How an average over draws is scored: all held-out cells at once (the paper's), cell by cell, or by the last draw alone.
+# How draws are scored: averaged over all held-out cells at once (the paper's) or cell by cell, or the last one alone.
 SCORES = ("joint", "predictive", "one_draw")
 
 

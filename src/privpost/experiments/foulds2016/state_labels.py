@@ -32,11 +32,18 @@ def matched(states, reference, n_states: int) -> np.ndarray:
     )
 
 
+def misses(maps, truth, n_states: int) -> np.ndarray:
+    """Share of cells whose state did not generate them, under the best matching of labels; nan for real data."""
+    if truth is None:
+        return np.full(len(maps), np.nan)
+    return np.array([(matched(states, truth, n_states)[states] != truth).mean() for states in maps])
+
+
 class Frequencies:
     """Counts how often each cell of each chain is in each state after burn-in.
 
-    Replicas that swap bring their own labels, so each iteration's labels are permuted to agree best with the counts so
-    far (Stephens 2000). It watches `hidden_markov_gibbs.State`.
+    A chain may switch labels, so each iteration's are permuted to agree best with the counts so far (Stephens 2000). It
+    watches `hidden_markov_gibbs.State`.
 
     Attributes:
         seen: the counts (K, cells, chains).

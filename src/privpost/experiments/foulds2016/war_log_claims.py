@@ -7,8 +7,6 @@ import numpy as np
 from privpost.datasets import catalogue
 from privpost.lab.claims import Part, number, word
 
-# Drawn from a model with the published facts: these data have what the model has.
-MADE_UP = ("iraq_simulated",)
 # Our selection from the paper's data: the paper says nothing about it alone.
 OWN_SELECTION = ("afghanistan_dense",)
 # Standard errors of a paired difference over splits. The splits overlap in training and their standard error has few

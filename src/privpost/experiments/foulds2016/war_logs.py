@@ -1,10 +1,10 @@
-"""What studies on war logs share: settings, private metadata, titles."""
-
-import functools
+"""What studies on war logs share: settings and models, private metadata."""
 
 from privpost.datasets import catalogue
+from privpost.experiments.foulds2016.event_methods import Setup
 from privpost.experiments.ranges import DATASET
 from privpost.lab.schema import Choice, DatasetName
+from privpost.models.event_counts import EventCounts
 
 COUNTS = DatasetName(task="counts", says=DATASET)
 START = Choice(
@@ -14,16 +14,17 @@ START = Choice(
 )  # fmt: skip
 
 
+def setup_of(config, logs, n_states: int) -> Setup:
+    """Return what releases and samples the logs with a number of states; naive Bayes has one cell and one state."""
+    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    region = logs.region if n_states > 1 else [0]
+    model = EventCounts.of(region, tuple(logs.sizes), n_states, **concentrations)
+    return Setup.of(model, int(logs.counts[:, : logs.sizes[0]].sum()), config)
+
+
 def uses_private_metadata(dataset: str) -> bool:
     """Return whether cells, regions or spellings of levels were read off the records.
 
     As in the paper, real data sets leave out empty cells; simulated ones do not.
     """
     return catalogue.load(dataset).access != "generated"
-
-
-@functools.cache
-def title(dataset: str) -> str:
-    """Return a data set's title, marked if it stands in for the paper's data."""
-    declared = catalogue.load(dataset)
-    return declared.title + (" (stand-in)" if declared.stand_in else "")

@@ -63,7 +63,9 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
     return _Sum.of(log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1)).counts(np.full(size, n), rng)
 
 
-def class_counts(release, sizes, concentration: float, n: int, scale: float, size: int, rng, elsewhere=False) -> np.ndarray:
+def class_counts(
+    release, sizes, concentration: float, n: int, scale: float, size: int, rng, elsewhere=False
+) -> np.ndarray:
     """Independent draws of a naive Bayes model's counts given noisy ones, exact but for counts of a chance below 1e-30.
 
     Given the number N of records of a class its fields are independent, each with a Dirichlet-multinomial law of its

@@ -53,7 +53,9 @@ def naive_bayes(war_logs_differences):
         ahead = above(part, "joint", THRESHOLD)
         yield check(f"Laplace ahead at every epsilon (M = {truncation:g}, {dataset})", ahead.all(), stands_in(dataset))
         yield from number(f"settings with Laplace ahead, M = {truncation:g}, {dataset}", f"{sum(ahead)} of {len(part)}")
-        yield from number(f"Laplace less OPS, smallest and largest, M = {truncation:g}, {dataset}", ends(part.joint_mean))
+        yield from number(
+            f"Laplace less OPS, smallest and largest, M = {truncation:g}, {dataset}", ends(part.joint_mean)
+        )
     yield from leads(rows)
 
 
@@ -190,12 +192,12 @@ def one_state(war_logs_differences, war_logs_likelihood):
     rows = rows[(rows.start != "random")]
     yield untestable("one state and many have no splits in common")
     for dataset, part in rows.groupby("dataset"):
-        part = select(part, n_states=part.n_states.max())
+        many = select(part, n_states=part.n_states.max())
         for score in SCORES:
-            ahead = family(part, score)[SMALL][0]
+            ahead = family(many, score)[SMALL][0]
             stand_in = stands_in(dataset, ours=True)
             yield check(f"one state ahead of all, {score} score ({dataset})", ahead, stand_in)
-            best = part.loc[part[f"{score}_mean"].idxmin()]
+            best = many.loc[many[f"{score}_mean"].idxmin()]
             case = f"{score} score, {dataset}"
             yield from number(f"lead over the best of many states, {case}", best[f"{score}_mean"], best[f"{score}_sem"])
             yield from number(f"the best of many states, {case}", named(best))

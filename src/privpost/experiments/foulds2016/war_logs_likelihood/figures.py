@@ -39,7 +39,9 @@ def likelihood(war_logs_likelihood):
     for panel, (dataset, model) in zip(axes, shown, strict=True):
         rows = table[(table.dataset == dataset) & (table.model == model)]
         ends = lambda part: panels.interval(part.per_event_mean, part.joint_loss_sem)  # noqa: E731
-        panels.curves(panel, rows, "epsilon", "per_event_mean", ends, ("method", "truncation"), looks, True, "converged")
+        panels.curves(
+            panel, rows, "epsilon", "per_event_mean", ends, ("method", "truncation"), looks, True, "converged"
+        )
         panel.set(xscale="log", title=f"{panels.named('dataset', dataset).replace(' (', chr(10) + '(')}:\n"
                   + MODELS[model].format(states=rows.n_states.max()))  # fmt: skip
     axes[0].set_ylabel("Log-likelihood per\nheld-out event [nats]")
@@ -63,8 +65,8 @@ def losses(war_logs_differences):
 def readings(war_logs_differences):
     """Held-out loss by how a release is read (ours).
 
-    Loss of log-likelihood per held-out event against the non-private HMM of ten states, by the paper's joint score, on ε
-    of pure DP; linear below 0.01 nats. One Laplace release is read in four ways by an HMM of ten states from seeded
+    Loss of log-likelihood per held-out event against the non-private HMM of ten states, by the paper's joint score, on
+    ε of pure DP; linear below 0.01 nats. One Laplace release is read in four ways by an HMM of ten states from seeded
     starts: noisy counts clipped (the paper's), states' sums clipped, counts projected, and with the noise counted in.
     OPS is one draw; its prior is tempered. One state: clipped Laplace noise on the totals. Bars are 95 % intervals over
     splits of the paired difference (ten, of the whole diary three). Hollow markers: R-hat is 1.05 or more; OPS then has
@@ -77,9 +79,8 @@ def readings(war_logs_differences):
     table = table[(one | most) & (table.method != "private_gibbs")]
     real = table[table.dataset != "iraq_simulated"]
     table = real if len(real) else table
-    wanted = table[table.n_states > 1].groupby("dataset").epsilon.agg(["min", "max"])
-    table = table.join(wanted, on="dataset")
-    table = table[(table.epsilon >= table["min"]) & (table.epsilon <= table["max"])]
+    drawn = table[table.n_states > 1][["dataset", "epsilon"]].drop_duplicates()
+    table = table.merge(drawn, on=["dataset", "epsilon"])
     plot = panels.panels(
         table, "epsilon", "joint_mean", "joint_sem", None, "dataset", LINES, look={"one_state": ONE_STATE}, names=NAMES,
         bars=True, solid="converged", share=(True, True), size=(style.WIDTH, 2.3), ylabel="Loss per event [nats]",
@@ -101,8 +102,8 @@ def by_states(war_logs_differences):
     """Held-out loss by number of states (ours).
 
     Loss of log-likelihood per held-out event against the non-private HMM of ten states, by the paper's joint score, on
-    the dense Afghan data; seeded starts, one state by exact draws. Bars are 95 % intervals over ten splits of the paired
-    difference. Hollow markers: R-hat is 1.05 or more; OPS then has no ε.
+    the dense Afghan data; seeded starts, one state by exact draws. Bars are 95 % intervals over splits of the paired
+    difference (ten; of two and three states five). Hollow markers: R-hat is 1.05 or more; OPS then has no ε.
     """
     table = losses(war_logs_differences)
     table = table[(table.method != "private_gibbs") & table.epsilon.isin([SMALL, LARGE])]

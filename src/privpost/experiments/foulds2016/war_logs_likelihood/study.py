@@ -8,12 +8,11 @@ from typing import Any
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016.convergence import verdict
-from privpost.experiments.foulds2016.event_methods import CHAINS, VARIANTS, Row, Setup, guarantee, rows
+from privpost.experiments.foulds2016.event_methods import CHAINS, VARIANTS, Row, guarantee, rows
 from privpost.experiments.foulds2016.held_out import SCORES, evaluate
-from privpost.experiments.foulds2016.war_logs import COUNTS, START, uses_private_metadata
+from privpost.experiments.foulds2016.war_logs import COUNTS, START, setup_of, uses_private_metadata
 from privpost.experiments.ranges import EMISSION, EPSILON, METHOD, SHARE, TRANSITION, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Schema
-from privpost.models.event_counts import EventCounts
 
 __all__ = ["SETTINGS", "compared", "of", "simulate", "tabulate"]
 
@@ -53,36 +52,32 @@ TABLES = {
     },
     "war_logs_differences": {
         "first": "first of the pair: `laplace`, `ops`, `gibbs` of the row's other settings; `one_state`, clipped "
-        "Laplace's naive Bayes; `non_private`, without privacy and with most states; `seeded`, the same row from seeded "
-        "starts",
-        "second": "method of the row, with the row's settings",
+        "Laplace's naive Bayes; `non_private`, without privacy and with most states; `seeded`, from seeded starts",
+        "second": "method of the row, with its settings",
         "joint_mean": f"`first` less `second`, joint score, paired over the splits of both {NATS}",
         "predictive_mean": f"`first` less `second`, predictive score {NATS}",
         "one_draw_mean": f"`first` less `second`, one draw each {NATS}",
+        "converged": "whether R-hat of both rows' chains is below 1.05; beside `non_private` of the second's alone",
     },
 }
 
 
 def of(config) -> list[Row]:
     """Return the rows of a cell, from its settings and within axes."""
-    axes = (getattr(config, name) for name in ("n_states", "start", "epsilon", "method", "variant", "truncation", "prior"))
+    axes = (
+        getattr(config, name) for name in ("n_states", "start", "epsilon", "method", "variant", "truncation", "prior")
+    )
     return rows(*axes)
 
 
-def setup_of(config, logs) -> Setup:
-    """Return what releases and samples; naive Bayes has one cell and one state."""
-    given = {"transition": config.transition_concentration, "emission": config.emission_concentration}
-    region = logs.region if config.n_states > 1 else [0]
-    model = EventCounts.of(region, tuple(logs.sizes), config.n_states, **given)
-    return Setup.of(model, int(logs.counts[:, : logs.sizes[0]].sum()), config)
-
-
 def simulate(config, streams, ledger) -> dict:
-    """Return the arrays of `held_out.evaluate`: the scores of all rows on held-out cells, and checks of their chains."""
+    """Return the arrays of `held_out.evaluate`: all rows' scores on held-out cells, and checks of their chains."""
     logs = war_logs.load(config.dataset)
     streams = streams.shared("foulds2016/held_out", dataset=config.dataset)
     sizes = config.held_out, config.splits, config.releases, config.chains
-    return evaluate(setup_of(config, logs), of(config), logs.counts.astype(float), *sizes, streams, ledger)
+    return evaluate(
+        setup_of(config, logs, config.n_states), of(config), logs.counts.astype(float), *sizes, streams, ledger
+    )
 
 
 def tabulate(cells):
@@ -99,11 +94,12 @@ def tabulate(cells):
                 known[row] = {name: cell.arrays[name][index] / cell.arrays["events"] for name in SCORES}
                 lines[dataset, row] = _line(cell.config, cell.arrays, index, row)
     for (dataset, row), line in lines.items():
-        plain = scores[dataset].get(Row(row.n_states, "non_private", row.start or ("seeded" if row.n_states > 1 else None)))
+        start = "seeded" if row.method == "private_gibbs" else row.start
+        plain = scores[dataset].get(Row(row.n_states, "non_private", start))
         for name in SCORES if plain else ():
             # A draw is compared with the average over draws, as OPS's is.
             best = plain["joint" if name == "one_draw" else name]
-            line |= _difference(f"{name}_loss", best, scores[dataset][row][name])
+            line.update(_difference(f"{name}_loss", best, scores[dataset][row][name]))
     differences = []
     for (dataset, second), line in lines.items():
         known = scores[dataset]
@@ -132,7 +128,7 @@ def _line(config, arrays, index: int, row: Row) -> dict[str, Any]:
         "sampling": "mcmc" if chain else "exact" if row.n_states == 1 else "paid updates",
         "n_chains": config.chains if chain else 1,
         **checked,
-        **guarantee(setup_of(config, logs), row, checked["converged"]),
+        **guarantee(setup_of(config, logs, config.n_states), row, checked["converged"]),
         "log_joint_mean": arrays["log_joint"][index],
         "uses_private_metadata": uses_private_metadata(config.dataset),
     }
@@ -169,8 +165,14 @@ def _pair(first: dict, second: dict, word: str, ours: dict, others: dict) -> dic
         line["variant"] = first["variant"]
     for name in SCORES:
         line |= _difference(name, ours[name], others[name])
-    number, converged = min(first["n_splits"], second["n_splits"]), first["converged"] and second["converged"]
-    return {**line, "n_splits": number, "converged": converged, "uses_private_metadata": second["uses_private_metadata"]}
+    number = min(first["n_splits"], second["n_splits"])
+    converged = second["converged"] and (first["converged"] or word == "non_private")
+    return {
+        **line,
+        "n_splits": number,
+        "converged": converged,
+        "uses_private_metadata": second["uses_private_metadata"],
+    }
 
 
 def _difference(name: str, first, second) -> dict[str, float]:

@@ -33,9 +33,9 @@ def emissions(war_logs_emissions):
     Filled: posterior means of the Laplace HMM, which holds ε of pure DP unconditionally; rings: the non-private HMM; a
     line joins the two; seeded starts. Each field shows its most probable levels; those below 1 % in all non-private
     states are merged: clipping noisy counts at 0 makes them more probable, since it removes negative noise only. One
-    release, whose noise the length of the lines shows. A state has the colour of the type of event that sets it apart in
-    the non-private fit. Empty cells were left out, regions chosen and levels spelt by looking at the records, which no ε
-    covers.
+    release, whose noise the length of the lines shows. A state has the colour of the type of event that sets it apart
+    in the non-private fit. Empty cells were left out, regions chosen and levels spelt by looking at the records, which
+    no ε covers.
     """
     table, (dataset, *_) = shown(war_logs_emissions, AFGHANISTAN)
     colors, private = _colors(war_logs_emissions), table[table.method != "non_private"]
@@ -52,7 +52,9 @@ def emissions(war_logs_emissions):
     top = max(axes.get_xlim()[1] for axes in list(grid.flat)[: len(fields)])
     for axes in list(grid.flat)[: len(fields)]:
         axes.set_xlim(-0.02, top)
-    canvas.supxlabel(f"Probability; {panels.named('dataset', dataset)}, ε = {private.epsilon.iloc[0]:g} (pure DP)", fontsize=8)
+    canvas.supxlabel(
+        f"Probability; {panels.named('dataset', dataset)}, ε = {private.epsilon.iloc[0]:g} (pure DP)", fontsize=8
+    )
     panels.message(canvas, "Clipping makes rare levels more probable", bool(filled) and min(filled) > 0)
     looks = dict(_look(colors, dataset, int(state)) for state in sorted(private.state.unique()))
     bars = [panels.entry(color=color, linewidth=3, label=words) for words, color in looks.items()]
@@ -71,8 +73,8 @@ def maps(war_logs_assignments, war_logs_emissions):
     states stacked, of the regions that have events in a month. The Laplace HMM with ε of pure DP beside the non-private
     one; seeded starts. A state has the colour of the type of event that sets it apart from the other states of the
     non-private fit; those of the Laplace HMM are matched with these by their emissions. One release each; the table of
-    maps has means over independent releases and their errors. Empty cells were left out and regions chosen by looking at
-    the records.
+    maps has means over independent releases and their errors. Empty cells were left out and regions chosen by looking
+    at the records.
     """
     table, datasets = shown(war_logs_assignments[war_logs_assignments.method != "ops"], *MAPPED)
     colors, heights = _colors(war_logs_emissions), []
@@ -121,7 +123,7 @@ def final_sample(war_logs_assignments, war_logs_emissions):
         changes.setdefault(kind, []).append(int((np.abs(np.diff(states, axis=1)) > 0).sum()))
         title = f"OPS, M = {truncation:g}, ε = {rows.epsilon.iloc[0]:g}{_failed(rows)}:\n{KINDS[kind]}"
         panel.set_title(title, fontsize=7)
-    holds = min(changes["final"]) > 1.2 * max(changes["mode"])
+    holds = all(last > 1.2 * usual for last, usual in zip(changes["final"], changes["mode"], strict=True))
     panels.message(canvas, "The sample that OPS releases jumps more than its chain's mode", holds)
     _state_legend(canvas, table, colors)
     return canvas
@@ -147,7 +149,7 @@ def _stack(axes, grid, dataset: str, looks) -> None:
     colors = [_look(looks, dataset, state)[1] for state in states]
     axes.stackplot(range(grid.shape[1]), of_all, step="mid", colors=colors, linewidth=0)
     _years(axes, grid.columns)
-    axes.set(ylim=(0, 1))
+    axes.set(xlim=(-0.5, grid.shape[1] - 0.5), ylim=(0, 1))
     axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
 
 

@@ -12,17 +12,15 @@ from privpost.distributions.noise import Common
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.experiments.foulds2016.convergence import ARRAYS, Diagnosis, verdict
 from privpost.experiments.foulds2016.event_methods import CHAINS, Row, Setup, guarantee, rows
-from privpost.experiments.foulds2016.state_labels import Frequencies, align, matched
+from privpost.experiments.foulds2016.state_labels import Frequencies, align, misses
 from privpost.experiments.foulds2016.turning_points import turning_months, turns, without_level
-from privpost.experiments.foulds2016.war_logs import COUNTS, START, uses_private_metadata
+from privpost.experiments.foulds2016.war_logs import COUNTS, START, setup_of, uses_private_metadata
 from privpost.experiments.ranges import EMISSION, EPSILON, METHOD, TRANSITION, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Schema
-from privpost.models.event_counts import EventCounts
 from privpost.samplers.hidden_markov import gibbs
 
-NAMES = ("iterations", "burn_in", "starts", "start_iterations", "chains")
 SETTINGS = Schema(
-    **{name: CHAINS[name] for name in NAMES},
+    **{name: CHAINS[name] for name in ("iterations", "burn_in", "starts", "start_iterations", "chains")},
     dataset=COUNTS,
     repeats=Integer(at_least=1, says="releases, or chains without one; figures show the first one, tables the mean"),
     n_states=Integer(at_least=2, says="states of the hidden Markov model"),
@@ -50,11 +48,8 @@ TABLES = {
     },
     "war_logs_states_used": {
         "states_over_5_percent": "states with more than 5 % of the cells, mean over repeats [count]",
-        "sem": "standard error of `states_over_5_percent` [count]",
         "states_used_at_all": "states with any cell, mean over repeats [count]",
-        "used_at_all_sem": "standard error of `states_used_at_all` [count]",
         "states_over_1_percent": "states with more than 1 % of the cells, mean over repeats [count]",
-        "over_1_percent_sem": "standard error of `states_over_1_percent` [count]",
     },
     "war_logs_maps": {
         "n_compared": "repeats behind the disagreement [count]",
@@ -74,25 +69,14 @@ TABLES = {
 KINDS = ("mode", "final")
 # Written by benchmarks/run.py.
 BENCHMARKS = Path("results/benchmarks.csv")
-# Columns of the number of states that hold at least such a share of the cells, and of its standard error.
-USED = {
-    0.05: ("states_over_5_percent", "sem"),
-    1e-12: ("states_used_at_all", "used_at_all_sem"),
-    0.01: ("states_over_1_percent", "over_1_percent_sem"),
-}
+# Columns of the number of states that hold at least such a share of the cells.
+USED = {"states_over_5_percent": 0.05, "states_used_at_all": 1e-12, "states_over_1_percent": 0.01}
 
 
 def of(config, n_states: int) -> list[Row]:
     """Return the rows of a cell with a number of states; few and many have budgets of their own, as in the paper."""
     axes = [config.epsilon], config.method, ["paper"], config.truncation
     return [row for start in config.start for row in rows(n_states, start, *axes)]
-
-
-def setup_of(config, logs, n_states: int) -> Setup:
-    """Return what releases and samples the logs with a number of states."""
-    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
-    model = EventCounts.of(logs.region, tuple(logs.sizes), n_states, **concentrations)
-    return Setup.of(model, int(logs.counts[:, : logs.sizes[0]].sum()), config)
 
 
 class Fit(NamedTuple):
@@ -135,7 +119,8 @@ def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, 
     The first chains are checked: those of one law, or `chains` of them on the first noisy release.
     """
     setup.open(ledger, all_rows)
-    noise, fits, n_states = Common(streams("mechanism", n_states=setup.model.n_states)), [], setup.model.n_states
+    n_states, fits = setup.model.n_states, []
+    noise = Common(streams("mechanism", n_states=n_states))
     for row in all_rows:
         more = chains - 1 if row.method == "laplace" else max(0, chains - repeats)
         split = np.concatenate([np.arange(repeats), np.zeros(more, int)])
@@ -190,17 +175,10 @@ def maps_of(fits: list[Fit], all_rows: list[Row], logs) -> dict[str, np.ndarray]
     return {name: np.array(values) for name, values in arrays.items()}
 
 
-def misses(maps, truth, n_states: int) -> np.ndarray:
-    """Share of cells whose state did not generate them, under the best matching of labels; nan for real data."""
-    if truth is None:
-        return np.full(len(maps), np.nan)
-    return np.array([(matched(states, truth, n_states)[states] != truth).mean() for states in maps])
-
-
 def used(maps, n_states: int) -> np.ndarray:
     """Number of states that hold the shares of `USED` of the cells of maps (repeats, cells), (shares, repeats)."""
     shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
-    return np.array([(shares >= share).sum(axis=0) for share in USED])
+    return np.array([(shares >= share).sum(axis=0) for share in USED.values()])
 
 
 def tabulate(cells):
@@ -219,8 +197,8 @@ def tabulate(cells):
                 continue
             setup = setup_of(config, logs, n_states)
             for index, row in enumerate(of(config, n_states)):
-                fixed = _fixed(config.dataset, logs, setup, row, arrays[f"{name}_rhat"][index], arrays[f"{name}_ess"][index])
                 fit = {key: values[index] for key, values in arrays.items()}
+                fixed = _fixed(logs, setup, row, fit[f"{name}_rhat"], fit[f"{name}_ess"])
                 if name == "few" and row.method == "laplace":
                     turned = [{**fixed, "without": config.without, **turn} for turn in turns(logs, fit["turns"])]
                     tables["war_logs_turns"] += turned
@@ -230,9 +208,10 @@ def tabulate(cells):
                     if row.method != "ops":
                         tables["war_logs_emissions"] += _emissions(fixed, logs, fit["parameters"])
                     for kind in KINDS if row.method == "ops" else KINDS[:1]:
-                        tables["war_logs_assignments"] += _assignments(_paid(fixed, kind), logs, kind, fit)
-                    tables["war_logs_maps"] += [_map(_paid(fixed, kind), kind, fit) for kind in KINDS]
-                tables["war_logs_states_used"] += [_used(_paid(fixed, kind), kind, fit[f"{name}_used_{kind}"]) for kind in KINDS]
+                        tables["war_logs_assignments"] += _assignments(_paid(fixed, kind), logs, fit)
+                    tables["war_logs_maps"] += [_map(_paid(fixed, kind), fit) for kind in KINDS]
+                counts = [(kind, fit[f"{name}_used_{kind}"]) for kind in KINDS]
+                tables["war_logs_states_used"] += [_used(_paid(fixed, kind), many) for kind, many in counts]
                 line = _operations(config.iterations, logs.counts.shape, row, fit[f"{name}_variates"])
                 tables["war_logs_operations"].append({**fixed, **line})
     made = {name: pd.DataFrame(lines) for name, lines in tables.items()}
@@ -244,28 +223,27 @@ def recorded_times():
     import pandas as pd
 
     table = pd.read_csv(BENCHMARKS) if BENCHMARKS.is_file() else pd.DataFrame(columns=["what", "ratio"])
-    parts = table.what.str.extract(r"^HMM release and chain: (?P<method>\w+)(?:, M = (?P<truncation>\d+))?$")
-    lines = parts.assign(variant="paper", truncation=parts.truncation.astype(float), ratio=table.ratio)
+    name = r"^HMM release and chain, (?P<n_states>\d+) states: (?P<method>\w+)(?:, M = (?P<truncation>\d+))?$"
+    lines = table.what.str.extract(name).astype({"n_states": float, "truncation": float}).assign(ratio=table.ratio)
     return lines[lines.method.notna()].reset_index(drop=True)
 
 
-def _fixed(dataset: str, logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
+def _fixed(logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
     """The columns that all tables have for a row, with the checks of its chains."""
     checked = verdict(rhat, ess)
     terms = guarantee(setup, row, checked["converged"])
     return {
-        "dataset": dataset,
+        "dataset": logs.name,
         "stand_in": logs.stand_in,
         **{name: value for name, value in row._asdict().items() if name != "prior"},
-        "guarantee": terms["guarantee"],
-        "worst_case_epsilon": terms["worst_case_epsilon"],
+        **{name: terms[name] for name in ("guarantee", "worst_case_epsilon")},
         **checked,
-        "uses_private_metadata": uses_private_metadata(dataset),
+        "uses_private_metadata": uses_private_metadata(logs.name),
     }
 
 
 def _paid(fixed: dict, kind: str) -> dict:
-    """The columns of a summary of maps: all samples of OPS's chain together have no guarantee, as ε pays for the last."""
+    """The columns of a summary of maps; all of OPS's samples together have no guarantee, as ε pays for the last."""
     free = {"guarantee": "none", "worst_case_epsilon": None} if (fixed["method"], kind) == ("ops", "mode") else {}
     return {**fixed, "summary": kind, **free}
 
@@ -279,25 +257,25 @@ def _emissions(fixed: dict, logs, parameters) -> list[dict]:
     ]
 
 
-def _assignments(fixed: dict, logs, kind: str, fit) -> list[dict]:
-    often = fit["frequency"] if kind == "mode" else np.ones(len(logs.region))
+def _assignments(fixed: dict, logs, fit) -> list[dict]:
+    kind, often = fixed["summary"], fit["frequency"] if fixed["summary"] == "mode" else np.ones(len(logs.region))
     return [
         {**fixed, "region": logs.regions[region], "month": logs.months[month], "state": state + 1, "frequency": share}
         for region, month, state, share in zip(logs.region, logs.month, fit[kind], often, strict=True)
     ]
 
 
-def _used(fixed: dict, kind: str, counts) -> dict:
-    columns = {}
-    for of_share, (name, error) in zip(counts, USED.values(), strict=True):
-        columns[name], columns[error] = mean_and_sem(of_share)
-    return {**fixed, **columns, "n_repeats": counts.shape[1]}
+def _used(fixed: dict, counts) -> dict:
+    line = {**fixed, "n_repeats": counts.shape[1]}
+    for name, of_share in zip(USED, counts, strict=True):
+        line[name], line[f"{name}_sem"] = mean_and_sem(of_share)
+    return line
 
 
-def _map(fixed: dict, kind: str, fit) -> dict:
+def _map(fixed: dict, fit) -> dict:
     # The reference map is the first non-private chain's: compared with itself it would count as agreement.
     first = 1 if fixed["method"] == "non_private" else 0
-    values = {name: fit[f"{name}_{kind}"] for name in ("switches", "disagreement", "misses")}
+    values = {name: fit[f"{name}_{fixed['summary']}"] for name in ("switches", "disagreement", "misses")}
     values["disagreement"] = values["disagreement"][first:]
     line = {**fixed, "n_repeats": len(values["switches"]), "n_compared": len(values["disagreement"])}
     for name, repeats in values.items():
