@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,10 +25,6 @@ class NoisyMoments(Mechanism):
     releases: ClassVar[str] = "statistics"
     models: ClassVar[tuple[type, ...]] = (NormalRegression,)
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bounds on features and label")
-    # Chains of `posterior`, and their sweeps before the first draw and between two.
-    chains: ClassVar[int] = 4
-    burn_in: ClassVar[int] = 500
-    thin: ClassVar[int] = 10
 
     @abstractmethod
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -77,22 +73,7 @@ class NoisyMoments(Mechanism):
         return self.model.given(self.project(release), self.n)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Draws (draws, d + 1) of (w, σ²) given a release (q,), by four chains of `noise_aware_regression`'s sampler.
-
-        Each starts at the release less noise of its own.
-        """
+        """Draws (draws, d + 1) of (w, σ²) given a release (q,), by four ensembles of `noise_aware_moments`' walkers."""
         check_given(release, self.units.shape, draws, rng)
-        from privpost.samplers import chain
-
-        released = np.tile(np.asarray(release, float), (self.chains, 1))
-        kernel = noise_aware_regression.kernel(self.model, self.moments(released).T, self.n, self.noise_law)
-        begin = self.moments(released - self.noise(released.shape, rng))
-        gram = noise_aware_regression.positive(noise_aware_regression.symmetric(begin), 1e-3 * self.n)
-        first: Any = kernel.init(rng)
-        sweeps = noise_aware_draws.sweeps(draws, self.chains)
-        run = chain.run(
-            kernel, rng, draws=sweeps, burn_in=self.burn_in, thin=self.thin, state=first._replace(gram=gram)
-        )
-        run = noise_aware_draws.shown(run, sweeps, self.burn_in / self.thin)
-        chains = np.stack([state.theta for state, _ in run])
+        chains = noise_aware_draws.regression(self.model, self.moments(release), self.n, self.noise_law, draws, rng)
         return noise_aware_draws.named(noise_aware_draws.diagnosed(chains, draws, chains), self.model)

@@ -10,7 +10,7 @@ import numpy as np
 
 from privpost.evaluation import diagnostics, inference_data
 from privpost.progress import Progress
-from privpost.samplers import chain, noise_aware_table
+from privpost.samplers import chain, noise_aware_moments, noise_aware_table
 
 # Number of chains on counts.
 CHAINS = 8
@@ -19,6 +19,9 @@ PATIENCE = 3.0
 # Their sweeps before the first stored draw, and between two stored draws.
 COUNT_BURN_IN = 800
 COUNT_THIN = 10
+# Sweeps of walkers on second moments before the first stored draw, and between two.
+REGRESSION_BURN_IN = 1000
+REGRESSION_THIN = 4
 # The table of records is too large for networks of more nodes.
 LARGEST_TABLE = 5
 
@@ -104,6 +107,23 @@ def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
         )
         warnings.warn(message, NotConverged, stacklevel=3)
     return result
+
+
+def regression_sweeps(draws: int) -> int:
+    """Number of sweeps that `regression` takes."""
+    return REGRESSION_BURN_IN + REGRESSION_THIN * sweeps(draws, noise_aware_moments.ENSEMBLES)
+
+
+def regression(model, moments, n: int, noise, draws: int, rng, constant: bool = False) -> np.ndarray:
+    """(w, σ²) (sweeps, ensembles, d + 1) of a linear regression given noisy second moments (q,) in the data's units.
+
+    A draw is that of one walker of each ensemble, which take turns. Arguments as of `noise_aware_moments.Moments`.
+    """
+    sampler = noise_aware_moments.Moments(model, moments, n, noise, constant)
+    total = sweeps(draws, noise_aware_moments.ENSEMBLES)
+    run = chain.run(sampler, rng, draws=total, burn_in=REGRESSION_BURN_IN, thin=REGRESSION_THIN)
+    states = enumerate(shown(run, total, REGRESSION_BURN_IN / REGRESSION_THIN))
+    return np.stack([sampler.theta(state, place % sampler.walkers, rng) for place, (state, _) in states])
 
 
 def network_sweeps(draws: int) -> int:

@@ -38,6 +38,11 @@ class Noise(NamedTuple):
     kind: str
     scale: np.ndarray
 
+    def draw(self, trials: int, rng) -> np.ndarray:
+        """Noise variates (trials, q)."""
+        draw = rng.laplace if self.kind == "laplace" else rng.normal
+        return draw(0.0, self.scale, (trials, len(self.scale)))
+
     def log_density(self, residual) -> np.ndarray:
         """Log-density up to a constant, of residuals (q, trials); shape (trials,)."""
         scaled = residual / self.scale[:, None]
