@@ -39,8 +39,9 @@ class Progress:
     def update(self, done: int, total: int, left: float | None = None) -> None:
         """Show how many of all are done, and the seconds that are left; by default as if all took the same."""
         elapsed = time.perf_counter() - self._start
-        left = elapsed * (total / done - 1) if left is None else left
-        text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far, about {minutes(left)} left"
+        left = elapsed * (total / done - 1) if left is None and done else left
+        text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far"
+        text += "" if left is None else f", about {minutes(left)} left"
         self._tell(text, elapsed, last=done == total and elapsed > 1)
 
     def _tell(self, text: str, elapsed: float, last: bool = False) -> None:

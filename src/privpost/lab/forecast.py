@@ -104,7 +104,9 @@ class Watch:
         self._cells = {cell.path.name: cell.digest for cell in cells}
         self._folders = sorted({cell.path.parent for cell in cells})
         digests = [[cell.digest for cell in job] for job in jobs or ([cell] for cell in cells)]
-        trusted = TRUSTED if scale == "paper" else 0.0
+        # At another scale nothing is known: as if all cells took the same.
+        self._known = scale == "paper"
+        trusted = TRUSTED if self._known else 0.0
         self._forecast = Forecast(published.expected(cells, scale), digests, late, trusted)
         self._cores, self._start = cores, time.time()
         self._before = {path.name: path.stat().st_mtime_ns for path in self._files(".npz")}
@@ -138,7 +140,7 @@ class Watch:
         done = len(self._forecast.done)
         # After the last cell only tables and figures are left: say so once.
         if new or (done < len(self._cells) and (running or done) and not last):
-            self.progress.update(done, len(self._cells), self.left(running))
+            self.progress.update(done, len(self._cells), self.left(running) if self._known else None)
 
     def _is_new(self, path: Path) -> bool:
         with contextlib.suppress(FileNotFoundError):
