@@ -131,8 +131,8 @@ def _here(data: catalogue.Dataset) -> str:
     if data.access == "generated":
         return "drawn anew"
     if data.access == "bring-your-own":
-        return "nothing: each user has to obtain it"
-    return "counts, no record" if data.instead else "the original files"
+        return "nothing: each user obtains it"
+    return "counts" if data.instead else "original files"
 
 
 def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str, str]]) -> list[str]:
