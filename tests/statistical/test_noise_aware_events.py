@@ -129,7 +129,9 @@ def ranks_p_values(epsilon: float, factor: float = 1.0) -> np.ndarray:
     ]
     truth = functionals(phi, states, rates, noisy)
     # Equal numbers of moves are put in random order.
-    rank = (np.array(draws) + 1e-9 * rng.random((19, *truth.shape)) < truth + 1e-9 * rng.random(truth.shape)).sum(axis=0)
+    rank = (np.array(draws) + 1e-9 * rng.random((19, *truth.shape)) < truth + 1e-9 * rng.random(truth.shape)).sum(
+        axis=0
+    )
     found = np.array([np.bincount(row, minlength=20) for row in rank])
     return chi2.sf(((found - n_sets / 20) ** 2 / (n_sets / 20)).sum(axis=1), 19)
 
@@ -181,7 +183,9 @@ def test_states_follow_their_law_by_enumeration(transition) -> None:
     phi, rates = np.array([[0.6, 0.4], [0.35, 0.65]]), rng.uniform(1, 4, 6)
     noisy, observed = rng.poisson(rates[:, None] * 0.5, (6, 2)) + rng.laplace(0, scale, (6, 2)), np.arange(6) != 2
     given, law = [noisy, observed, layout.first], law_of(scale, 40, 20)
-    weight = np.array([[fits(row, rate * own, law).sum() for own in phi] for row, rate in zip(noisy, rates, strict=True)])
+    weight = np.array(
+        [[fits(row, rate * own, law).sum() for own in phi] for row, rate in zip(noisy, rates, strict=True)]
+    )
     weight[~observed] = 0
     sequences = np.array(list(itertools.product(range(n_states), repeat=6)))
     prior = gibbs.Prior(n_states, (2,), transition)

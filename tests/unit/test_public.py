@@ -215,9 +215,7 @@ def mechanism_counts(mechanism, release, draws, rng):
     found = []
     with pytest.MonkeyPatch.context() as patch:
         drawn = exact_counts.latent_counts
-        patch.setattr(
-            exact_counts, "latent_counts", lambda *given: found.append(drawn(*given)) or found[-1]
-        )
+        patch.setattr(exact_counts, "latent_counts", lambda *given: found.append(drawn(*given)) or found[-1])
         mechanism.posterior(release, draws, rng)
     return found[0]
 

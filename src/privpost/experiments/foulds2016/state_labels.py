@@ -43,7 +43,7 @@ class Frequencies:
     """Counts how often each cell of each chain is in each state after burn-in.
 
     A chain may switch labels, so each iteration's are permuted to agree best with the counts so far (Stephens 2000). It
-    watches `hidden_markov_gibbs.State`.
+    watches `hidden_markov.gibbs.State`.
 
     Attributes:
         seen: the counts (K, cells, chains).

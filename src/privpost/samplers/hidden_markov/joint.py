@@ -31,7 +31,9 @@ def log_joint(
     rows += math.lgamma(n_states * a) - gammaln(moves.sum(axis=1) + n_states * a)
     before = (rows.sum(axis=0) - layout.first.sum() * math.log(n_states)) / group.prior_temperature
     if group.lows is not None:
-        return (totals * state.log_probabilities).sum(axis=(1, 2)), before + b * state.log_probabilities.sum(axis=(1, 2))
+        return (totals * state.log_probabilities).sum(axis=(1, 2)), before + b * state.log_probabilities.sum(
+            axis=(1, 2)
+        )
     likelihood = (gammaln(totals + 1 + b) - gammaln(1 + b)).sum(axis=(1, 2))
     for field, size in zip(prior.fields, prior.sizes, strict=True):
         whole = size * (1 + b)

@@ -41,7 +41,9 @@ class Seeding:
             counts = group.counts if np.ndim(group.counts) == 2 else group.counts[place]
             law = replace(group, counts=counts, observed=np.tile(observed, (self.starts, 1)))
             states = rng.integers(prior.n_states, size=(len(observed), self.starts))
-            states[observed] = partitions(np.maximum(counts[observed], 0.0) / group.temperature, prior, self.starts, rng)
+            states[observed] = partitions(
+                np.maximum(counts[observed], 0.0) / group.temperature, prior, self.starts, rng
+            )
             sampler = gibbs.Chains([law], layout, prior)
             ((state, _),) = chain.run(sampler, [rng], draws=1, thin=self.iterations, state=sampler.start(states))
             best[:, place] = state.states[:, np.argmax(sum(log_joint(state, law, layout, prior)))]

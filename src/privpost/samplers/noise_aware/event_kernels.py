@@ -58,7 +58,12 @@ def fit(noisy, mu, law):
                 root = math.sqrt(c) + i / per_unit
                 step, values = 2 * root / per_unit, sides(k + 1.0, max(root * root - c, 1e-12), s)
                 row[i, 0], row[i, 1], row[i, 2], row[i, 3] = values[0], step * values[1], values[2], step * values[3]
-        first, second, slope, next_slope = rest * rest * (1 + 2 * t), t * t * (3 - 2 * t), rest * rest * t, -t * t * rest
+        first, second, slope, next_slope = (
+            rest * rest * (1 + 2 * t),
+            t * t * (3 - 2 * t),
+            rest * rest * t,
+            -t * t * rest,
+        )
         below = first * row[j, 0] + second * row[j + 1, 0] + slope * row[j, 1] + next_slope * row[j + 1, 1]
         above = first * row[j, 2] + second * row[j + 1, 2] + slope * row[j, 3] + next_slope * row[j + 1, 3]
     else:
