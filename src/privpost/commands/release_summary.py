@@ -31,10 +31,13 @@ def lines(content: dict[str, Any], path: Path, together: str = "") -> Iterator[s
     if "failed" in posterior:
         yield f"  posterior       {posterior['failed']}"
     if summary := posterior.get("summary"):
-        estimates = {
-            name: f"{row['0.5']:.4g}  [{row['0.025']:.4g}, {row['0.975']:.4g}]" for name, row in summary.items()
-        }
-        yield from _table("posterior median, 95 % interval", estimates)
+        if one := {name: f"{row['draw']:.4g}" for name, row in summary.items() if "draw" in row}:
+            yield from _table("one draw from the posterior, which has no interval", one)
+        else:
+            estimates = {
+                name: f"{row['0.5']:.4g}  [{row['0.025']:.4g}, {row['0.975']:.4g}]" for name, row in summary.items()
+            }
+            yield from _table("posterior median [95 % credible interval]", estimates)
     elif draw := content.get("draw"):
         values = {name: f"{cell.get('value', cell.get('midpoint')):.6g}" for name, cell in draw.items()}
         yield from _table("one posterior draw", values)
@@ -48,6 +51,9 @@ def lines(content: dict[str, Any], path: Path, together: str = "") -> Iterator[s
         yield f"  R-hat           {rhat}, {size}: {mixed}"
     if "file" in (draws := posterior.get("draws", {})) and isinstance(draws["file"], str):
         yield f"  draws           {draws['file']}, {draws['rows']} rows"
+    if "file" in (sets := content.get("synthetic", {})):
+        yield f"  synthetic       {sets['file']}, {sets['sets']} sets of {sets['records_of_a_set']} records"
+        yield f"                  {sets['rule']}"
     if not posterior and "draw" not in content and isinstance(KINDS[content["specification"]["model"]], Inferred):
         asked = "with posterior: {draws: 4000} in the specification"
         yield f"  a posterior     costs nothing more: --again {path}, {asked}"

@@ -16,7 +16,8 @@ from privpost.lab.schema import SettingError
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
 from privpost.privacy import secure_noise
-from privpost.release import delivery, models, posterior_draw, spending, statement, table
+from privpost.release import delivery, models, posterior_draw, spending, statement, synthetic, table
+from privpost.release.models.base import Posterior
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
@@ -40,6 +41,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
     with delivery.Delivery(options.output, spec) as place:
         if options.draws:
             delivery.check_draws(options.draws, spec, options.output)
+        synthetic.check_output(spec, options.output)
         spent = ""
         try:
             if options.again:
@@ -82,16 +84,18 @@ def _again(spec, terms, path: Path) -> dict[str, Any]:
         raise SettingError(f"--again: {path} is no release: {error}") from None
     if not (same and spec.draws and np.isfinite(release).all()):
         raise SettingError(f"--again: {path} was made with another specification, or there is no posterior to draw.")
-    return {key: value for key, value in earlier.items() if key != "posterior"}
+    return {key: value for key, value in earlier.items() if key not in ("posterior", "synthetic")}
 
 
 def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> tuple[int, dict[str, Any]]:
     """Draw the posterior of what was released, and hand over the statement."""
     if spec.draws:
         _announce(spec, "drawing the posterior", kind.seconds(spec))
-        content["posterior"] = _posterior(spec, kind, mechanism, content, options.draws)
+        content["posterior"], drawn = _posterior(spec, kind, mechanism, content, options.draws)
+        if spec.synthetic and drawn:
+            content["synthetic"] = _synthetic(spec, kind, drawn, options.output)
     place.hand_over(_json(content) + "\n")
-    wrong = statement.unusable(content.get("posterior", {}))
+    wrong = statement.unusable(content.get("posterior", {}), content.get("synthetic", {}))
     if wrong:
         print(f"privpost: the statistics were released, but {wrong}", file=sys.stderr)
     return int(bool(wrong)), content
@@ -154,7 +158,17 @@ def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
     return {**head, "specification": terms["specification"], **drawn, "versions": terms["versions"]}
 
 
-def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, Any]:
+def _synthetic(spec, kind, drawn: Posterior, output: Path) -> dict[str, Any]:
+    """What the synthetic data are, or why there are none; the draws fix their randomness."""
+    seed = hashlib.sha256(np.stack([*drawn.draws.values()]).tobytes()).digest()
+    try:
+        return synthetic.write(spec, kind, drawn, output, np.random.default_rng(int.from_bytes(seed)))
+    except OSError as error:
+        where = synthetic.place(output)
+        return {"failed": f"{where} cannot be written: {error.strerror}; draw it again with --again, at no cost"}
+
+
+def _posterior(spec, kind, mechanism, content, file: Path | None) -> tuple[dict[str, Any], Posterior | None]:
     """Draws and how they were made, or why there are none: an error (extreme settings) must not undo the release."""
     # The statement fixes the randomness: whoever repeats --again gets the same draws.
     fixed = json.dumps([content[key] for key in ("privacy", "specification", "release")], sort_keys=True)
@@ -165,13 +179,13 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> dict[str, A
             drawn = kind.posterior(spec, mechanism, np.array(content["release"], float), rng)
         if not all(np.isfinite(draws).all() for draws in drawn.draws.values()):
             raise ValueError("draws are not finite")
-        return statement.posterior(spec, drawn, file and delivery.write_draws(file, drawn, content))
+        return statement.posterior(spec, drawn, file and delivery.write_draws(file, drawn, content)), drawn
     except OSError as error:
-        return {"failed": f"{file} cannot be written: {error.strerror}; {again}"}
+        return {"failed": f"{file} cannot be written: {error.strerror}; {again}"}, None
     except MemoryError:
-        return {"failed": f"not enough memory for the posterior; {again}"}
+        return {"failed": f"not enough memory for the posterior; {again}"}, None
     except Exception as error:
-        return {"failed": f"no draws from the posterior with this prior: {error}"}
+        return {"failed": f"no draws from the posterior with this prior: {error}"}, None
 
 
 def _announce(spec, what: str, seconds: float) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from privpost import strict_yaml
 from privpost.distributions.exact_draws import LARGEST_BITS
 from privpost.lab.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
-from privpost.release import models
+from privpost.release import models, synthetic
 from privpost.release.models.base import Inferred
 from privpost.release.specification import COLUMN, MISSING, SAMPLING, Specification
 
@@ -45,6 +45,7 @@ SETTINGS = Schema(
     sigma=Choice("analytic", "secure"),
     data=Text(),
     delimiter=Choice(",", ";", "\t", "|"),
+    synthetic=Integer(at_least=1, at_most=1000),
 )
 BLOCKS = ("columns", "prior", "posterior", "budget")
 POSTERIOR = Schema(draws=Integer(at_least=1, at_most=LARGEST_DRAWS))
@@ -99,6 +100,7 @@ def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
     _check_places(spec, content, kind)
     _check_size(spec)
     kind.check(spec)
+    synthetic.check(spec, kind)
     return spec
 
 

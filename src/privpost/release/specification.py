@@ -40,6 +40,8 @@ class Specification:
     sigma: str | None = None
     data: str | None = None
     delimiter: str = ","
+    # Synthetic data sets; 0 for none.
+    synthetic: int = 0
 
     @property
     def sampling(self) -> bool:

@@ -140,6 +140,7 @@ def specification(spec: Specification) -> dict[str, Any]:
         "columns": spec.columns,
         "prior": spec.prior,
         **{key: value for key in ("seed", "sigma") if (value := getattr(spec, key)) is not None},
+        **({"synthetic": spec.synthetic} if spec.synthetic else {}),
     }
 
 
@@ -168,17 +169,20 @@ def _known(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
 
 
-def unusable(shown: dict[str, Any]) -> str:
-    """Return what is wrong with a statement's posterior, in one sentence, or ""."""
+def unusable(shown: dict[str, Any], synthetic: dict[str, Any]) -> str:
+    """Return what is wrong with a statement's posterior, or with its synthetic data, in one sentence, or ""."""
     if "failed" in shown:
         return f"there is no posterior: {shown['failed']}."
     if not shown.get("converged", True):
         why = f" ({reason})" if (reason := shown.get("not_assessed")) else ""
         return f"the posterior's chains have not converged{why}: do not use its draws; more of them run longer chains."
-    return ""
+    return f"there are no synthetic data: {synthetic['failed']}." if "failed" in synthetic else ""
 
 
 def _summary(draws: np.ndarray) -> dict[str, float]:
+    if len(draws) == 1:
+        # One draw has no spread.
+        return {"draw": float(draws[0])}
     quantiles = zip(_QUANTILES, np.quantile(draws, _QUANTILES), strict=True)
     return {"mean": float(draws.mean()), "sd": float(draws.std()), **{f"{q:g}": float(value) for q, value in quantiles}}
 

@@ -174,6 +174,14 @@ class Inferred(Kind):
         """Draws given a release; post-processing."""
 
 
+class Predictive(Inferred):
+    """A model whose draws of θ give the law of whole records."""
+
+    @abstractmethod
+    def predicted(self, spec, theta: np.ndarray, size: int, rng: np.random.Generator) -> list[list[str]]:
+        """The cells of `size` records at one draw (parameters,) of θ, for each column in its `order`."""
+
+
 class Sampled(Kind):
     """A model whose release can be one posterior draw, of the family `law`.
 
@@ -198,6 +206,12 @@ def whole(value: float) -> int:
 def _twice(names) -> str:
     """The first name that is there twice, or ""."""
     return next((name for name, number in Counter(names).items() if number > 1), "")
+
+
+def levels_of(levels, chances, size: int, rng: np.random.Generator) -> list[str]:
+    """Levels (size,) with the given chances (levels,), up to rounding of their sum."""
+    places = np.searchsorted(np.cumsum(chances), rng.random(size) * np.sum(chances), side="right")
+    return [levels[place] for place in np.minimum(places, len(levels) - 1)]
 
 
 def by_name(names, draws) -> dict[str, np.ndarray]:

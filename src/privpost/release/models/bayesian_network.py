@@ -7,7 +7,7 @@ from privpost.evaluation import diagnostics
 from privpost.lab.schema import Levels, Real, Schema, SettingError, Text, Vector, suggest
 from privpost.mechanisms.network_laplace import NetworkLaplace
 from privpost.models.bayesian_network import BayesianNetwork
-from privpost.release.models.base import NAIVE, Inferred, Posterior, by_name, whole
+from privpost.release.models.base import NAIVE, Posterior, Predictive, by_name, whole
 from privpost.samplers import noise_aware_draws
 
 # The most parents of a column.
@@ -19,7 +19,7 @@ MOST_RECORDS = 100_000
 _SECONDS = 3e-6
 
 
-class Network(Inferred):
+class Network(Predictive):
     """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
 
     name = "bayesian_network"
@@ -80,6 +80,11 @@ class Network(Inferred):
             f"P({node} = {spec.columns[node]['levels'][1]}{' | ' * bool(parents_at)}{parents_at})"
             for node, parents_at in self._cells(spec)
         ]
+
+    def predicted(self, spec, theta, size, rng):
+        records = self._model(spec).sample_data(theta, size, rng)
+        levels = [spec.columns[name]["levels"] for name in self._model(spec).nodes]
+        return [[names[bit] for bit in records[:, i]] for i, names in enumerate(levels)]
 
     def posterior(self, spec, mechanism, release, rng):
         model, names = mechanism.model, self.parameters(spec)

@@ -1,5 +1,7 @@
 """`model: beta_bernoulli` of a specification."""
 
+import numpy as np
+
 from privpost.lab.schema import Real, Schema
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.models.beta_bernoulli import BetaBernoulli
@@ -22,6 +24,9 @@ class Bits(Categories):
 
     def counted_levels(self, spec):
         return spec.only[1]["levels"][1:]
+
+    def predicted(self, spec, theta, size, rng):
+        return super().predicted(spec, np.array([1 - theta[0], theta[0]]), size, rng)
 
     def sampler(self, spec, setting):
         if spec.mechanism == "ops":

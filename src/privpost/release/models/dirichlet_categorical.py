@@ -7,10 +7,10 @@ from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.release.models.base import EXACT, Inferred, Posterior, Sampled, by_name, whole
+from privpost.release.models.base import EXACT, Posterior, Predictive, Sampled, by_name, levels_of, whole
 
 
-class Categories(Inferred, Sampled):
+class Categories(Predictive, Sampled):
     """A column of several levels, all of them counted; exact posterior."""
 
     name = "dirichlet_categorical"
@@ -46,6 +46,9 @@ class Categories(Inferred, Sampled):
         # Each level's table takes the noise on all levels.
         levels = len(self.counted_levels(spec))
         return levels * max(1, levels // 50)
+
+    def predicted(self, spec, theta, size, rng):
+        return [levels_of(spec.only[1]["levels"], theta, size, rng)]
 
     def posterior(self, spec, mechanism, release, rng):
         draws = mechanism.posterior(release, spec.draws, rng).reshape(spec.draws, -1)

@@ -7,11 +7,11 @@ import numpy as np
 from privpost.lab.schema import Choice, Levels, Real, Schema
 from privpost.mechanisms.event_counts import EventCountsLaplace
 from privpost.models.event_counts import EventCounts
-from privpost.release.models.base import EXACT, Inferred, Posterior, by_name, whole
+from privpost.release.models.base import EXACT, Posterior, Predictive, by_name, levels_of, whole
 from privpost.samplers.noise_aware import exact_counts
 
 
-class NaiveBayes(Inferred):
+class NaiveBayes(Predictive):
     """A class and attributes, each counted per level of the class; a flat prior on the shares of the classes."""
 
     name = "naive_bayes"
@@ -62,6 +62,21 @@ class NaiveBayes(Inferred):
         label = self.order(spec)[0]
         names = [f"P({label} = {level})" for level in spec.columns[label]["levels"]]
         return names + [f"P({name} = {level} | {label} = {given})" for given, name, level in self._cells(spec)]
+
+    def predicted(self, spec, theta, size, rng):
+        label, *attributes = self.order(spec)
+        classes = spec.columns[label]["levels"]
+        given = np.array(levels_of(range(len(classes)), theta[: len(classes)], size, rng))
+        # Shares of the levels by class, in the order of `_cells`.
+        shares, columns = theta[len(classes) :].reshape(len(classes), -1), [[classes[place] for place in given]]
+        for name in attributes:
+            levels = spec.columns[name]["levels"]
+            own, shares = shares[:, : len(levels)], shares[:, len(levels) :]
+            cells = np.empty(size, object)
+            for place in range(len(classes)):
+                cells[given == place] = levels_of(levels, own[place], int((given == place).sum()), rng)
+            columns.append(cells.tolist())
+        return columns
 
     def posterior(self, spec, mechanism, release, rng):
         label = self.order(spec)[0]

@@ -10,7 +10,7 @@ import numpy as np
 from privpost.lab.schema import Choice, Real, Schema, SettingError
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.base import check_records
-from privpost.release.models.base import Inferred, Kind, Posterior
+from privpost.release.models.base import Kind, Posterior, Predictive
 from privpost.samplers.noise_aware_quadrature import resolved_posterior
 
 # Sums up to here are whole numbers that floats hold exactly.
@@ -108,7 +108,7 @@ class Sum(Kind):
         return {"sums": {spec.only[0]: self._sum(spec, release)}}
 
 
-class NumericFamily(Sum, Inferred):
+class NumericFamily(Sum, Predictive):
     """A numeric column of a family of laws with one named parameter, whose posterior is drawn."""
 
     parameter: ClassVar[str]
@@ -123,6 +123,12 @@ class NumericFamily(Sum, Inferred):
 
     def parameters(self, spec):
         return [self.parameter]
+
+    def predicted(self, spec, theta, size, rng):
+        """Of the law that is not cut off at the bounds, rounded to the resolution."""
+        unit = self._bounds(spec)[2]
+        steps = np.rint(self.family(spec).sample_data(theta[0], size, rng) / float(unit)).astype(np.int64)
+        return [[str(step * unit) for step in steps.tolist()]]
 
     @abstractmethod
     def coarsest(self, spec) -> float:
