@@ -27,7 +27,8 @@ class Streams:
     """The random generators of one cell.
 
     `streams(role, block, **point)` returns a fresh numpy Generator for a role (`data`, `mechanism`, `sampler`, ...);
-    `point` names the within axes on which the draws depend. Axes that the study declares as `common` are left out.
+    `point` names the within axes on which the draws depend; no draw depends on an axis that the study declares as
+    `common`, so naming one is refused.
     """
 
     study: str
@@ -43,8 +44,10 @@ class Streams:
         return cls(cell.study, sizes["seed"], cell.point, cell.common, sizes["trials"], sizes["block"])
 
     def __call__(self, role: str, block: int = 0, **point: Any) -> np.random.Generator:
-        swept, within = ({k: v for k, v in axes.items() if k not in self.common} for axes in (self.point, point))
-        name = canonical([self.study, swept, role, within])
+        if named := sorted({*point} & {*self.common}):
+            raise ValueError(f"{self.study}: the stream {role!r} names {', '.join(named)}, common to all points")
+        swept = {axis: value for axis, value in self.point.items() if axis not in self.common}
+        name = canonical([self.study, swept, role, point])
         digest = hashlib.sha256(name.encode()).digest()
         words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*words, block)))

@@ -100,7 +100,7 @@ def laplace_pairs(cell, data, n: int, size: int, **point) -> list[tuple[float, f
     """Noisy numbers of ones and zeros at scale 2/ε, none below 0: each from its block's stream."""
     pairs = []
     for place, ones in enumerate(data):
-        noise = cell.streams("mechanism", place // size, method="laplace", n=n, **point).laplace(size=(size, 2))
+        noise = cell.streams("mechanism", place // size, method="laplace", n=n).laplace(size=(size, 2))
         scale = 2 / (point.get("epsilon") or cell.config.epsilon)
         noisy = [count + scale * value for count, value in zip((ones, n - ones), noise[place % size], strict=True)]
         pairs.append(tuple(max(0.0, value) for value in noisy))

@@ -250,7 +250,7 @@ def test_quantiles_are_those_of_each_methods_own_posterior(monkeypatch):
     (request, _), *_ = cell.ledger.of("gibbs/n=6/epsilon=1.5")
     ones = request.statistics[:, 0]
     # One number is released: Δ = 1.
-    noise = cell.streams("mechanism", 0, n=6, epsilon=1.5).laplace(size=(4, 1))[:, 0]
+    noise = cell.streams("mechanism", 0, n=6).laplace(size=(4, 1))[:, 0]
     np.testing.assert_allclose(noisy, ones + noise / 1.5)
     found = {("non_private", None): betainc(2 + ones, 9 - ones, truth)}
     clipped = np.clip(noisy, 0, 6)
@@ -264,13 +264,13 @@ def test_quantiles_are_those_of_each_methods_own_posterior(monkeypatch):
     t = temperature(0.1, 1.5 / 5)
     for place, which in enumerate(("joint", "likelihood")):
         drawn = cell.ledger.released(f"ops/{which}/n=6/epsilon=1.5")
-        uniform = cell.streams("mechanism", 0, method=f"ops_{which}", n=6, epsilon=1.5).random((5, 4)).T
+        uniform = cell.streams("mechanism", 0, method=f"ops_{which}", n=6).random((5, 4)).T
         for trial, s in enumerate(ones):
             law = tempered(2, 3, s, 6, t) if which == "joint" else (2 + s / t, 3 + (6 - s) / t)
             low, here, high = (betainc(*law, x) for x in (0.1, drawn[trial], 0.9))
             np.testing.assert_allclose((here - low) / (high - low), uniform[trial], rtol=1e-8)
             assert ranks[place].given[0][trial] == sum(draw < truth[trial] for draw in drawn[trial])
-        randomised = cell.streams("ranks", 0, method=f"ops_{which}", n=6, epsilon=1.5).random(4)
+        randomised = cell.streams("ranks", 0, method=f"ops_{which}", n=6).random(4)
         found["ops", which] = (ranks[place].given[0] + randomised) / 6
     for (method, which), values in found.items():
         kept = row(cell.tables["calibration"], method=method, tempered=which)

@@ -131,7 +131,7 @@ def test_chains_on_counts_have_the_diagnostics_of_their_draws(monkeypatch, model
         own, (_, given, n, scale) = chains[2 * place + block].theta, told[2 * place + block].given
         own = own if model == "binomial" else own[:, 0]
         assert (own.shape, n, scale) == ((37, 6), 5, pytest.approx(change / epsilon))
-        noise = cell.streams("mechanism", block, n=5, epsilon=epsilon).laplace(size=(2, released))
+        noise = cell.streams("mechanism", block, n=5).laplace(size=(2, released))
         for trial in range(2):
             noisy = release.values[trial]
             np.testing.assert_allclose(noisy, request.statistics[trial, :released] + noise[trial] * change / epsilon)
@@ -164,7 +164,7 @@ def test_collapsed_chains_are_told_the_same_release(monkeypatch):
     rng = cell.streams("data", 0, n=6)
     rates = rng.standard_gamma(8, 3) / 2
     records = rng.standard_exponential((3, 6)) / rates[:, None]
-    noise, (low, high) = cell.streams("mechanism", 0, n=6, epsilon=1.1).laplace(size=3), lomax(8, 2)
+    noise, (low, high) = cell.streams("mechanism", 0, n=6).laplace(size=3), lomax(8, 2)
     found, settings = {"gibbs": [], "collapsed": []}, {"gibbs": (6, 20), "collapsed": (50, 8)}
     for calls in (told, collapsed):
         _, given, n, *rest = calls[0].given

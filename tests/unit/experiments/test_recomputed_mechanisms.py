@@ -250,7 +250,7 @@ def test_samples_have_the_efficiency_of_each_methods_draw():
             continue
         means, draws = [], []
         for block in range(2):
-            rng = cell.streams("mechanism", block, method=method, epsilon=epsilon, n=n)
+            rng = cell.streams("mechanism", block, method=method, n=n)
             noise = np.zeros((3, 2))
             if method == "laplace":
                 noise = rng.laplace(size=(3, 2)) * 2 / epsilon

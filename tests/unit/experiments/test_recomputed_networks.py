@@ -43,7 +43,7 @@ def test_a_classifier_is_tested_on_the_records_that_did_not_train_it(monkeypatch
         )
         attributes, labels = tested[block].given[1:]
         # Noise is that of the block's stream, at scale 2|I|/ε.
-        noise = cell.streams("mechanism", block, method="laplace", epsilon=2.0).laplace(size=(3, 10))
+        noise = cell.streams("mechanism", block).laplace(size=(3, 10))
         theta = cell.streams("data", block).beta(2, 1, (1 if data == "one" else 3, 5))
         np.testing.assert_array_equal(made[block].given[1], theta)
         for trial in range(3):
@@ -132,7 +132,7 @@ def test_a_noise_aware_classifier_sums_over_all_counts_with_the_noise_that_was_a
         release = cell.ledger.released("counts/epsilon=1.5")[trial]
         counts = counted(records[:3], naive_bayes(1))
         # A record changes two counts of either node by one each: Δ = 4.
-        noise = cell.streams("mechanism", trial // 2, epsilon=1.5).laplace(size=(2, 6))[trial % 2]
+        noise = cell.streams("mechanism", trial // 2).laplace(size=(2, 6))[trial % 2]
         np.testing.assert_allclose(release, np.array(counts) + 4 / 1.5 * noise)
         weighted = {
             "non_private": [(1.0, counts)],

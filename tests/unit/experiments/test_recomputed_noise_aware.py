@@ -282,7 +282,7 @@ def test_families_have_the_quantiles_of_their_own_laws(monkeypatch, model, prior
     found = {name: {} for name in ("non_private", "exact", "gibbs", "prior")}
     for epsilon, trial in itertools.product((0.8, 2.0), range(6)):
         request, release = cell.ledger.of(f"gibbs/n={n}/epsilon={epsilon:g}")[trial // 3]
-        noise = cell.streams("mechanism", trial // 3, n=n, epsilon=epsilon).laplace(size=release.values.shape)
+        noise = cell.streams("mechanism", trial // 3, n=n).laplace(size=release.values.shape)
         noisy, scale = release.values[trial % 3], largest_change(model, prior) / epsilon
         np.testing.assert_allclose(noisy, request.statistics[trial % 3][: len(noisy)] + scale * noise[trial % 3])
         true, exact, before = family_quantiles(model, prior, n, scale, statistics[trial], noisy, thetas[trial])

@@ -176,7 +176,11 @@ def test_logistic_draws_are_scored_on_the_records_of_their_split_that_they_were_
     # Rows are in the order of the variants, not of their names.
     assert made["logistic"].variant.drop_duplicates().tolist() == [variant for _, variant in wanted]
     check_pairs(made["logistic_pairs"], found)
-    check_charges(made["rdp_glm"])
+    check_charges(made["rdp_glm"], BETA)
+    # With β = 4 the pure ε is below 1, and curves rise with the order.
+    charges = {"beta0": 4.0, "glm_orders": [1, 3], "glm_powers": [0.5, 1.0]}
+    cell = run("geumlek2017/logistic", 2, 2, log_epsilon=[0.0], n_splits=[1], **charges)
+    check_charges(cell.tables["rdp_glm"], 4.0)
     # A data set of one split has no rows of several.
     more = tables.tables_of(grid.load_study("geumlek2017/logistic", "smoke"), [*cells, of_one_split(cells[-1])])
     assert set(more["logistic"].dataset) == {"abalone", "adult"}
@@ -237,7 +241,7 @@ def check_pairs(pairs, found):
                 assert kept.n_repeats == 600
 
 
-def check_charges(table):
+def check_charges(table, beta: float):
     """Theorem 17, OPS's pure cost and what it implies, at the orders asked for and near 2n/ρ and n/ρ."""
     ops = {("ops", variant) for variant in ("paper", "corrected_charge", "own_bound")}
     for power, method in ((0.5, "diffused"), (1.0, "direct")):
@@ -245,7 +249,7 @@ def check_charges(table):
         near = [factor * TRAIN / power for factor in (0.99, 1.01, 1.98, 2.02)]
         assert sorted(set(own.order)) == pytest.approx(sorted([1, 3, *near]))
         for line in own.itertuples():
-            draw, pure = 2 * power**2 * line.order / (TRAIN * BETA), 2 * power / BETA
+            draw, pure = 2 * power**2 * line.order / (TRAIN * beta), 2 * power / beta
             implied = two_point(pure, line.order)
             charges = {"paper": 2 * pure, "corrected_charge": implied, "own_bound": min(draw, implied)}
             assert line.epsilon == pytest.approx(charges[line.variant] if line.method == "ops" else draw)

@@ -93,7 +93,7 @@ def test_releases_are_of_the_counts_at_the_noise_s_scale(made):
             counts = cell.streams("records", block).multinomial(8, np.stack([theta, 1 - theta], axis=1))
             asked, released = cell.ledger.of(f"epsilon={epsilon:g}")[block]
             assert np.array_equal(asked.statistics, counts)
-            noise = cell.streams("mechanism", block, epsilon=epsilon).laplace(size=(SIZE, 1)) / epsilon
+            noise = cell.streams("mechanism", block).laplace(size=(SIZE, 1)) / epsilon
             np.testing.assert_allclose(released.values, counts[:, :1] + noise)
             np.testing.assert_array_equal(cell.arrays["releases"][i, SIZE * block :][:SIZE], released.values)
 

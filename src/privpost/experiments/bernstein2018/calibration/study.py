@@ -171,11 +171,10 @@ def simulate(config, streams, ledger) -> dict:
         prior[:, i, block.trials] = trial.quantiles(data, np.zeros(data.statistics.shape))
         here[reference] = trial.quantiles(data, data.statistics)[:, None]
         for j, epsilon in enumerate(config.epsilon):
-            point = {"n": n, "epsilon": epsilon}
-            rng = streams("mechanism", block.index, **point)
+            rng = streams("mechanism", block.index, n=n)
             release = trial.release(ledger, f"gibbs/n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
             releases.append(release)
-            sampler = streams("sampler", block.index, **point)
+            sampler = streams("sampler", block.index, n=n)
             chains = gibbs_quantiles(trial, data, release, n, config.burn_in, config.draws, sampler)
             here[gibbs, :, j] = chains.quantiles
             within[:, i, j] += chains.variance.mean(axis=1)
@@ -184,7 +183,7 @@ def simulate(config, streams, ledger) -> dict:
             here[naive, :, j] = trial.quantiles(data, statistics)
             rejected[[gibbs, naive], i, j] += np.array([chains.rejected, projected]) / len(parts)
             for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
-                place, labels = (tempered, n, epsilon), {"method": f"ops_{tempered}", **point}
+                place, labels = (tempered, n, epsilon), {"method": f"ops_{tempered}", "n": n}
                 rngs = [streams(role, block.index, **labels) for role in ("mechanism", "ranks")]
                 here[row["ops", tempered], :, j] = ops_quantiles(config, data, place, rngs, ledger, block.trials)
         here[exact] = trial.exact_quantiles(data, releases, n)

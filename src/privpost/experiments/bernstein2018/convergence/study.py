@@ -60,18 +60,17 @@ def simulate(config, streams, ledger) -> dict:
     diagnostics = np.full(shape, np.nan)
     trace = np.full((config.chains, config.burn_in + config.draws), np.nan)
     for (i, n), (j, epsilon) in itertools.product(enumerate(config.n), enumerate(config.epsilon)):
-        point = {"n": n, "epsilon": epsilon}
         trial.open(ledger, f"n={n}/epsilon={epsilon:g}", n, epsilon)
         for block in streams.blocks():
             data = trial.data(n, block.size, streams("data", block.index, n=n))
-            rng = streams("mechanism", block.index, **point)
+            rng = streams("mechanism", block.index, n=n)
             release = trial.release(ledger, f"n={n}/epsilon={epsilon:g}", data, n, epsilon, rng, block.trials)
             mean, sd = trial.exact_moments(data, release, n)
             chains, releases = many_chains(data, release, config.chains)
             for k, name in enumerate(SAMPLERS[: 1 + trial.collapses]):
                 kernel = trial.kernel(chains, releases, n, **({"collapsed": True} if k else {}))
                 burn_in, draws = (BURN_IN, config.collapsed_draws) if k else (config.burn_in, config.draws)
-                rng = streams("sampler", block.index, **point, **({"method": name} if k else {}))
+                rng = streams("sampler", block.index, n=n, **({"method": name} if k else {}))
                 theta = _first_parameter(kernel, burn_in + draws, rng).reshape(-1, block.size, config.chains)
                 drawn = theta[burn_in:].transpose(0, 2, 1)
                 diagnostics[k, :3, i, j, block.trials] = diagnose(drawn)

@@ -154,7 +154,7 @@ def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) 
     for block in streams.blocks():
         successes = streams("data", block.index, n=n).binomial(n, config.p, block.size).astype(float)
         statistics = np.stack([successes, n - successes], axis=-1)
-        rng = streams("mechanism", block.index, method=method, epsilon=epsilon, n=n)
+        rng = streams("mechanism", block.index, method=method, n=n)
         requests.append(Request(_account(method, epsilon, n), mechanism, statistics, rng, repeats=block.trials))
     releases = [Release(None)] * len(requests) if mechanism is None else ledger.release_all(requests)
     for asked, release in zip(requests, releases, strict=True):

@@ -103,12 +103,12 @@ def simulate(config, streams, ledger) -> dict:
             theory[place] = ops_limit(mechanism.temperature)
         opened[place] = account, mechanism
     for place, (account, mechanism) in opened.items():
-        epsilon, n, values = config.epsilon[place[1]], mechanism.n, np.empty(config.trials)
+        n, values = mechanism.n, np.empty(config.trials)
         for block in streams.blocks():
             successes = streams("data", block.index, n=n).binomial(n, p, block.size).astype(float)
             if mechanism.releases == "statistics":
                 statistics = np.stack([successes, n - successes], axis=-1)
-                rng = streams("mechanism", block.index, method=mechanism.method, epsilon=epsilon, n=n)
+                rng = streams("mechanism", block.index, method=mechanism.method, n=n)
                 release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
                 divergences = dirichlet_divergence(model.posterior(statistics), mechanism.naive_posterior(release), 1)
             else:

@@ -175,7 +175,7 @@ def _draws(config, mechanisms, statistics, streams, block, ledger):
     """Yield the place (method, log epsilon) and one released parameter per trial."""
     requests = {}
     for (i, method), (j, log_epsilon) in itertools.product(enumerate(config.method), enumerate(config.log_epsilon)):
-        rng = streams("mechanism", block.index, method=method, log_epsilon=log_epsilon)
+        rng = streams("mechanism", block.index)
         if method == "non_private":
             model = BetaBernoulli(config.alpha, config.beta)
             yield (i, j), model.sample(model.posterior(statistics), rng)

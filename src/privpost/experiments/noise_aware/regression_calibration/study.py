@@ -68,11 +68,11 @@ def simulate(config, streams, ledger) -> dict:
     for block in streams.blocks():
         truth, statistics = draw_data(model, n, block.size, streams("data", block.index))
         for i, mechanism in enumerate(mechanisms):
-            rng, account = streams("mechanism", block.index, epsilon=mechanism.epsilon), accounts[i]
+            rng, account = streams("mechanism", block.index), accounts[i]
             releases = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
             drawn = {}
             for k, method in enumerate(config.method):
-                rng = streams("sampler", block.index, epsilon=mechanism.epsilon, method=method)
+                rng = streams("sampler", block.index)
                 if method in KERNELS:
                     weights = _chains(config, mechanism, releases, method, rng)
                     below = (weights < truth).sum(axis=0)

@@ -88,16 +88,16 @@ def simulate(config, streams, ledger) -> dict:
         for block in streams.blocks():
             theta = task.prior(block.size, streams("data", block.index))
             statistics = task.data(theta, streams("records", block.index))
-            account, rng = f"epsilon={epsilon:g}", streams("mechanism", block.index, epsilon=epsilon)
+            account, rng = f"epsilon={epsilon:g}", streams("mechanism", block.index)
             releases = ledger.release(account, task.mechanism, statistics, rng, repeats=block.trials).values
-            rng = streams("reference", block.index, epsilon=epsilon)
+            rng = streams("reference", block.index)
             exact = task.reference(releases, config.reference_draws, rng)
             references = [Reference.of(draws) for draws in exact]
             stored.append({"releases": releases, "reference": exact[:, :STORED].astype(np.float32)})
             stored[-1]["approximation"] = task.approximation(releases)
             stored[-1] |= {f"reference_{part}": [getattr(r, part) for r in references] for part in ("mean", "sd")}
             for k, name in enumerate(names):
-                rng = streams(name, block.index, epsilon=epsilon)
+                rng = streams(f"method {name}", block.index)
                 inferred, spent, reason = _inferred(name, task, releases, rng, budget)
                 if reason:
                     reasons[k, i] = reason

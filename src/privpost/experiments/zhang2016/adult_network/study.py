@@ -155,11 +155,11 @@ def _scores(model, private, tests, point, opened, config, streams, ledger) -> di
         cells, truth = model.cell_probabilities(mean), _log(mean)
         lines = [("non_private", slice(None), mean)]
         for (method, j), (account, mechanism) in opened.items():
-            rng = streams("mechanism", block.index, method=method, epsilon=config.epsilon[j], **point)
+            rng = streams("mechanism", block.index, **point)
             release = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
             lines += [(name, j, theta) for name, theta in _parameters(method, mechanism, release, config).items()]
             if method == "laplace" and chained and block.index == 0:
-                rng = streams("sampler", block.index, epsilon=config.epsilon[j], **point)
+                rng = streams("sampler", block.index, **point)
                 theta, scores["rhat"][j], scores["ess"][j] = _chained(mechanism, release, config, rng)
                 lines.append(("gibbs", j, theta))
         for method, j, theta in lines:

@@ -101,8 +101,8 @@ def simulate(config, streams, ledger) -> dict:
         if ("non_private", "paper") in variants:
             theta[variants.index(("non_private", "paper"))] = model.mean(model.posterior(statistics))
         requests = []
-        for (i, j), (account, mechanism) in opened.items():
-            rng = streams("mechanism", block.index, method=variants[i][0], epsilon=config.epsilon[j])
+        for account, mechanism in opened.values():
+            rng = streams("mechanism", block.index)
             requests.append(Request(account, mechanism, statistics, rng, repeats=block.trials))
         for (i, j), (_, mechanism), outcome in zip(opened, opened.values(), ledger.release_all(requests), strict=True):
             release = outcome.values

@@ -1,0 +1,68 @@
+"""No two places of a table share random numbers, but along axes that the study declares as common."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privpost.lab import grid
+from privpost.lab.streams import Streams
+from privpost.privacy.ledger import Ledger
+
+# It examines mechanisms, whatever studies drew, with one generator for each.
+AUDIT = "audit/audit"
+# Data are the same for every method: they may be drawn again.
+DATA = {"data", "split"}
+# Roles that methods share on purpose, so that their differences are paired, and the number of splits in one study.
+SHARED = {
+    ("fair_axis/beta_bernoulli", "mechanism"),
+    ("fair_axis/logistic", "sampler"),
+    ("geumlek2017/finite_time", "sampler"),
+    ("geumlek2017/logistic", "sampler"),
+    ("noise_aware/rivals", "ranks"),
+}
+
+
+class Recording(Streams):
+    """Streams that count how often each was handed out, by its first numbers."""
+
+    def __call__(self, role, block=0, **point):
+        first = super().__call__(role, block, **point).integers(2**63, size=2)
+        SEEN[role, *first] += 1
+        return super().__call__(role, block, **point)
+
+
+SEEN: Counter[tuple] = Counter()
+
+
+def prepared(study) -> bool:
+    dataset = grid.expand(study)[0].dataset
+    return not dataset or Path(f"data/prepared/{dataset}.npz").is_file()
+
+
+@pytest.mark.parametrize("name", [name for name in grid.study_names() if name != AUDIT])
+def test_a_stream_is_handed_out_once_for_every_place_of_common_axes(checkout, name):
+    study = grid.load_study(name, "smoke")
+    if not prepared(study):
+        pytest.skip("its data are not prepared")
+    for cell in grid.expand(study):
+        SEEN.clear()
+        config = cell.config
+        if cell.reads:
+            config.ledgers, config.results = {}, lambda *given: []
+        study.module().simulate(config, Recording.of(cell), Ledger(cell.dataset, cell.sizes["trials"]))
+        shared = math.prod(len(getattr(config, axis)) for axis in cell.within if axis in cell.common)
+        alike = DATA | {role for study_name, role in SHARED if study_name == name}
+        often = {role: count for (role, *_), count in SEEN.items() if count > shared and role not in alike}
+        assert not often, f"{cell.point}: {often}, though common axes have {shared} places"
+
+
+def test_a_key_of_a_common_axis_is_refused():
+    cell = grid.expand(grid.load_study("geumlek2017/tradeoff", "smoke"))[0]
+    with pytest.raises(ValueError, match="the stream 'mechanism' names log_epsilon, method, common to all points"):
+        Streams.of(cell)("mechanism", 0, log_epsilon=1.0, method="diffused")
+    assert isinstance(Streams.of(cell)("mechanism", 0), np.random.Generator)
