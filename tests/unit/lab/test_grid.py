@@ -298,6 +298,13 @@ def test_each_data_set_may_be_missing_and_takes_away_its_cells_alone(checkout, m
         plan._findable.cache_clear()
 
 
+def test_smoke_scale_reads_every_data_set_that_can_be_had(checkout):
+    """So that continuous integration unpacks and parses each of them."""
+    studies = grid.load_studies(None, "smoke", built("smoke"))
+    read = {name for study in studies for name in plan.datasets_of(study)}
+    assert read == {name for name in catalogue.names() if catalogue.load(name).access != "bring-your-own"}
+
+
 def test_the_first_lines_of_a_study_file_are_its_package_and_its_command(checkout):
     for name in grid.study_names():
         lines = (CONF / "study" / f"{name}.yaml").read_text().splitlines()

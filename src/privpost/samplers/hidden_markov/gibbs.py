@@ -114,7 +114,7 @@ def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
 
 
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
-    """p(z_t | all other states) at some cells of each chain, as `kernels.site_weights` has it; shape (sites, K, chains).
+    """p(z_t | all other states) at some cells of each chain, as `kernels.site_weights` has it, (sites, K, chains).
 
     Args:
         states: (cells, chains).
