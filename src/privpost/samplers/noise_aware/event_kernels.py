@@ -112,7 +112,7 @@ def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
     scores = np.array([_total(noisy, cells, v, v + 1, rates, phi, law) for v in range(begin, end)])
     for _ in range(ROUNDS):
         rng.shuffle(order)
-        for u, v in zip(order[:-1:2], order[1::2]):
+        for u, v in zip(order[:-1:2], order[1::2]):  # noqa: B905 (compiled)
             old, other = phi[u], phi[v]
             width = math.sqrt((noise + rate * (old + other)) / len(cells)) / rate
             part = width * 10 ** (1.7 * rng.random() - 1.5) * rng.standard_normal()
