@@ -54,7 +54,8 @@ TEN_STATES = cases(
     ("F11", "Laplace adds*(3 states)", ("war_logs_cpu", "n_states == 3 and method == 'laplace'"),
      *columns("ratio", 1.09, 1.1)),
     *(
-        ("F11", "OPS takes*(3 states, M = 10)", ("war_logs_cpu", "n_states == 3 and method == 'ops' and truncation == 10"),
+        ("F11", "OPS takes*(3 states, M = 10)",
+         ("war_logs_cpu", "n_states == 3 and method == 'ops' and truncation == 10"),
          *columns("ratio", *times))
         for times in ((2.99, 3.01), (1.51, 1.49))
     ),
@@ -129,7 +130,8 @@ LIMITS = cases(
      *columns("joint_mean", 5.1, 5.0), (PAIRS, "n_states == 1 and first == 'gibbs' and second == 'laplace'", FAR)),
     ("N9", "behind at no*predictive score (afghanistan)",
      (PAIRS, "dataset == 'afghanistan' and n_states == 1 and first == 'gibbs' and variant == 'paper' and epsilon == 1"),
-     *columns("predictive_mean", -5.0, -5.1), (PAIRS, "n_states == 1 and first == 'gibbs' and second == 'laplace'", FAR)),
+     *columns("predictive_mean", -5.0, -5.1),
+     (PAIRS, "n_states == 1 and first == 'gibbs' and second == 'laplace'", FAR)),
     ("N10", "ahead*joint score (afghanistan_dense)",
      (PAIRS, "dataset == 'afghanistan_dense' and n_states == 10 and first == 'gibbs' and variant == 'paper' "
       "and epsilon == 0.1"),

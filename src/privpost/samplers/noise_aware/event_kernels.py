@@ -101,7 +101,7 @@ def walk(noisy, cell, rates, phi, width, mean, law, rng):
 def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
     """Levels of a field in random pairs, in one state: one hands a normal part of its probability to the other.
 
-    The width is set by the noise, the state's cells and rates, and the pair's sum; without cells the prior is drawn from.
+    Noise, the state's cells and rates, and the pair's sum set the width; without cells the prior is drawn from.
     """
     if not len(cells):
         for v in range(begin, end):
@@ -157,8 +157,8 @@ def sweeps(noisy, observed, first, states, rates, phi, moves, bounds, widths, se
     """One sweep of each chain, in place: rates, emissions, transitions and states.
 
     Arrays are those of `NoisyCounts`, `Layout` and `gibbs.State`; `widths` (chains, cells) of the log rates' walks;
-    `bounds` (fields + 1,): where fields' levels begin and end; `settings`: the rates' prior mean, and the concentrations
-    of transitions and emissions; `law` as of `fit`.
+    `bounds` (fields + 1,): where fields' levels begin and end; `settings`: the rates' prior mean, and concentrations of
+    transitions and emissions; `law` as of `fit`.
     """
     mean, transition, emission = settings
     for chain in range(len(noisy)):
