@@ -178,6 +178,7 @@ def complexity(war_logs_operations):
     "reference, so that the mean over those, labels held, could not turn it",
 )
 def noisier_map(war_logs_maps):
+    yield untestable("all maps of all methods are identical")
     for dataset, maps in select(war_logs_maps, start="seeded").groupby("dataset"):
         laplace = {kind: one(maps, method="laplace", summary=kind) for kind in MAPS}
         # Another non-private chain as reference moves a map's disagreement by at most the distance between the two
