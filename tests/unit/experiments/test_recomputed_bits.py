@@ -180,7 +180,7 @@ def test_the_true_posterior_has_one_row_of_each_metric_without_order_or_budget()
     losses = []
     for block in (0, 1):
         own, held_out = cell.streams("data", block).binomial(8, 0.4, (2, 2))
-        rng = cell.streams("mechanism", block, method="non_private", log_epsilon=-2.0)
+        rng = cell.streams("mechanism", block)
         drawn = rng.beta(3 + own, 4 + 8 - own)
         losses += [-k * math.log(x) - (8 - k) * math.log(1 - x) for k, x in zip(held_out, drawn, strict=True)]
     empty = {"variant": None, "order": None, "log_epsilon": None}
