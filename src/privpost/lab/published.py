@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from privpost.lab import store
 from privpost.lab.project import PUBLISHED
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell
@@ -41,6 +40,9 @@ def sum_of(path: Path) -> str:
 def write_sums() -> None:
     """Write the sha256 of every published result and figure."""
     lines = (f"{sum_of(path)}  {os.path.relpath(path, RESULTS)}\n" for path in covered())
+    # Imported only to write: it loads numpy, which help does without.
+    from privpost.lab import store
+
     store.write_text(SUMS, "".join(lines))
 
 
