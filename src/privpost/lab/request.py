@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from privpost.lab import aliases, grid, plan
+from privpost.lab import aliases, grid
 from privpost.lab.axes import LARGEST_GRID, check_size
 from privpost.lab.compose import hydra_value
 from privpost.lab.project import built
@@ -87,6 +87,9 @@ def understand(argv: list[str]) -> Request:
         cells = _sweep(study, {key_of(word): read(word) for word in settings}, multirun, shard)
     else:
         cells = list(grid.shard_of(grid.expand(study), *shard) if shard else grid.expand(study))
+        # Imported only here: it loads numpy, which help does without.
+        from privpost.lab import plan
+
         notes += plan.lacking(study)
     if settings and {*map(key_of, settings)} <= {"dataset", *SIZES}:
         notes += _grid_on(study, settings)
