@@ -191,7 +191,7 @@ def parsed(path: Path, raw: bytes) -> Content:
                 raise ValueError
             content.entries.append({**entry, "digest": digest})
             content = content._replace(last=digest)
-        except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
             raise SettingError(_told(path, number + 1, raw)) from None
     return content
 

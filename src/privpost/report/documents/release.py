@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from privpost.evaluation.rows import markdown
 from privpost.privacy import losses, secure_noise
-from privpost.release import models, spec
+from privpost.release import models, spec, synthetic
 from privpost.release.models import base, bayesian_network, gamma_exponential
 
 
@@ -13,6 +13,7 @@ def values(published) -> Mapping[str, str]:
     return {
         "models": models_table(),
         "sigma": sigma_ratios(),
+        "synthetic_times": str(synthetic.TIMES),
         "largest_network": str(bayesian_network.LARGEST_NETWORK),
         "largest_exact": f"{base.LARGEST_SUM:,}",
         "largest_epsilon": f"{spec.LARGEST_EPSILON:g}",
