@@ -12,5 +12,6 @@ from privpost.privacy.accounting import Cost as Cost
 from privpost.privacy.composition import compose as compose
 from privpost.privacy.ledger import Ledger as Ledger
 from privpost.privacy.ledger import Release as Release
+from privpost.samplers.noise_aware_draws import NotConverged as NotConverged
 
 __version__: str
