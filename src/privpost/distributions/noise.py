@@ -32,7 +32,11 @@ def opendp():
 
 
 class SimulationNoise(UserWarning):
-    """A release that numpy drew, outside a study: it protects nobody."""
+    """A release that numpy drew, outside a study: it protects nobody.
+
+    >>> import warnings
+    >>> warnings.simplefilter("ignore", SimulationNoise)  # in a script that simulates
+    """
 
 
 _simulated = contextvars.ContextVar("simulated", default=False)
@@ -69,6 +73,9 @@ class SecureNoise:
     Steinke 2020). On whole-numbered statistics they cost what continuous noise of the same scale does: ε = Δ/scale for
     an L1 sensitivity Δ, zero-concentrated DP with ρ = Δ²/(2 scale²) for an L2 sensitivity. It takes the place of a
     numpy Generator in mechanisms that add noise; those that draw parameters find no method here.
+
+    >>> LaplaceMechanism(BetaBernoulli(1, 1), 10, 1.0).perturb([3, 7], SecureNoise()).shape
+    (1,)
     """
 
     def laplace(self, loc, scale: float, size) -> np.ndarray:

@@ -32,7 +32,11 @@ def sweeps(draws: int, chains: int = CHAINS) -> int:
 
 
 class NotConverged(UserWarning):
-    """Chains disagree, or are not known to agree: their draws may not have the posterior's law."""
+    """Chains disagree, or are not known to agree: their draws may not have the posterior's law.
+
+    >>> import warnings
+    >>> warnings.simplefilter("error", NotConverged)  # a chain that has not converged ends the script
+    """
 
 
 class Draws(np.ndarray):
