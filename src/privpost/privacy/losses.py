@@ -170,8 +170,8 @@ class Beta(Law):
         check_range("(0, 1]", weight=self.weight)
         check_count("others", self.others + 1)
         check_range("[0, 1e15]", others=min(self.others, LARGEST_WHOLE))
-        if not 0 <= low < high <= 1:
-            raise ValueError(f"ends are {self.ends}; 0 <= low < high <= 1 must hold")
+        if not (0 <= low < high <= 1 and 1 - high < 1 - low):
+            raise ValueError(f"ends are {self.ends}; 0 <= low < high <= 1 must hold, also in floats near 1")
 
     @property
     def pure(self) -> float:
