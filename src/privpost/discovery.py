@@ -4,13 +4,17 @@ import contextlib
 import inspect
 import itertools
 import math
+import os
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import Any, NamedTuple
 
+from privpost.lab.schema import SettingError
 from privpost.mechanisms.base import Mechanism
 from privpost.models.base import ConjugateModel
 from privpost.privacy.accounting import Cost
@@ -20,11 +24,27 @@ from privpost.privacy.checks import check_budget
 def _classes(package: str, base: type) -> Iterator[type]:
     """Yield the public concrete subclasses of `base` in the modules of a package, in the order of module and name."""
     for module_info in iter_modules(import_module(f"privpost.{package}").__path__):
-        module = import_module(f"privpost.{package}.{module_info.name}")
+        module = _imported(f"privpost.{package}.{module_info.name}")
         for name, member in inspect.getmembers(module, inspect.isclass):
             public = member.__module__ == module.__name__ and not name.startswith("_")
             if public and issubclass(member, base) and not inspect.isabstract(member):
                 yield member
+
+
+def _imported(name: str) -> ModuleType:
+    """The module; a SettingError says in one line in which file and line an import ends."""
+    try:
+        return import_module(name)
+    except Exception as error:
+        if isinstance(error, SyntaxError):
+            where, line, reason = error.filename, error.lineno, f"{type(error).__name__}: {error.msg}"
+        else:
+            # The deepest line of the package itself.
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if f"{os.sep}privpost{os.sep}" in f.filename]
+            where, line, reason = frames[-1].filename, frames[-1].lineno, f"{type(error).__name__}: {error}"
+        raise SettingError(
+            f"{where} line {line}: {reason}; until it is mended no mechanism or model is known"
+        ) from error
 
 
 class Kind(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 
 from privpost.lab.schema import SettingError
 from privpost.privacy import ledger_file
-from privpost.progress import counted
+from privpost.progress import Progress, counted
 
 
 def main(argv: list[str]) -> int:
@@ -34,7 +34,10 @@ def main(argv: list[str]) -> int:
         f"{content.budget.delta:g}"
     )
     if delta is not None or len(content.entries) > 1:
-        print(f"  {together(content, delta)}")
+        try:
+            print(f"  {together(content, delta)}")
+        except SettingError as error:
+            raise SettingError(f"{options.ledger}: {error}") from None
     problems = list(_problems(content, options.statement))
     for problem in problems:
         print(f"privpost: {problem}", file=sys.stderr)
@@ -44,7 +47,9 @@ def main(argv: list[str]) -> int:
 def together(content: ledger_file.Content, delta: float | None = None, number: int | None = None) -> str:
     """What the first releases of a ledger cost together, or all, and when; by default at the budget's δ or at 1e-6."""
     delta = delta or (content.budget and content.budget.delta) or 1e-6
-    exact, several = content.together(delta, number), counted(len(content.entries[:number]), "release")
+    progress = Progress(sys.stderr, "steps of composing laws")
+    exact, several = content.together(delta, number, progress.update), counted(len(content.entries[:number]), "release")
+    progress.clear()
     if math.isinf(exact):
         return f"{several} together: no epsilon is known at delta {delta:g}"
     # Rounded up.

@@ -41,8 +41,8 @@ def main(argv: list[str]) -> int:
         raise SettingError(f"--profile is {given.profile!r}, but must be one of {', '.join(known)}.")
     if LOCKS.is_dir() and any(LOCKS.iterdir()):
         raise SettingError(
-            "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: snakemake "
-            "--unlock. Finished results are kept."
+            "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: "
+            ".venv/bin/snakemake --unlock. Finished results are kept."
         )
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     plan.bring(*studies)

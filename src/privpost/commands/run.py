@@ -338,7 +338,12 @@ def name_failed(asked: list[Cell], failed: Mapping[str, str]) -> int:
     for cell in asked:
         if cell.digest in failed:
             reason = " ".join(failed[cell.digest].split())
-            print(f"privpost: {cell.slug}: {reason} [privpost {command_of(cell)}]", file=sys.stderr)
+            words = shlex.split(command_of(cell))
+            named = ", ".join(word for word in words if "=" in word and not word.startswith(("study=", "scale=")))
+            print(
+                f"privpost: {named or cell.slug}: {reason} [privpost {' '.join(map(shlex.quote, words))}]",
+                file=sys.stderr,
+            )
     if failed:
         print(f"privpost: {len(failed)} of {counted(len(asked), 'cell')} could not be computed", file=sys.stderr)
     return int(bool(failed))

@@ -51,5 +51,6 @@ class Failed(set[str]):
         except Exception as error:
             self.add(method)
             reason = " ".join(str(error).split()) or type(error).__name__
-            line = f"privpost: {method} is left out: {reason}. When it is mended, compute its cells with fresh=true."
+            line = f"privpost: {method} is left out: {reason}. When it is mended, compute its cells again: "
+            line += "fresh=true (privpost study=...), --fresh (privpost reproduce) or FRESH=1 (make reproduce)."
             print(line, file=sys.stderr, flush=True)

@@ -156,7 +156,8 @@ def tell_behind(study: str, stock: Stock, total: int) -> None:
     were = "was" if total == 1 else "were"
     print(
         f"privpost: {study}: {len(stock.behind)} of {counted(total, 'cell')} {were} computed by other code "
-        f"({some(changes)}); fresh=true computes them again",
+        f"({some(changes)}); they are computed again by fresh=true (privpost study=...), --fresh (privpost reproduce) "
+        "or FRESH=1 (make reproduce)",
         file=sys.stderr,
     )
 

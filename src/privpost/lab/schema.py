@@ -161,8 +161,25 @@ class Text(Setting):
         return "text"
 
     def checked(self, value: Any) -> str:
+        if hint := unquoted(value):
+            raise SettingError(hint)
         _check(isinstance(value, str) and value != "")
         return value
+
+
+def unquoted(value: Any) -> str:
+    """Return what YAML made of a text without quotes, and that it needs some; "" for texts, lists and maps."""
+    if isinstance(value, bool):
+        return f"YAML reads an unquoted yes, no, true, false, on or off as {value}; quote it"
+    if value is None:
+        return "YAML reads an unquoted null or ~, or nothing at all, as no value; quote it"
+    return (
+        "" if isinstance(value, str | list | dict) else f"YAML reads {value} as a {_kind(value)}, not a text; quote it"
+    )
+
+
+def _kind(value: Any) -> str:
+    return "number" if isinstance(value, int | float) else "date"
 
 
 @dataclass(frozen=True)
@@ -190,8 +207,8 @@ class Levels(Setting):
         if not isinstance(value, list) or len(value) < 2:
             raise ValueError
         for level in value:
-            if isinstance(level, bool):
-                raise SettingError(f"YAML reads an unquoted yes, no, true, false, on or off as {level}; quote it")
+            if isinstance(level, bool) or level is None:
+                raise SettingError(unquoted(level))
             if not isinstance(level, str | int):
                 raise SettingError(f"level {level!r} is neither a text nor a whole number; quote it if it is a text")
         texts = [str(level) for level in value]
@@ -210,8 +227,10 @@ class Missing(Setting):
     def checked(self, value: Any) -> str | dict[str, str]:
         if isinstance(value, dict) and list(value) == ["impute"]:
             imputed = value["impute"]
-            if isinstance(imputed, bool) or not isinstance(imputed, str | int | float):
-                raise ValueError
+            if isinstance(imputed, bool) or imputed is None:
+                raise SettingError(f"impute: {unquoted(imputed)}")
+            if not isinstance(imputed, str | int | float):
+                raise SettingError(f"impute: {unquoted(imputed)}") if unquoted(imputed) else ValueError
             return {"impute": str(imputed)}
         if value not in ("refuse", "level"):
             raise ValueError

@@ -14,6 +14,8 @@ from privpost.privacy.approximate import largest_within
 from privpost.privacy.glm import langevin_mu
 from privpost.privacy.ledger import Release
 
+# ours: defaults of Langevin steps; studies state theirs.
+STEP, RELAXATIONS = 1.0, 4.0
 # The smallest ρ that is tried.
 _LEAST = 1e-12
 
@@ -61,8 +63,8 @@ class LogisticLangevin(_GaussianLogistic):
     9
     """
 
-    step: float = field(default=1.0, kw_only=True)
-    relaxations: float = field(default=4.0, kw_only=True)
+    step: float = field(default=STEP, kw_only=True)
+    relaxations: float = field(default=RELAXATIONS, kw_only=True)
 
     method: ClassVar[str] = "langevin"
     named: ClassVar[str] = "LogisticLangevin"
@@ -80,8 +82,8 @@ class LogisticLangevin(_GaussianLogistic):
         n: int,
         budget: Cost,
         *,
-        step: float = 1.0,
-        relaxations: float = 4.0,
+        step: float = STEP,
+        relaxations: float = RELAXATIONS,
         public_time: bool = True,
     ) -> Self:
         """With the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""

@@ -8,7 +8,7 @@ has a larger δ at every ε, and so have its powers. Releases of different kinds
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ def _law(release: Any) -> Law:
     )
 
 
-def together(laws: Sequence[Law], delta: float) -> float:
+def together(laws: Sequence[Law], delta: float, tell: Callable[[int, int], None] | None = None) -> float:
     """An ε at which releases with these laws together are (ε, δ)-DP; inf where none is known.
 
     It is the smallest of three values. One is the sum of pure ε, where all are known. One comes from the product of all
@@ -143,27 +143,44 @@ def together(laws: Sequence[Law], delta: float) -> float:
     Args:
         laws: one or more.
         delta: δ in (0, 1).
+        tell: told after each different law how many steps of all are done.
     """
     counts = Counter(law for law in laws if not law.perfect)
     if not counts:
         return 0.0
     pure = math.fsum(law.pure * number for law, number in counts.items())
-    curves = {law: number * law.rdp(ORDERS) for law, number in counts.items()}
+    # Each law is looked at three times.
+    steps = _Steps(3 * len(counts), tell)
+    curves = {law: number * law.rdp(ORDERS) for law, number in steps(counts.items())}
     summed = to_approximate(ORDERS, np.sum(list(curves.values()), axis=0), delta)[0]
     # Of these nothing but a Rényi curve is known.
     if normal := [law for law in counts if isinstance(law, Normal | Summed)]:
         for law in normal:
             del counts[law]
         counts[Summed(tuple(np.sum([curves[law] for law in normal], axis=0).tolist()))] = 1
-    product = _product_epsilon(counts, delta) if len(counts) <= _LAWS else math.inf
+    product = _product_epsilon(counts, delta, steps) if len(counts) <= _LAWS else math.inf
     return min(pure, summed, product)
 
 
-def _product_epsilon(counts: "Counter[Law]", delta: float) -> float:
+class _Steps:
+    """Passes items on, and tells how many of all steps are done."""
+
+    def __init__(self, total: int, tell: Callable[[int, int], None] | None):
+        self._total, self._tell, self._done = total, tell, 0
+
+    def __call__(self, items: Iterable) -> Iterator:
+        for item in items:
+            yield item
+            self._done += 1
+            if self._tell:
+                self._tell(min(self._done, self._total), self._total)
+
+
+def _product_epsilon(counts: "Counter[Law]", delta: float, steps: _Steps) -> float:
     """ε at δ of the product of laws, each to the power of its count."""
     from dp_accounting.pld import pld_pmf
 
-    reaches = {law: law.reach for law in counts}
+    reaches = {law: law.reach for law in steps(counts)}
     if any(law.curve(np.array([reach]))[0] > delta for law, reach in reaches.items()):
         return math.inf
     numbers = {law: count * law.times for law, count in counts.items()}
@@ -174,7 +191,7 @@ def _product_epsilon(counts: "Counter[Law]", delta: float) -> float:
     width = least / math.ceil(least / width) if width < least else width
     total: Any = None
     lost = 0.0
-    for law, number in numbers.items():
+    for law, number in steps(numbers.items()):
         single = _on_grid(law, reaches[law], width)
         lost += number * (_ROUNDING + 2.0**-51 * single.size)
         several = single.self_compose(number)

@@ -75,65 +75,65 @@ def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residu
     return np.minimum(1.0, np.sqrt(np.asarray(epsilon, float) / direct))
 
 
-def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Pure ε of one posterior draw (OPS), the prior truncated to a ball and the likelihood to the power ρ.
 
-    `variant="paper"`: 4c²ρ/β. `"corrected_charge"`: 2c²ρ/β, since on ‖w‖ ≤ c/β |log p(y|w,x) − log p(y'|w,x')| is at
+    `charge="paper"`: 4c²ρ/β. `"corrected_charge"`: 2c²ρ/β, since on ‖w‖ ≤ c/β |log p(y|w,x) − log p(y'|w,x')| is at
     most c²/β for logistic regression. `"smallest_ball"`: 2cρ√(ρκ/β) on ‖w‖ ≤ √(ρκ/β) (`ops_radius`).
 
     Args:
         power: ρ in (0, 1].
         prior_precision: β > 0.
         feature_bound: c > 0.
-        variant: one of `CHARGES`.
+        charge: one of `CHARGES`.
 
     Raises:
         ValueError: an argument outside its range.
     """
-    check_choice("variant", variant, CHARGES)
+    check_choice("charge", charge, CHARGES)
     check_range("(0, inf)", prior_precision=prior_precision, feature_bound=feature_bound)
     check_range("(0, 1]", power=power)
     power = np.asarray(power, float)
-    if variant == "smallest_ball":
-        return 2 * feature_bound * power * ops_radius(power, prior_precision, feature_bound, variant)
+    if charge == "smallest_ball":
+        return 2 * feature_bound * power * ops_radius(power, prior_precision, feature_bound, charge)
     loss_range = np.square(feature_bound) / np.asarray(prior_precision, float)
-    return (4.0 if variant == "paper" else 2.0) * power * loss_range
+    return (4.0 if charge == "paper" else 2.0) * power * loss_range
 
 
-def ops_radius(power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+def ops_radius(power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Radius of the ball of OPS: c/β, or √(ρκ/β), the smallest radius that always contains the mode.
 
     Arguments and errors as in `ops_pure_epsilon`.
     """
-    if variant == "smallest_ball":
+    if charge == "smallest_ball":
         return np.sqrt(np.asarray(power, float) * KAPPA / np.asarray(prior_precision, float))
     return np.asarray(feature_bound, float) / np.asarray(prior_precision, float)
 
 
-def ops_power_at(epsilon, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+def ops_power_at(epsilon, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Largest power ρ ≤ 1 at which the pure ε of OPS is at most ε; arguments and errors as in `ops_pure_epsilon`."""
-    share = np.asarray(epsilon, float) / ops_pure_epsilon(1.0, prior_precision, feature_bound, variant)
-    return np.minimum(1.0, share ** (2 / 3) if variant == "smallest_ball" else share)
+    share = np.asarray(epsilon, float) / ops_pure_epsilon(1.0, prior_precision, feature_bound, charge)
+    return np.minimum(1.0, share ** (2 / 3) if charge == "smallest_ball" else share)
 
 
-def ops_rdp(order, power, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+def ops_rdp(order, power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Rényi DP parameter of one OPS draw at order λ.
 
-    `variant="paper"` charges the pure ε at every order; the others charge what ε-DP implies at λ (`pure_to_rdp`).
+    `charge="paper"` charges the pure ε at every order; the others charge what ε-DP implies at λ (`pure_to_rdp`).
 
     Arguments and errors as in `ops_pure_epsilon`, with order λ ≥ 1.
     """
     check_range("[1, inf)", order=order)
-    epsilon = ops_pure_epsilon(power, prior_precision, feature_bound, variant)
-    if variant == "paper":
+    epsilon = ops_pure_epsilon(power, prior_precision, feature_bound, charge)
+    if charge == "paper":
         return np.broadcast_arrays(epsilon, np.asarray(order, float))[0].copy()
     return pure_to_rdp(epsilon, order)
 
 
-def ops_power(order, epsilon, prior_precision, feature_bound=1.0, variant: str = "corrected_charge") -> np.ndarray:
+def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Largest power ρ ≤ 1 of the likelihood at which an OPS draw is charged at most ε at order λ.
 
-    `variant="paper"`: min{1, εβ/(4c²)} at every order. The others: `ops_power_at` of the largest pure guarantee ε₀ that
+    `charge="paper"`: min{1, εβ/(4c²)} at every order. The others: `ops_power_at` of the largest pure guarantee ε₀ that
     is (λ, ε)-RDP (`rdp_to_pure_epsilon`), such as min{1, ε₀β/(2c²)}.
 
     Args:
@@ -141,7 +141,7 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, variant: str =
         epsilon: ε > 0.
         prior_precision: β > 0.
         feature_bound: c > 0.
-        variant: one of `CHARGES`.
+        charge: one of `CHARGES`.
 
     Raises:
         ValueError: an argument outside its range.
@@ -149,8 +149,8 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, variant: str =
     check_range("[1, inf)", order=order)
     check_range("(0, inf)", epsilon=epsilon)
     order, epsilon = np.broadcast_arrays(np.asarray(order, float), np.asarray(epsilon, float))
-    pure = epsilon if variant == "paper" else rdp_to_pure_epsilon(epsilon, order)
-    return ops_power_at(pure, prior_precision, feature_bound, variant)
+    pure = epsilon if charge == "paper" else rdp_to_pure_epsilon(epsilon, order)
+    return ops_power_at(pure, prior_precision, feature_bound, charge)
 
 
 def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:

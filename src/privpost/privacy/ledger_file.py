@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -39,14 +39,33 @@ class Content(NamedTuple):
         entries = self.entries[:number]
         return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
 
-    def together(self, delta: float, number: int | None = None) -> float:
+    def together(
+        self, delta: float, number: int | None = None, tell: Callable[[int, int], None] | None = None
+    ) -> float:
         """ε at δ of the first releases, or of all, if no earlier result chose a later release; inf if not known.
 
-        By the laws that the lines state (`composition.together`), and at most the sum.
+        By the laws that the lines state (`composition.together`, which `tell` is for), and at most the sum.
+
+        Raises:
+            SettingError: laws, written by hand, of numbers that no release has.
         """
         spent = self.spent(number)
-        composed = composition.together([*map(losses.read, self.entries[:number])], delta)
+        try:
+            composed = composition.together([*map(losses.read, self.entries[:number])], delta, tell)
+        # A line that was written by hand may state numbers that no release has.
+        except (ValueError, ArithmeticError, TypeError, MemoryError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            raise SettingError(f"the laws of {self._worst(delta)} have no cost together: {reason}") from None
         return min(composed, spent["epsilon"]) if spent["delta"] <= delta else composed
+
+    def _worst(self, delta: float) -> str:
+        """The first line whose law alone has no cost."""
+        for number, entry in enumerate(self.entries, start=1):
+            try:
+                composition.together([losses.read(entry)], delta)
+            except (ValueError, ArithmeticError, TypeError, MemoryError):
+                return f"release {number} (line {number + 1})"
+        return "its lines"
 
     def leaves(self, budget: Cost, cost: Cost) -> bool:
         """Whether a budget covers one more cost beside all entries, by the gate's sums."""
@@ -172,7 +191,7 @@ def parsed(path: Path, raw: bytes) -> Content:
                 raise ValueError
             content.entries.append({**entry, "digest": digest})
             content = content._replace(last=digest)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
             raise SettingError(_told(path, number + 1, raw)) from None
     return content
 

@@ -21,6 +21,8 @@ from privpost.privacy.approximate import ORDERS, beta_curve, pure_curve
 from privpost.privacy.checks import SMALLEST, check_count
 from privpost.privacy.renyi import dirichlet_categorical_supremum, gamma_divergence
 
+# Larger whole numbers are not handed to numpy.
+LARGEST_WHOLE = 2**62
 # A law's curve ends where it is this small; the rest counts as an infinite loss.
 TAIL = 1e-14
 # Up to this parameter incomplete beta and gamma functions are right to 1e-13.
@@ -88,6 +90,7 @@ class Response(Law):
         check_range("[0, inf)", epsilon=self.epsilon)
         check_range("[0, 1]", delta=self.delta)
         check_count("times", self.times)
+        check_range("[1, 1e6]", times=min(self.times, LARGEST_WHOLE))
 
     def curve(self, epsilon):
         return self.delta + (1 - self.delta) * pure_curve(self.epsilon, epsilon)
@@ -166,8 +169,9 @@ class Beta(Law):
         check_scale(first=first, second=second)
         check_range("(0, 1]", weight=self.weight)
         check_count("others", self.others + 1)
-        if not 0 <= low < high <= 1:
-            raise ValueError(f"ends are {self.ends}; 0 <= low < high <= 1 must hold")
+        check_range("[0, 1e15]", others=min(self.others, LARGEST_WHOLE))
+        if not (0 <= low < high <= 1 and 1 - high < 1 - low):
+            raise ValueError(f"ends are {self.ends}; 0 <= low < high <= 1 must hold, also in floats near 1")
 
     @property
     def pure(self) -> float:

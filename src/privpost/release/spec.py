@@ -6,7 +6,7 @@ from typing import Any
 
 from privpost import strict_yaml
 from privpost.distributions.exact_draws import LARGEST_BITS
-from privpost.lab.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text
+from privpost.lab.schema import Choice, Flag, Integer, Real, Schema, SettingError, Text, unquoted
 from privpost.release import models, synthetic
 from privpost.release.models.base import Inferred
 from privpost.release.specification import COLUMN, MISSING, SAMPLING, Specification
@@ -166,6 +166,8 @@ def _load(path: Path) -> tuple[dict[str, Any], str]:
 
 def _columns(content: Any, kind: models.Kind) -> dict[str, dict[str, Any]]:
     """The settings of all columns, with the level of cells without a value among the levels."""
+    if isinstance(content, dict) and (hint := next(filter(None, map(unquoted, content)), "")):
+        raise SettingError(f"columns: the name of a column: {hint}.")
     if not isinstance(content, dict) or not content or not all(isinstance(name, str) and name for name in content):
         raise SettingError(f"columns is {content!r}, but must be a map from names of columns to their settings.")
     schema, columns = Schema(**kind.column.fields, **COLUMN), {}

@@ -5,14 +5,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privpost.lab.schema import Missing, Text, Vector
+from privpost.lab.schema import Missing, SettingError, Text, Vector
 
 # Mechanisms that release one posterior draw.
 SAMPLING = ("ops", "direct", "diffused", "concentrated")
 # The level of cells without a value, with `missing: level`.
 MISSING = "missing"
 # Settings that a column of every model has.
-COLUMN = {"missing": Missing(), "missing_texts": Vector(Text(), empty=True)}
+
+
+class MissingText(Text):
+    """A text that stands for no value; the empty one always does."""
+
+    def checked(self, value: Any) -> str:
+        if value == "":
+            raise SettingError("'' is always missing; leave it out")
+        return super().checked(value)
+
+
+COLUMN = {"missing": Missing(), "missing_texts": Vector(MissingText(), empty=True)}
 
 
 @dataclass(frozen=True)

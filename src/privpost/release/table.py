@@ -39,6 +39,7 @@ def _chunks(path: Path, spec: Specification, kind: Kind) -> Iterator[np.ndarray]
 
 def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
     columns = kind.order(spec)
+    _check_bytes(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as handle:
             reader = csv.reader(handle, strict=True, delimiter=spec.delimiter)
@@ -69,6 +70,20 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
         raise SettingError(f"{path} is not a CSV file: {error}") from None
 
 
+def _check_bytes(path: Path) -> None:
+    """Raise SettingError for a file that its first bytes show to be no text in UTF-8."""
+    try:
+        with path.open("rb") as handle:
+            start = handle.read(4)
+    except OSError:
+        # Named when it is read.
+        return
+    if start.startswith(b"\x1f\x8b"):
+        raise SettingError(f"{path} is compressed with gzip; unpack it first: gunzip --keep FILE")
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start:
+        raise SettingError(f"{path} is UTF-16 text, but must be UTF-8: iconv -f UTF-16 -t UTF-8 FILE")
+
+
 def _place(path: Path, header: list[str], name: str) -> int:
     if name not in header:
         # The message does not list the names: without a header the first line is a record.
@@ -92,5 +107,6 @@ def _code(path: Path, number: int, name: str, text: str, spec: Specification, ki
             )
         code = kind.encode(spec, name, counts_as)
     if code is None:
-        raise SettingError(f"{where} must hold {kind.allowed(spec, name)}.")
+        blanks = " has blanks around its value, which count, and" * (kind.encode(spec, name, text.strip()) is not None)
+        raise SettingError(f"{where}{blanks} must hold {kind.allowed(spec, name)}.")
     return code

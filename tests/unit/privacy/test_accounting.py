@@ -223,11 +223,11 @@ def test_glm_settings_meet_the_budget_and_no_less():
     # Theorem 17: the guarantee at another order is ελ'/λ.
     assert np.allclose(glm.posterior_rdp(7.0, n, beta, power), charged * 7.0 / order, rtol=1e-12)
     for variant in glm.CHARGES:
-        power = glm.ops_power(order, epsilon, beta, variant=variant)
-        charged = glm.ops_rdp(order, power, beta, variant=variant)
+        power = glm.ops_power(order, epsilon, beta, charge=variant)
+        charged = glm.ops_rdp(order, power, beta, charge=variant)
         assert np.all(charged <= epsilon * (1 + 1e-12))
         assert np.all((power == 1) | np.isclose(charged, epsilon, rtol=1e-9))
-    corrected, paper = (glm.ops_power(order, epsilon, beta, variant=v) for v in ("corrected_charge", "paper"))
+    corrected, paper = (glm.ops_power(order, epsilon, beta, charge=v) for v in ("corrected_charge", "paper"))
     assert np.all(corrected >= 2 * paper * (1 - 1e-12))
 
 
@@ -235,9 +235,9 @@ def test_glm_values_by_hand():
     assert glm.posterior_rdp(10, 1000, 1e-3, feature_bound=0.5, residual_bound=2.0) == pytest.approx(20.0)
     assert glm.concentrated_precision(10, 2.0, 1000, 1e-3) == pytest.approx(0.01)
     assert glm.diffused_power(10, 2.0, 1000, 1e-3) == pytest.approx(math.sqrt(0.1))
-    assert glm.ops_pure_epsilon(0.5, 1e-2, feature_bound=0.5, variant="paper") == pytest.approx(50.0)
+    assert glm.ops_pure_epsilon(0.5, 1e-2, feature_bound=0.5, charge="paper") == pytest.approx(50.0)
     assert glm.ops_pure_epsilon(0.5, 1e-2, feature_bound=0.5) == pytest.approx(25.0)
-    assert glm.ops_power(100, 1.0, 1e-3, variant="paper") == pytest.approx(2.5e-4)
+    assert glm.ops_power(100, 1.0, 1e-3, charge="paper") == pytest.approx(2.5e-4)
     # λ = 1: ε₀ tanh(ε₀/2) = 1 at ε₀ = 1.5434046384182084.
     assert glm.ops_power(1, 1.0, 1e-3) == pytest.approx(1.5434046384182084e-3 / 2, rel=1e-12)
 
@@ -255,7 +255,7 @@ def test_direct_posterior_beats_ops_up_to_the_stated_order():
     # Claim of section 5.2: 2n/ρ under the paper's charge, n/ρ under half of it charged at every order.
     n, beta, power = 100, 1e-2, 0.3
     limit = 2 * n / power
-    paper = glm.ops_rdp(limit, power, beta, variant="paper")
+    paper = glm.ops_rdp(limit, power, beta, charge="paper")
     assert glm.posterior_rdp(limit * 0.999, n, beta, power) < paper < glm.posterior_rdp(limit * 1.001, n, beta, power)
     half = glm.ops_pure_epsilon(power, beta)
     assert glm.posterior_rdp(limit / 2, n, beta, power) == pytest.approx(float(half), rel=1e-12)
@@ -271,7 +271,7 @@ def test_direct_posterior_beats_ops_up_to_the_stated_order():
         (lambda: glm.concentrated_precision(2, 0, 10, 1), "epsilon"),
         (lambda: glm.diffused_power(2, -1, 10, 1), "epsilon"),
         (lambda: glm.ops_power(2, 1, 1, feature_bound=0), "feature_bound"),
-        (lambda: glm.ops_rdp(2, 1, 1, variant="exact"), "variant"),
+        (lambda: glm.ops_rdp(2, 1, 1, charge="exact"), "charge"),
     ],
 )
 def test_glm_errors_name_the_argument(call, name):

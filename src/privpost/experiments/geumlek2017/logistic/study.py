@@ -63,6 +63,8 @@ SETTINGS = Schema(
         says="radius of the ball of `smallest_ball` over that of the smallest one sure to hold the mode at this ε; "
         "empty for c/β, the paper's",
     ),
+    step=Real(above=0, at_most=1, says="Langevin step size times the largest curvature"),
+    relaxations=Real(above=0, says="Langevin steps, in relaxation times of the chain"),
     n_splits=Integer(at_least=1, says="random splits into training and held-out data"),
     draws=DRAWS,
 )
@@ -87,11 +89,17 @@ PAIRS = (
 
 def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
     """Return the budget at each ε and radius, and a function that makes the mechanism; of the data it knows n alone."""
+    if config.method == "non_private" and (given := [value for value in config.log_epsilon if value is not None]):
+        raise SettingError(
+            f"log_epsilon is {given[0]:g}, but method=non_private has no budget and takes none: log_epsilon=null"
+        )
     # Releases need not take a public time in a simulation.
     options: dict = {"public_time": False}
     kind: type[LogisticSampling] = LogisticDraw
     if config.method in ("output_noise", "langevin"):
         kind = LogisticOutputNoise if config.method == "output_noise" else LogisticLangevin
+        if config.method == "langevin":
+            options |= {"step": config.step, "relaxations": config.relaxations}
     elif config.method != "ops":
         options["weighting"] = "direct" if config.method == "non_private" else config.method
     elif config.variant.endswith("own_bound"):
