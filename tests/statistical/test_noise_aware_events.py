@@ -199,23 +199,26 @@ def test_states_follow_their_law_by_enumeration(transition) -> None:
     assert chi2.sf(((found - exact) ** 2 / exact).sum(), len(exact) - 1) > 1e-4
 
 
-def held_out_chains(other: float):
-    """The last state of chains whose held-out cells have a release of `other`."""
+def held_out_chains(other: float, behind: float = 0.0):
+    """The last state of chains whose held-out cells have a release of `other`, and in the loops' arrays one of `behind`."""
     rng = np.random.default_rng(8)
     noisy = own_data(3, 4.0, rng)[-1]
     observed = rng.random(noisy.shape[:2]) < 0.8
     given = event_counts.NoisyCounts(np.where(observed[..., None], noisy, other), observed, 4.0, 900)
     sampler = event_counts.Chains(given, LAYOUT, PRIOR, Seeding(3, 5))
+    assert not given.noisy[~observed].any()
+    given.noisy[~observed] = behind
     ((state, _),) = chain.run(sampler, [np.random.default_rng(9)], draws=1, burn_in=20)
     return state, observed
 
 
 def test_the_release_of_held_out_cells_changes_no_bit() -> None:
-    (first, observed), (second, _) = held_out_chains(0.0), held_out_chains(1e6)
-    nothing, _ = held_out_chains(math.nan)
-    for name in ("states", "probabilities", "log_probabilities", "transitions", "rates"):
-        assert np.array_equal(getattr(first, name), getattr(second, name))
-        assert np.array_equal(getattr(first, name), getattr(nothing, name))
+    first, observed = held_out_chains(0.0)
+    for other, behind in ((1e6, 0.0), (math.nan, 0.0), (0.0, 1e6), (0.0, -50.0)):
+        second, _ = held_out_chains(other, behind)
+        for name in ("states", "probabilities", "log_probabilities", "transitions"):
+            assert np.array_equal(getattr(first, name), getattr(second, name))
+        assert np.array_equal(first.rates[observed], second.rates[observed])
     assert not observed.all() and np.ptp(first.probabilities, axis=0).max() > 0
     assert np.array_equal(first.transitions, gibbs.transition_counts(first.states, LAYOUT, 2))
     assert np.allclose(first.probabilities[..., :3].sum(axis=-1), 1, rtol=1e-12)

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from privpost.models.base import check_range
 from privpost.samplers import chain, truncated_dirichlet
-
-if TYPE_CHECKING:
-    from privpost.samplers.hidden_markov.seeds import Seeding
 
 
 class Layout(NamedTuple):
@@ -111,11 +108,9 @@ class Prior:
 
 def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
     """Moves from state to state within regions, shape (K, K, chains), of states (cells, chains)."""
-    states = np.asarray(states)
-    chains = np.arange(states.shape[1])
-    inner = np.flatnonzero(~layout.last)
-    index = (states[inner] * n_states + states[inner + 1]) * states.shape[1] + chains
-    return np.bincount(index.ravel(), minlength=n_states**2 * states.shape[1]).reshape(n_states, n_states, -1)
+    inner, n_chains = np.flatnonzero(~layout.last), states.shape[1]
+    index = (states[inner] * n_states + states[inner + 1]) * n_chains + np.arange(n_chains)
+    return np.bincount(index.ravel(), minlength=n_states**2 * n_chains).reshape(n_states, n_states, n_chains)
 
 
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
@@ -139,10 +134,10 @@ class Chains:
     rejected ones included: shape (groups,). Those of a seeding are not counted.
 
     Args:
-        seeding: where chains start, each by itself; None for states drawn uniformly, as the paper's.
+        seeding: a `seeds.Seeding`, by which each chain starts; None for states drawn uniformly, as the paper's.
     """
 
-    def __init__(self, groups: Sequence[Group], layout: Layout, prior: Prior, seeding: Seeding | None = None):
+    def __init__(self, groups: Sequence[Group], layout: Layout, prior: Prior, seeding=None):
         self.groups, self.prior, self.seeding = groups, prior, seeding
         ends = np.cumsum([len(group.observed) for group in groups])
         self.slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
@@ -155,12 +150,12 @@ class Chains:
 
     def init(self, rng: Sequence[np.random.Generator]) -> State:
         """Return the states before the first iteration: drawn uniformly, or the seeding's."""
-        draws = []
-        for group, group_rng in zip(self.groups, rng, strict=True):
-            if self.seeding is not None:
-                draws.append(self.seeding.states(group, self.layout, self.prior, group_rng))
-            else:
-                draws.append(group_rng.integers(self.prior.n_states, size=group.observed.shape[::-1]))
+        draws = [
+            own.integers(self.prior.n_states, size=group.observed.shape[::-1])
+            if self.seeding is None
+            else self.seeding.states(group, self.layout, self.prior, own)
+            for group, own in zip(self.groups, rng, strict=True)
+        ]
         return self.start(np.concatenate(draws, axis=1))
 
     def start(self, states) -> State:
@@ -170,16 +165,13 @@ class Chains:
     def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
         """Draw the emissions given the states, then every state given all others."""
         states, probabilities, logs = state.states, self._probabilities, self._logs
-        variates = np.zeros(len(self.groups), np.int64)
-        moves = transition_counts(states, self.layout, self.prior.n_states)
-        for place, (group, chains, counts, group_rng) in enumerate(
-            zip(self.groups, self.slices, state.counts, rng, strict=True)
-        ):
-            totals = state_totals(counts, states[:, chains], group.observed, self.prior.n_states)
-            totals = np.maximum(totals, 0.0)
+        variates, n_states = np.zeros(len(self.groups), np.int64), self.prior.n_states
+        moves = transition_counts(states, self.layout, n_states)
+        for place, (group, chains, group_rng) in enumerate(zip(self.groups, self.slices, rng, strict=True)):
+            totals = np.maximum(state_totals(group.counts, states[:, chains], group.observed, n_states), 0.0)
             probabilities[chains], variates[place] = draw_emissions(group, totals, self.prior, group_rng)
             np.log(probabilities[chains], out=logs[chains])
-            scores = logs[chains] @ np.swapaxes(counts, -1, -2)
+            scores = logs[chains] @ np.swapaxes(group.counts, -1, -2)
             scores *= group.observed[:, None] / group.temperature
             scores -= scores.max(axis=1, keepdims=True)
             np.exp(scores, out=scores)
@@ -230,8 +222,7 @@ def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray,
         totals: counts, shape (..., levels).
     """
     concentration = 1 + (prior.emission - 1) / group.prior_temperature + totals / group.temperature
-    draws = np.empty_like(concentration)
-    variates = 0
+    draws, variates = np.empty_like(concentration), 0
     lows = [0.0] * len(prior.sizes) if group.lows is None else group.lows
     for field, low in zip(prior.fields, lows, strict=True):
         if low > 0:

@@ -44,16 +44,13 @@ def move_site(t, state, states, first, last, moves, leaving, change):
 @outer()
 def site_probabilities(states, transitions, sites, layout, a):
     """`gibbs.site_prior`, by the loop's own weights."""
-    first, last = layout
     found = np.empty((len(sites), len(transitions), states.shape[1]))
-    for c in range(states.shape[1]):
-        path = states[:, c]
-        for place in range(len(sites)):
-            t, moves, weights = sites[place, c], transitions[:, :, c].copy(), np.empty(len(transitions))
-            leaving = moves.sum(axis=1)
-            move_site(t, path[t], path, first, last, moves, leaving, -1)
-            site_weights(t, path, first, last, moves, leaving, a, weights)
-            found[place, :, c] = weights / weights.sum()
+    for place, c in np.ndindex(sites.shape):
+        t, path, moves, weights = sites[place, c], states[:, c], transitions[:, :, c].copy(), np.empty(len(transitions))
+        leaving = moves.sum(axis=1)
+        move_site(t, path[t], path, *layout, moves, leaving, -1)
+        site_weights(t, path, *layout, moves, leaving, a, weights)
+        found[place, :, c] = weights / weights.sum()
     return found
 
 
@@ -76,16 +73,14 @@ def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves)
         prior_power: 1/T of p(z).
         moves: counts of moves from state to state, updated in place, (K, K, chains).
     """
-    first, last = layout
-    n_cells, n_chains = states.shape
     n_states = likelihoods.shape[1]
     weights, sums = np.empty(n_states), np.empty(n_states)
-    for c in range(n_chains):
+    for c in range(states.shape[1]):
         path, counts = states[:, c], moves[:, :, c]
         leaving = counts.sum(axis=1)
-        for t in range(n_cells):
-            move_site(t, path[t], path, first, last, counts, leaving, -1)
-            site_weights(t, path, first, last, counts, leaving, a, weights)
+        for t in range(len(path)):
+            move_site(t, path[t], path, *layout, counts, leaving, -1)
+            site_weights(t, path, *layout, counts, leaving, a, weights)
             total = 0.0
             for k in range(n_states):
                 weight = weights[k] if prior_power == 1.0 else weights[k] ** prior_power
@@ -95,4 +90,4 @@ def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves)
             while new < n_states - 1 and sums[new] < uniforms[t, c] * total:
                 new += 1
             path[t] = new
-            move_site(t, path[t], path, first, last, counts, leaving, 1)
+            move_site(t, path[t], path, *layout, counts, leaving, 1)

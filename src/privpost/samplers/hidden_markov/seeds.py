@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,14 +39,11 @@ class Seeding:
         best = np.empty(group.observed.shape[::-1], np.intp)
         for place, observed in enumerate(group.observed):
             counts = group.counts if np.ndim(group.counts) == 2 else group.counts[place]
-            law = gibbs.Group(
-                counts, np.tile(observed, (self.starts, 1)), group.temperature, group.prior_temperature, group.lows
-            )
+            law = replace(group, counts=counts, observed=np.tile(observed, (self.starts, 1)))
             states = rng.integers(prior.n_states, size=(len(observed), self.starts))
             states[observed] = partitions(np.maximum(counts[observed], 0.0) / group.temperature, prior, self.starts, rng)
             sampler = gibbs.Chains([law], layout, prior)
-            run = chain.run(sampler, [rng], draws=1, burn_in=self.iterations - 1, state=sampler.start(states))
-            state, _ = next(run)
+            ((state, _),) = chain.run(sampler, [rng], draws=1, thin=self.iterations, state=sampler.start(states))
             best[:, place] = state.states[:, np.argmax(sum(log_joint(state, law, layout, prior)))]
         return best
 
@@ -66,11 +63,11 @@ def partitions(counts, prior: gibbs.Prior, starts: int, rng) -> np.ndarray:
         logs[:, field] = np.log(smooth / smooth.sum(axis=1, keepdims=True))
     own = (counts * logs).sum(axis=1)[:, None]
     fits = np.empty((prior.n_states, len(counts), starts))
-    distance = np.ones((len(counts), starts))
+    distance = np.full((len(counts), starts), np.inf)
     for fit in fits:
-        # Where all cells lie on centres, any cell is the next one.
-        ends = np.cumsum(distance + 1e-300, axis=0)
+        # The first is any cell, as is the next one where all cells lie on centres.
+        ends = np.cumsum(np.where(np.isinf(distance), 1.0, distance + 1e-300), axis=0)
         centres = (ends < rng.random(starts) * ends[-1]).sum(axis=0)
         fit[:] = counts @ logs[centres].T
-        distance = np.minimum(distance if fit is not fits[0] else np.inf, np.maximum(own - fit, 0.0))
+        distance = np.minimum(distance, np.maximum(own - fit, 0.0))
     return fits.argmax(axis=0)

@@ -1,7 +1,7 @@
 """Noise-aware chains on event counts that were released with Laplace noise, with the counts integrated out.
 
 The release is y_cv = C_cv + Lap(s) for every cell c and level v, s = 2D/ε with D fields (Foulds et al. 2016, section 5).
-Counts are taken for Poisson variables, C_cv ~ Poisson(λ_c φ_{z_c v}), with one rate λ_c for all fields of a cell, so that
+Counts are taken for Poisson variables, C_cv ~ Poisson(λ_c φ_{z_c v}), one rate λ_c for all fields of a cell, so that
 
     2s p(y | μ) = e^(−y/s) E[e^(C/s); C ≤ y] + e^(y/s) E[e^(−C/s); C > y],   C ~ Poisson(μ),  μ = λ_c φ_{z_c v},
 
@@ -63,19 +63,16 @@ class Chains:
         from privpost.samplers.noise_aware.event_kernels import sweeps
 
         self._sweeps, self.given, self.layout, self.prior = sweeps, given, layout, prior
-        self._start = gibbs.Chains(
-            [gibbs.Group(count_tables.project(given.noisy, prior.sizes), given.observed)], layout, prior, seeding
-        )
-        self.groups, self.slices = self._start.groups, self._start.slices
+        self.groups = [gibbs.Group(count_tables.project(given.noisy, prior.sizes), given.observed)]
+        self._start = gibbs.Chains(self.groups, layout, prior, seeding)
+        self.slices = self._start.slices
         self._bounds = np.concatenate([[0], np.cumsum(prior.sizes)])
-        rates = self._rates(given.noisy)
-        spread = (2 * given.scale**2 + rates) / len(prior.sizes)
-        self._widths = np.minimum(1.0, 2 * np.sqrt(spread) / rates)
-        most, c = max(given.noisy.max(), 0.0), math.exp(-1 / given.scale)
+        rates, most, c = self._rates(given.noisy), max(given.noisy.max(), 0.0), math.exp(-1 / given.scale)
+        self._widths = np.minimum(1.0, 2 * np.sqrt((2 * given.scale**2 + rates) / len(prior.sizes)) / rates)
         per_unit = max(8.0, 4 / math.sqrt(c))
-        nodes = int(per_unit * math.sqrt(1.2 * most + 10)) + 1
         # Pages that are never filled take no memory.
-        self._law = given.scale, c, per_unit, np.zeros((int(most) + 1, nodes, 4))
+        table = np.zeros((int(most) + 1, int(per_unit * math.sqrt(1.2 * most + 10)) + 1, 4))
+        self._law = given.scale, c, per_unit, table
 
     def _rates(self, noisy) -> np.ndarray:
         """Rates of cells (chains, cells) by their fields' noisy totals, each weighted by its noise."""
@@ -90,19 +87,20 @@ class Chains:
         """
         state, (group,), prior = self._start.init(rng), self.groups, self.prior
         again = self.given.noisy + rng[0].laplace(0, self.given.scale, self.given.noisy.shape)
-        emissions = count_tables.project(again, prior.sizes)
-        emissions = gibbs.state_totals(emissions, state.states, group.observed, prior.n_states) + 1.0
-        for field in prior.fields:
-            emissions[..., field] /= emissions[..., field].sum(axis=-1, keepdims=True)
+        totals = count_tables.project(again, prior.sizes)
+        totals = gibbs.state_totals(totals, state.states, group.observed, prior.n_states)
+        emissions, _ = gibbs.draw_emissions(group, totals, prior, rng[0])
         moves = gibbs.transition_counts(state.states, self.layout, prior.n_states)
-        return gibbs.State(state.states, (self.given.noisy,), emissions, np.log(emissions), moves, self._rates(again))
+        return state._replace(
+            probabilities=emissions, log_probabilities=np.log(emissions), transitions=moves, rates=self._rates(again)
+        )
 
     def step(self, state: gibbs.State, rng: Sequence[np.random.Generator]) -> tuple[gibbs.State, np.ndarray]:
         """One sweep of every chain; the cost, the number of emissions drawn given counts, is 0."""
-        mean = self.given.n / len(self.layout.first)
-        settings = mean, float(self.prior.transition), float(self.prior.emission)
+        given, mean = self.given, self.given.n / len(self.layout.first)
         self._sweeps(
-            self.given.noisy, self.given.observed, self.layout.first, state.states, state.rates, state.probabilities,
-            state.transitions, self._bounds, self._widths, settings, self._law, rng[0],
+            given.noisy, given.observed, self.layout.first, state.states, state.rates, state.probabilities,
+            state.transitions, self._bounds, self._widths,
+            (mean, float(self.prior.transition), float(self.prior.emission)), self._law, rng[0],
         )  # fmt: skip
         return state._replace(log_probabilities=np.log(state.probabilities)), np.zeros(1, int)

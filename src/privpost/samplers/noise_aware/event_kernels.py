@@ -138,7 +138,6 @@ def draw_states(noisy, observed, first, states, rates, phi, moves, transition, l
             if observed[t]:
                 filtered[t, k] += _total(noisy, cells[t : t + 1], 0, noisy.shape[1], rates, phi[k], law)
         filtered[t] = np.exp(filtered[t] - filtered[t].max())
-        filtered[t] /= filtered[t].sum()
     moves[:] = 0
     for t in range(n_cells - 1, -1, -1):
         ends = t == n_cells - 1 or first[t + 1]
