@@ -296,7 +296,7 @@ def test_events_have_the_posterior_over_all_counts_with_the_noise_that_was_added
         "noise_aware/event_calibration", 5, 5, n=4, sizes=[2], epsilon=[2.0], iterations=2001, burn_in=1,
         method=["non_private", "laplace", "exact"], variant=["paper"],
     )  # fmt: skip
-    (truth, counts), arrays = drawn[0].result, cell.arrays
+    (truth, counts, _), arrays = drawn[0].result, cell.arrays
     noisy = [release.values[:, :2] for _, release in cell.ledger.seen]
     noise = cell.streams("mechanism", 0).laplace(size=(5, 2))
     assert len(noisy) == 2

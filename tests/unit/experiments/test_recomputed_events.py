@@ -31,7 +31,7 @@ def test_cells_are_in_one_of_three_states_as_often_as_the_prior_says(months):
     """
     config = SimpleNamespace(**FLAT, law="multinomial", n=MANY, n_states=3, sizes=[2])
     size, layout = 3000, gibbs.Layout.of([0, 0] if months == 2 else [0, 1])
-    truth, counts = events.draw_data(config, layout, size, np.random.default_rng(5))
+    truth, counts, _ = events.draw_data(config, layout, size, np.random.default_rng(5))
     shares = counts[..., 0] / counts.sum(axis=-1)
     known = (counts.sum(axis=-1) > 1e5).all(axis=1)
     same = np.abs(shares[known, 0] - shares[known, 1]) < 0.005
@@ -42,7 +42,7 @@ def test_cells_are_in_one_of_three_states_as_often_as_the_prior_says(months):
 def test_counts_of_the_models_law_share_a_cell_s_events_and_sum_to_n():
     config = SimpleNamespace(**FLAT, law="multinomial", n=4, n_states=2, sizes=[3, 2])
     size = 20_000
-    truth, counts = events.draw_data(config, gibbs.Layout.of([0, 0, 0]), size, np.random.default_rng(41))
+    truth, counts, _ = events.draw_data(config, gibbs.Layout.of([0, 0, 0]), size, np.random.default_rng(41))
     totals = counts[..., :3].sum(axis=-1)
     assert np.array_equal(totals, counts[..., 3:].sum(axis=-1))
     assert (totals.sum(axis=1) == 4).all()
@@ -62,7 +62,8 @@ def test_counts_of_the_chain_s_law_are_independent_given_a_rate():
     """Totals of a field are Poisson with an exponential rate: geometric; two fields' totals share the rate alone."""
     config = SimpleNamespace(**FLAT, law="poisson", n=12, n_states=2, sizes=[3, 2])
     size = 20_000
-    _, counts = events.draw_data(config, gibbs.Layout.of([0, 0, 0]), size, np.random.default_rng(42))
+    _, counts, of_events = events.draw_data(config, gibbs.Layout.of([0, 0, 0]), size, np.random.default_rng(42))
+    assert (of_events[..., :3].sum(axis=(1, 2)) == 12).all() and (of_events[..., 3:].sum(axis=(1, 2)) == 12).all()
     one, other = counts[:, 1, :3].sum(axis=-1), counts[:, 1, 3:].sum(axis=-1)
     # Mean 4; P(0) = 1/5; covariance that of the rates, 16, of variances 20. 4.5 standard errors.
     for totals in (one, other):
@@ -71,17 +72,18 @@ def test_counts_of_the_chain_s_law_are_independent_given_a_rate():
     assert np.cov(one, other)[0, 1] == pytest.approx(16, rel=0.1)
 
 
-def test_noise_is_that_of_the_mechanism_released_or_not():
-    """One stream for all rows, at scale 2D/ε of two fields; of the Poisson law nothing is released."""
-    for law, released in (("multinomial", 2), ("poisson", 0)):
-        with pytest.MonkeyPatch.context() as patch:
-            drawn, seen = spied(patch, events, "draw_data"), spied(patch, events, "_posterior")
-            settings = {**SMALL, "law": law, "n": 8, "epsilon": [2.0], "variant": ["paper"], "thin": 1}
-            cell = run(NAME, 3, 3, **settings, method=["laplace", "gibbs"], iterations=6, burn_in=1)
-        assert len(cell.ledger.seen) == released
-        noise = cell.streams("mechanism", 0).laplace(size=(3, 8) if released else (3, 2, 4)).reshape(3, 2, 4)
-        for call in seen:
-            np.testing.assert_allclose(call.given[3], drawn[0].result[1] + noise * 4 / 2.0)
+@pytest.mark.parametrize("law", ["multinomial", "poisson"])
+def test_noise_is_that_of_the_mechanism(monkeypatch, law):
+    """One stream for all rows, at scale 2D/ε of two fields; counts of the Poisson law get the noise of n events."""
+    drawn, seen = spied(monkeypatch, events, "draw_data"), spied(monkeypatch, events, "_posterior")
+    settings = {**SMALL, "law": law, "n": 8, "epsilon": [2.0], "variant": ["paper"], "thin": 1}
+    cell = run(NAME, 3, 3, **settings, method=["laplace", "gibbs"], iterations=6, burn_in=1)
+    _, counts, of_events = drawn[0].result
+    assert [request.statistics.tolist() for request, _ in cell.ledger.seen] == [of_events.reshape(3, 8).tolist()] * 2
+    assert np.array_equal(counts, of_events) == (law == "multinomial")
+    noise = cell.streams("mechanism", 0).laplace(size=(3, 8)).reshape(3, 2, 4)
+    for call in seen:
+        np.testing.assert_allclose(call.given[3], counts + noise * 4 / 2.0)
 
 
 def test_without_noise_the_posterior_of_one_state_is_dirichlets(monkeypatch):
@@ -90,7 +92,7 @@ def test_without_noise_the_posterior_of_one_state_is_dirichlets(monkeypatch):
     settings = ONE | {"n": 5, "sizes": [3], "epsilon": [2.0], "emission_concentration": 2.0}
     cell = run(NAME, 6, 3, **settings, method=["non_private"], variant=["paper"], iterations=9, burn_in=4, thin=2)
     for trial in range(6):
-        truth, counts = (part[trial % 3] for part in drawn[trial // 3].result)
+        truth, counts, _ = (part[trial % 3] for part in drawn[trial // 3].result)
         alpha = [2.0 + x for x in counts[0]]
         total = sum(alpha)
         levels = [betainc(a, total - a, p) for a, p in zip(alpha, truth, strict=True)]
@@ -103,7 +105,7 @@ def test_the_enumerated_posterior_is_that_of_weighted_data_sets():
     """A million data sets from the prior, weighted by the noise's density; at least 10,000 count; 4.5 errors."""
     n, scale, size, rng = 5, 2.0, 10**6, np.random.default_rng(1)
     config = SimpleNamespace(**SMALL, n=n)
-    truth, counts = events.draw_data(config, gibbs.Layout.of([0, 0]), size, rng)
+    truth, counts, _ = events.draw_data(config, gibbs.Layout.of([0, 0]), size, rng)
     noisy = counts[:3] + rng.laplace(0, scale, counts[:3].shape)
     found = exact.first_level(config, noisy, scale, truth[:3, 0])
     for trial in range(3):

@@ -8,10 +8,6 @@ import math
 import pytest
 from recomputed import row, run
 
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
-from privpost.models.event_counts import EventCounts
-from privpost.samplers.hidden_markov_collapsed import Annealing
-
 CELLS, EVENTS, GRID, M = 3, 2, 2, 4.0
 LOW = 1 / (2 * M)
 DELTA = math.log((1 - LOW) / LOW)
@@ -29,11 +25,11 @@ def path_probability(path) -> float:
     return probability
 
 
-def posterior(events, temperature: float, prior_temperature: float | None = None) -> dict:
-    """Law of (path, emissions) given events (cell, level), at the temperatures of the likelihood and of the paths."""
+def posterior(events, temperature: float) -> dict:
+    """Law of (path, emissions) given events (cell, level), at a temperature."""
     weights = {}
     for path, emissions in itertools.product(PATHS, EMISSIONS):
-        joint = path_probability(path) ** (temperature / (prior_temperature or temperature))
+        joint = path_probability(path)
         for cell, level in events:
             joint *= emissions[path[cell]] if level == 0 else 1 - emissions[path[cell]]
         weights[path, emissions] = joint ** (1 / temperature)
@@ -129,19 +125,3 @@ def test_stopped_gibbs_chains_lose_what_loops_over_their_states_say():
                 assert found.composed_bound == pytest.approx(
                     2 * k * nominal if start == "uniform" else math.nan, rel=1e-12, nan_ok=True
                 )
-
-
-@pytest.mark.parametrize("tempered", [True, False])
-def test_what_holds_from_any_start_holds_of_the_emissions_alone(tempered):
-    """One event, any paths before the sweep: by loops, no tolerance; states of an untempered prior tell the start."""
-    mechanism = HiddenMarkovSampler(
-        EventCounts((CELLS,), (2,)), 1, 0.1, truncation=M, tempered_prior=tempered, annealing=Annealing(3.0), burn_in=0
-    )
-    temperature, claimed = mechanism.temperature, mechanism.unconverged_cost()
-    ends = []
-    for event in itertools.product(range(CELLS), (0, 1)):
-        law = posterior([event], temperature, temperature if tempered else 1.0)
-        ends += [swept(law, {path: float(path == start) for path in PATHS}) for start in PATHS]
-    emissions = [{each: sum(end[path, each] for path in PATHS) for each in EMISSIONS} for end in ends]
-    assert max(log_ratio(p, q) for p, q in itertools.permutations(emissions, 2)) < claimed / 2
-    assert (max(log_ratio(p, q) for p, q in itertools.permutations(ends, 2)) > claimed) != tempered

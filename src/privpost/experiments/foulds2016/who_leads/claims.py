@@ -46,7 +46,8 @@ def condition(who_leads_pairs):
 @claim(
     "F26",
     "ours",
-    "Laplace and OPS cross where a level has m = 4D²/(Δ epsilon) events in a cell.",
+    "Where a level has more than m = 4D²/(Δ epsilon) events in a cell OPS is nowhere clearly ahead of clipped Laplace "
+    "counts, and where it has fewer they are nowhere clearly ahead of OPS.",
     f"sign of OPS's loss less clipped Laplace's beyond {THRESHOLD:g} standard errors, by either score: never against "
     f"Laplace at more than {FACTOR:g} times that m, never against OPS at less than a {FACTOR:g}rd of it; all chains "
     "count, converged or not",

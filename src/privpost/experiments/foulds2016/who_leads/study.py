@@ -12,9 +12,8 @@ import numpy as np
 
 from privpost.distributions.noise import Common
 from privpost.evaluation.summaries import mean_columns
+from privpost.experiments.foulds2016 import event_methods
 from privpost.experiments.foulds2016.convergence import LIMIT, verdict
-from privpost.experiments.foulds2016.event_methods import CHAINS, Row, Setup
-from privpost.experiments.foulds2016.event_methods import rows as method_rows
 from privpost.experiments.foulds2016.held_out import chain_draws, scored, split_cells
 from privpost.experiments.ranges import CONCENTRATION, EPSILON, METHOD, SHARE, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Real, Schema
@@ -31,7 +30,7 @@ SETTINGS = Schema(
     persistence=SHARE.means("probability that a region stays in its state from a month to the next"),
     n_states=Integer(at_least=2, says="states that generate the events, and states of the model"),
     held_out=SHARE.means("share of the cells that is held out", "share"),
-    **CHAINS,
+    **event_methods.CHAINS,
     method=Choice("non_private", "laplace", "ops", "private_gibbs", "gibbs", says=METHOD),
     truncation=TRUNCATION,
     epsilon=EPSILON,
@@ -54,9 +53,9 @@ SCORES = {"joint": "", "predictive": "predictive_"}
 PAIRS = (("ops", "laplace"), ("private_gibbs", "laplace"), ("gibbs", "laplace"), ("gibbs", "ops"))
 
 
-def rows(config) -> list[Row]:
+def rows(config) -> list[event_methods.Row]:
     """Return the methods at all their settings, from seeded starts."""
-    return method_rows(config.n_states, "seeded", config.epsilon, config.method, truncation=config.truncation)
+    return event_methods.rows(config.n_states, "seeded", config.epsilon, config.method, truncation=config.truncation)
 
 
 def critical_count(sizes, truncation: float) -> float:
@@ -68,10 +67,11 @@ def critical_count(sizes, truncation: float) -> float:
     return 4 * len(sizes) ** 2 / count_tables.log_likelihood_range(sizes, truncation)
 
 
-def setup_of(config) -> Setup:
+def setup_of(config) -> event_methods.Setup:
     """Return what releases and samples the rows."""
     model = EventCounts((config.months,) * config.regions, (config.levels,) * config.n_fields, config.n_states)
-    return Setup.of(model, max(1, round(config.events_per_level * config.levels * len(model.regions))), config)
+    n = round(config.events_per_level * config.levels * len(model.regions))
+    return event_methods.Setup.of(model, max(1, n), config)
 
 
 def draw_counts(config, n: int, rng) -> np.ndarray:
@@ -122,14 +122,14 @@ def tabulate(cells):
     for cell in cells:
         config, listed, arrays = cell.config, rows(cell.config), cell.arrays
         named = {name: getattr(config, name) for name in ("events_per_level", "true_concentration")}
+        named["n_repeats"] = config.trials
         best = next((place for place, row in enumerate(listed) if row.method == "non_private"), None)
         for place, row in enumerate(listed):
             line = named | {name: getattr(row, name) for name in ("method", "truncation", "epsilon")}
             for name, prefix in SCORES.items():
                 less = arrays[name][best] if best is not None else np.nan
                 line |= mean_columns(f"{prefix}loss", less - arrays[name][place])
-            line |= verdict(*(float(arrays[name][place]) for name in ("rhat", "ess")))
-            table.append(line | {"n_repeats": config.trials})
+            table.append(line | verdict(*(float(arrays[name][place]) for name in ("rhat", "ess"))))
         for (i, row), (j, other) in itertools.permutations(enumerate(listed), 2):
             if (row.method, other.method) in PAIRS and row.epsilon == other.epsilon:
                 truncation, expected = row.truncation or other.truncation, config.events_per_level * row.epsilon
@@ -139,6 +139,5 @@ def tabulate(cells):
                 for name, prefix in SCORES.items():
                     key |= mean_columns(f"{prefix}difference", arrays[name][j] - arrays[name][i])
                 worst = float(np.fmax(*arrays["rhat"][[i, j]]))
-                more = {"rhat_max": worst, "converged": worst < LIMIT, "n_repeats": config.trials}
-                pairs.append(named | key | more)
+                pairs.append(named | key | {"rhat_max": worst, "converged": worst < LIMIT})
     return {"who_leads": pd.DataFrame(table), "who_leads_pairs": pd.DataFrame(pairs)}

@@ -2,7 +2,8 @@
 
 Every trial draws emissions, states and counts, and counts are released as on war logs. `law` says which law the counts
 have: `poisson`, that of the noise-aware chain, where each cell has a rate and all counts are independent; or
-`multinomial`, the hidden Markov model's, where a cell's fields share its number of events and n is public.
+`multinomial`, the hidden Markov model's, where a cell's fields share its number of events and n is public. Counts of
+the former are those of no n events: they get the noise of a release of n events that were drawn beside them.
 
 U is the quantile of an emission probability in its posterior: of the first level in the state of the first cell, which
 does not depend on the states' labels. With draws it is the rank of the true probability among those that are far enough
@@ -75,25 +76,26 @@ def rows(config) -> list[Row]:
     return event_methods.rows(config.n_states, "random", config.epsilon, methods, config.variant)
 
 
-def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Return true emissions (trials, levels) of the first cell's state, and counts (trials, cells, levels)."""
+def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return true emissions (trials, levels) of the first cell's state, counts of the setting's law (trials, cells,
+    levels), and those of n events, which differ from them under the Poisson law only."""
     n_states, n_cells = config.n_states, len(layout.first)
     moves = rng.dirichlet(np.full(n_states, config.transition_concentration), (size, n_states))
     states = np.empty((size, n_cells), int)
     for cell, first in enumerate(layout.first):
         law = np.full((size, n_states), 1 / n_states) if first else moves[np.arange(size), states[:, cell - 1]]
         states[:, cell] = np.minimum((law.cumsum(axis=1) <= rng.random((size, 1))).sum(axis=1), n_states - 1)
-    rates = rng.exponential(config.n / n_cells, (size, n_cells))
-    # All ways to divide n events among the cells are equally likely.
+    # Exponential rates: all ways to divide n events among the cells are equally likely.
+    rates = rng.gamma(1.0, config.n / n_cells, (size, n_cells))
     totals = rng.multinomial(config.n, rates / rates.sum(axis=1, keepdims=True))
-    emissions, counts = [], []
+    emissions, counts, of_events = [], [], []
     for n_levels in config.sizes:
         probabilities = rng.dirichlet(np.full(n_levels, config.emission_concentration), (size, n_states))
         of_cells = np.take_along_axis(probabilities, states[..., None], axis=1)
-        poisson = config.law == "poisson"
-        counts.append(rng.poisson(rates[..., None] * of_cells) if poisson else rng.multinomial(totals, of_cells))
         emissions.append(of_cells[:, 0])
-    return np.concatenate(emissions, axis=-1), np.concatenate(counts, axis=-1).astype(float)
+        of_events.append(rng.multinomial(totals, of_cells))
+        counts.append(rng.poisson(rates[..., None] * of_cells) if config.law == "poisson" else of_events[-1])
+    return tuple(np.concatenate(parts, axis=-1).astype(float) for parts in (emissions, counts, of_events))
 
 
 def simulate(config, streams, ledger) -> dict:
@@ -108,19 +110,15 @@ def simulate(config, streams, ledger) -> dict:
     result = {name: np.full(shape, np.nan) for name in ("kl", "oracle", "averaged")}
     result["quantiles"], result["variances"] = (np.full((shape[0], n, shape[1]), np.nan) for n in (config.sizes[0], 2))
     result |= {name: np.full(len(listed), np.nan) for name in ("rhat", "ess")}
-    if config.law == "multinomial":
-        setup.open(ledger, listed)
+    setup.open(ledger, listed)
     for block in streams.blocks():
-        truth, counts = draw_data(config, setup.layout, block.size, streams("data", block.index))
+        truth, counts, of_events = draw_data(config, setup.layout, block.size, streams("data", block.index))
         noise = Common(streams("mechanism", block.index))
         for index, row in enumerate(listed):
             rng, ranks = (streams(role, block.index, **row._asdict()) for role in ("sampler", "ranks"))
             noisy = counts
-            if row.method != "non_private" and config.law == "multinomial":
-                noisy = setup.noisy(ledger, row, counts, noise, block.trials)
-            elif row.method != "non_private":
-                # Counts of the Poisson law are those of no n events: they are no release.
-                noisy = noise.laplace(counts, setup.mechanism(row).scale, counts.shape)
+            if row.method != "non_private":
+                noisy = counts - of_events + setup.noisy(ledger, row, of_events, noise, block.trials)
             found = _posterior(config, setup, row, noisy, truth[:, setup.prior.fields[0]], rng, ranks)
             for name, values in found.items():
                 if name not in ("rhat", "ess"):
