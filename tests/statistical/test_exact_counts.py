@@ -65,3 +65,36 @@ def test_the_oracle_s_distribution_function_is_that_of_its_mixture() -> None:
         share, cdf = np.mean(draws <= theta), exact_counts.probability_cdf(law, np.array([theta]), 4)[0]
         # 4.5 standard errors: 7e-6 per comparison.
         assert abs(share - cdf) < 4.5 * math.sqrt(cdf * (1 - cdf) / len(draws))
+
+
+@pytest.mark.parametrize("concentration", [1.0, 0.4])
+@pytest.mark.parametrize("scale", [0.7, 3.0])
+def test_counts_of_a_class_beside_which_records_may_be_elsewhere_have_the_law_of_an_enumeration(
+    concentration, scale
+) -> None:
+    """Two fields of two and three levels, any number of the 8 records in the class, all equally likely."""
+    n, noisy, fields, law = 8, np.array([3.2, 1.1, -0.6, 2.5, 2.9]), (slice(0, 2), slice(2, 5)), {}
+    for total in range(n + 1):
+        for parts in itertools.product(*(compositions(total, f.stop - f.start) for f in fields)):
+            counts = np.concatenate(parts)
+            logs = sum(
+                (gammaln(own + concentration) - gammaln(own + 1) - math.lgamma(concentration)).sum()
+                + math.lgamma(total + 1)
+                + math.lgamma(len(own) * concentration)
+                - math.lgamma(len(own) * concentration + total)
+                for own in parts
+            )
+            law[tuple(counts)] = math.exp(logs - np.abs(noisy - counts).sum() / scale)
+    given = noisy[None], (2, 3), concentration, n, scale, 60_000
+    drawn = exact_counts.class_counts(*given, np.random.default_rng(2), elsewhere=True)[:, 0]
+    seen, norm = {}, sum(law.values())
+    for row in map(tuple, drawn.tolist()):
+        seen[row] = seen.get(row, 0) + 1
+    assert set(seen) <= set(law)
+    # Over 60 of the likeliest counts and all totals, 5 standard errors: 6e-7 per comparison.
+    likeliest = sorted(law, key=law.__getitem__)[-60:]
+    shares = {row: (seen.get(row, 0), law[row] / norm) for row in likeliest}
+    totals = {t: [row for row in law if sum(row[:2]) == t] for t in range(n + 1)}
+    shares |= {t: (sum(seen.get(r, 0) for r in of), sum(law[r] for r in of) / norm) for t, of in totals.items()}
+    for number, p in shares.values():
+        assert abs(number / len(drawn) - p) < 5 * math.sqrt(p * (1 - p) / len(drawn)) + 1e-12
