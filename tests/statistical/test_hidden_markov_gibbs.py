@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.chain import run
+from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
 # Two regions of three and two months, two fields of three and two levels.

@@ -53,8 +53,8 @@ from privpost.privacy import count_tables, glm
 from privpost.privacy.accounting import Cost
 from privpost.privacy.audit import lower_bound
 from privpost.privacy.ledger import Ledger
-from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers import logistic_in_ball
+from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.seeds import Seeding
 
 SIZE, LEVEL = 3000, 1e-6

@@ -14,8 +14,8 @@ from privpost.experiments.bernstein2018.trials import experiment
 from privpost.models import GammaExponential, GammaPoisson, NormalKnownVariance
 from privpost.models.univariate import UnivariateFamily
 from privpost.samplers import noise_aware_quadrature as quadrature
-from privpost.samplers.noise_aware_exact import categories_cdf, category_weights, count_weights, expectations
 from privpost.samplers.noise_aware.exact_counts import _drawn
+from privpost.samplers.noise_aware_exact import categories_cdf, category_weights, count_weights, expectations
 from privpost.samplers.noise_aware_gibbs import random_sum, run
 
 FAMILIES = [

@@ -15,7 +15,7 @@ def site_weights(t, states, first, last, moves, leaving, a, weights):
         p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
                      / (n_{k,·} + 1[z_{t−1} = k] + K a)
 
-    where `moves` n (K, K), with the row sums `leaving`, are without those into and out of t. The right end has no second
+    where `moves` n (K, K), with row sums `leaving`, are without those into and out of t. The right end has no second
     factor and no denominator, the left end no first factor and no indicators.
     """
     for k in range(len(weights)):

@@ -1,6 +1,6 @@
 """Noise-aware chains on event counts that were released with Laplace noise, with the counts integrated out.
 
-The release is y_cv = C_cv + Lap(s) for every cell c and level v, s = 2D/ε with D fields (Foulds et al. 2016, section 5).
+The release is y_cv = C_cv + Lap(s) for every cell c and level v, s = 2D/ε, D fields (Foulds et al. 2016, section 5).
 Counts are taken for Poisson variables, C_cv ~ Poisson(λ_c φ_{z_c v}), one rate λ_c for all fields of a cell, so that
 
     2s p(y | μ) = e^(−y/s) E[e^(C/s); C ≤ y] + e^(y/s) E[e^(−C/s); C > y],   C ~ Poisson(μ),  μ = λ_c φ_{z_c v},
