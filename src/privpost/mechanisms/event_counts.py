@@ -82,8 +82,8 @@ class EventCountsLaplace(LaplaceMechanism):
         check_given(release, (self.model.statistics_size,), draws, rng)
         noisy, prior = self.model.tables(release), prior_of(self.model)
         if noisy.shape[0] == prior.n_states == 1:
-            given = noisy, self.model.sizes, prior.emission, self.n, self.scale
-            return exact_counts.class_posterior(*given, draws, rng)[1].view(noise_aware_draws.Draws)
+            exact = noisy, self.model.sizes, prior.emission, self.n, self.scale
+            return exact_counts.class_posterior(*exact, draws, rng)[1].view(noise_aware_draws.Draws)
         given = event_counts.NoisyCounts(
             np.tile(noisy, (CHAINS, 1, 1)), np.ones((CHAINS, len(noisy)), bool), self.scale, self.n
         )
