@@ -65,13 +65,9 @@ def site_probabilities(states, transitions, sites, layout, a):
 def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves):
     """One pass over all cells of a number of chains given their emissions, transitions integrated out.
 
-    Args:
-        states: (cells, chains), updated in place.
-        likelihoods: of each cell in each state, to the power 1/T, up to a factor for the cell, (chains, K, cells).
-        uniforms: (cells, chains).
-        layout: `first`, `last` (cells,).
-        prior_power: 1/T of p(z).
-        moves: counts of moves from state to state, updated in place, (K, K, chains).
+    States (cells, chains) and `moves` (K, K, chains), their counts of moves, are updated in place; `likelihoods`
+    (chains, K, cells) are to the power 1/T, up to a factor for each cell; `uniforms` (cells, chains) decide; `layout`
+    has the arrays of a `gibbs.Layout`; `prior_power` is 1/T of p(z).
     """
     n_states = likelihoods.shape[1]
     weights, sums = np.empty(n_states), np.empty(n_states)

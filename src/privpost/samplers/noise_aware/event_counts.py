@@ -91,9 +91,7 @@ class Chains:
         totals = gibbs.state_totals(totals, state.states, group.observed, prior.n_states)
         emissions, _ = gibbs.draw_emissions(group, totals, prior, rng[0])
         moves = gibbs.transition_counts(state.states, self.layout, prior.n_states)
-        return state._replace(
-            probabilities=emissions, log_probabilities=np.log(emissions), transitions=moves, rates=self._rates(again)
-        )
+        return gibbs.State(state.states, state.counts, emissions, np.log(emissions), moves, self._rates(again))
 
     def step(self, state: gibbs.State, rng: Sequence[np.random.Generator]) -> tuple[gibbs.State, np.ndarray]:
         """One sweep of every chain; the cost, the number of emissions drawn given counts, is 0."""
