@@ -16,7 +16,7 @@ import pytest
 from privpost.lab import grid, tables
 from privpost.lab.streams import Streams
 from privpost.privacy.ledger import Ledger
-from privpost.samplers import hidden_markov_gibbs as gibbs
+from privpost.samplers.hidden_markov import gibbs
 
 
 class Remembering(Ledger):

@@ -27,6 +27,7 @@ from privpost.models.event_counts import EventCounts
 from privpost.privacy.audit import Counts, choose_event, event_divergence, lower_bound, probability_limits
 from privpost.privacy.ledger import Release
 from privpost.samplers import chain, truncated_dirichlet
+from privpost.samplers.hidden_markov.gibbs import Chains, Layout
 from privpost.samplers.noise_aware_gibbs import run
 
 SIZE, LEVEL = 5000, 1e-6
