@@ -51,9 +51,8 @@ def test_the_oracle_convolves_long_laws_exactly() -> None:
         for weight in weights[2:]:
             others = np.convolve(others, weight)[: n + 1]
         law = weights[0] * others[::-1]
-        assert np.allclose(
-            exact_counts.count_probabilities(order[None], n, scale)[0], law / law.sum(), rtol=1e-11, atol=0
-        )
+        found = exact_counts.count_probabilities(order[None], n, scale)[0]
+        assert np.allclose(found, law / law.sum(), rtol=1e-11, atol=0)
 
 
 def test_the_oracle_s_distribution_function_is_that_of_its_mixture() -> None:

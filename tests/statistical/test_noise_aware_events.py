@@ -54,7 +54,7 @@ def by_summation(noisy: float, mu: float, scale: float) -> float:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_law_of_a_noisy_count_is_the_sum_over_counts(scale) -> None:
-    """Both tails, where they underflow too: 300 below a mean of 3,000 with a noise of .2, 2,500 above one of 1e-6."""
+    """Both tails, where they underflow too: 300 below a mean of 3,000 under a noise of .2, 2,500 above one of 1e-6."""
     rng = np.random.default_rng(1)
     mu = np.append(np.exp(rng.uniform(math.log(1e-6), math.log(3000), 14)), [1e-6, 3000.0, 3000.0, 40.0])
     noisy = rng.poisson(mu) + rng.laplace(0, scale, len(mu))
@@ -118,7 +118,7 @@ def functionals(phi, states, rates, noisy):
 
 
 def ranks_p_values(epsilon: float, factor: float = 1.0) -> np.ndarray:
-    """p-values of the ranks of each functional among 19 draws of the chain; its noise has the scale times a factor."""
+    """p-values of each functional's ranks among 19 draws of a chain whose noise has the scale times a factor."""
     n_sets, scale, rng = 300, 2 * len(PRIOR.sizes) / epsilon, np.random.default_rng(3)
     phi, states, rates, noisy = own_data(n_sets, scale, rng)
     given = event_counts.NoisyCounts(noisy, np.ones(noisy.shape[:2], bool), factor * scale, MEAN * len(LAYOUT.first))
@@ -129,9 +129,8 @@ def ranks_p_values(epsilon: float, factor: float = 1.0) -> np.ndarray:
     ]
     truth = functionals(phi, states, rates, noisy)
     # Equal numbers of moves are put in random order.
-    rank = (np.array(draws) + 1e-9 * rng.random((19, *truth.shape)) < truth + 1e-9 * rng.random(truth.shape)).sum(
-        axis=0
-    )
+    draws = np.array(draws) + 1e-9 * rng.random((19, *truth.shape))
+    rank = (draws < truth + 1e-9 * rng.random(truth.shape)).sum(axis=0)
     found = np.array([np.bincount(row, minlength=20) for row in rank])
     return chi2.sf(((found - n_sets / 20) ** 2 / (n_sets / 20)).sum(axis=1), 19)
 
@@ -183,9 +182,7 @@ def test_states_follow_their_law_by_enumeration(transition) -> None:
     phi, rates = np.array([[0.6, 0.4], [0.35, 0.65]]), rng.uniform(1, 4, 6)
     noisy, observed = rng.poisson(rates[:, None] * 0.5, (6, 2)) + rng.laplace(0, scale, (6, 2)), np.arange(6) != 2
     given, law = [noisy, observed, layout.first], law_of(scale, 40, 20)
-    weight = np.array(
-        [[fits(row, rate * own, law).sum() for own in phi] for row, rate in zip(noisy, rates, strict=True)]
-    )
+    weight = np.array([[fits(noisy[t], rates[t] * own, law).sum() for own in phi] for t in range(6)])
     weight[~observed] = 0
     sequences = np.array(list(itertools.product(range(n_states), repeat=6)))
     prior = gibbs.Prior(n_states, (2,), transition)
@@ -204,7 +201,7 @@ def test_states_follow_their_law_by_enumeration(transition) -> None:
 
 
 def held_out_chains(other: float, behind: float = 0.0):
-    """The last state of chains whose held-out cells have a release of `other`, in the loops' arrays of `behind`."""
+    """The last state of chains whose held-out cells have a release of `other`, and one of `behind` in the loops."""
     rng = np.random.default_rng(8)
     noisy = own_data(3, 4.0, rng)[-1]
     observed = rng.random(noisy.shape[:2]) < 0.8

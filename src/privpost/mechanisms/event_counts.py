@@ -22,7 +22,7 @@ from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.seeds import Seeding
 from privpost.samplers.noise_aware import event_counts, exact_counts
 
-# Noise-aware chains of `EventCountsLaplace.posterior`, sweeps before the first stored draw, and between two of them.
+# Chains of `EventCountsLaplace.posterior`, their sweeps before the first stored draw, and between two of them.
 CHAINS = 4
 BURN_IN = 500
 THIN = 5

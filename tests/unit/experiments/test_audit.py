@@ -28,6 +28,7 @@ from privpost.models.event_counts import EventCounts
 from privpost.privacy.audit import Counts, choose_event, event_divergence, lower_bound, probability_limits
 from privpost.privacy.ledger import Release
 from privpost.samplers import chain, truncated_dirichlet
+from privpost.samplers.hidden_markov.gibbs import Chains, Layout
 from privpost.samplers.noise_aware_gibbs import run
 
 SIZE, LEVEL = 5000, 1e-6
@@ -90,7 +91,8 @@ def two_states_of_a_chain(patch):
         found = []
         for request in requests:
             own = request.mechanism
-            chains = event_counts.chains_of(own.model, [own._group(request.statistics, request.lead, request.size)])
+            group, layout = own._group(request.statistics, request.lead, request.size), Layout.of(own.model.regions)
+            chains = Chains([group], layout, event_counts.prior_of(own.model))
             run = chain.run(chains, [request.rng], draws=own.iterations + 1)
             states = [state.probabilities.copy() for state, _ in run]
             found.append(Release(np.stack(states[-2:], axis=1)))

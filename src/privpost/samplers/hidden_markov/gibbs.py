@@ -114,12 +114,9 @@ def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
 
 
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
-    """p(z_t | all other states) at some cells of each chain, as `kernels.site_weights` has it, (sites, K, chains).
+    """p(z_t | all other states), as `kernels.site_weights` has it, shape (sites, K, chains).
 
-    Args:
-        states: (cells, chains).
-        transitions: counts of all moves, (K, K, chains).
-        sites: cells, one list per chain, (sites, chains).
+    States and transitions are those of a `State`; `sites` (sites, chains) are cells, one list per chain.
     """
     from privpost.samplers.hidden_markov.kernels import site_probabilities
 
@@ -191,13 +188,9 @@ class End(NamedTuple):
 def follow(
     sampler: Chains, rng: Sequence[np.random.Generator], iterations: int, watches: Sequence[Callable | None]
 ) -> list[End]:
-    """Run chains to their end, and call each group's watch after every iteration.
+    """Run chains for at least one iteration, and call each group's watch after every one.
 
-    Args:
-        watches: for each group None, or a function of the iteration's number, from 0, and the group's `State`.
-
-    Raises:
-        ValueError: iterations < 1.
+    A watch is None, or a function of the iteration's number, from 0, and the group's `State`.
     """
     variates = 0
     for iteration, (state, (cost,)) in enumerate(chain.run(sampler, rng, draws=iterations)):
@@ -215,12 +208,7 @@ def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
 
 
 def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray, int]:
-    """Draw the levels' probabilities given their counts in a state; return them and the number of variates.
-
-    Args:
-        group: temperatures and bounds.
-        totals: counts, shape (..., levels).
-    """
+    """Draw the levels' probabilities given their totals (..., levels) in states; return them, and how many variates."""
     concentration = 1 + (prior.emission - 1) / group.prior_temperature + totals / group.temperature
     draws, variates = np.empty_like(concentration), 0
     lows = [0.0] * len(prior.sizes) if group.lows is None else group.lows

@@ -13,14 +13,11 @@ from privpost.samplers.hidden_markov import gibbs
 def log_joint(
     state: gibbs.State, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-likelihood and log-prior of one group's chains in their law, tempered as it is, up to constants.
+    """Log-likelihood and log-prior (chains,) of one group's chains in their law, tempered as it is, up to constants.
 
     Emissions are integrated out, so that only `state.states` is read; those of a truncated law are not, as they would
     need an integral: there the log-likelihood is that of counts given states and `state.log_probabilities`, and the
     log-prior has the emissions' too. Totals of negative counts are clipped at 0, as in the sampler.
-
-    Returns:
-        Both of shape (chains,).
     """
     b = (prior.emission - 1) / group.prior_temperature
     totals = np.maximum(gibbs.state_totals(group.counts, state.states, group.observed, prior.n_states), 0.0)
@@ -31,9 +28,8 @@ def log_joint(
     rows += math.lgamma(n_states * a) - gammaln(moves.sum(axis=1) + n_states * a)
     before = (rows.sum(axis=0) - layout.first.sum() * math.log(n_states)) / group.prior_temperature
     if group.lows is not None:
-        return (totals * state.log_probabilities).sum(axis=(1, 2)), before + b * state.log_probabilities.sum(
-            axis=(1, 2)
-        )
+        logs = state.log_probabilities
+        return (totals * logs).sum(axis=(1, 2)), before + b * logs.sum(axis=(1, 2))
     likelihood = (gammaln(totals + 1 + b) - gammaln(1 + b)).sum(axis=(1, 2))
     for field, size in zip(prior.fields, prior.sizes, strict=True):
         whole = size * (1 + b)

@@ -15,8 +15,8 @@ def site_weights(t, states, first, last, moves, leaving, a, weights):
         p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
                      / (n_{k,·} + 1[z_{t−1} = k] + K a)
 
-    where `moves` n (K, K), with the row sums `leaving`, are without those into and out of t. The right end has no
-    second factor and no denominator, the left end no first factor and no indicators.
+    where `moves` n (K, K), with row sums `leaving`, are without those into and out of t. The right end has no second
+    factor and no denominator, the left end no first factor and no indicators.
     """
     for k in range(len(weights)):
         weight = 1.0
@@ -65,13 +65,9 @@ def site_probabilities(states, transitions, sites, layout, a):
 def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves):
     """One pass over all cells of a number of chains given their emissions, transitions integrated out.
 
-    Args:
-        states: (cells, chains), updated in place.
-        likelihoods: of each cell in each state, to the power 1/T, up to a factor for the cell, (chains, K, cells).
-        uniforms: (cells, chains).
-        layout: `first`, `last` (cells,).
-        prior_power: 1/T of p(z).
-        moves: counts of moves from state to state, updated in place, (K, K, chains).
+    States (cells, chains) and `moves` (K, K, chains), their counts of moves, are updated in place; `likelihoods`
+    (chains, K, cells) are to the power 1/T, up to a factor for each cell; `uniforms` (cells, chains) decide; `layout`
+    has the arrays of a `gibbs.Layout`; `prior_power` is 1/T of p(z).
     """
     n_states = likelihoods.shape[1]
     weights, sums = np.empty(n_states), np.empty(n_states)

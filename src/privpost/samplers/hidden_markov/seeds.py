@@ -11,6 +11,9 @@ from privpost.samplers import chain
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.joint import log_joint
 
+# Starts that run together: of one chain, or of several that have few.
+_AT_ONCE = 64
+
 
 @dataclass(frozen=True)
 class Seeding:
@@ -36,17 +39,25 @@ class Seeding:
 
     def states(self, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, rng) -> np.ndarray:
         """States (cells, chains) that the chains of a group start from."""
-        best = np.empty(group.observed.shape[::-1], np.intp)
-        for place, observed in enumerate(group.observed):
-            counts = group.counts if np.ndim(group.counts) == 2 else group.counts[place]
-            law = replace(group, counts=counts, observed=np.tile(observed, (self.starts, 1)))
-            states = rng.integers(prior.n_states, size=(len(observed), self.starts))
-            states[observed] = partitions(
-                np.maximum(counts[observed], 0.0) / group.temperature, prior, self.starts, rng
-            )
+        shape, at_once = group.observed.shape, max(1, _AT_ONCE // self.starts)
+        best, tables = (
+            np.empty(shape[::-1], np.intp),
+            np.broadcast_to(group.counts, (shape[0], *group.counts.shape[-2:])),
+        )
+        for begin in range(0, shape[0], at_once):
+            chains = slice(begin, begin + at_once)
+            observed = group.observed[chains]
+            shared = group.counts.ndim == 2 or at_once == 1
+            counts = tables[begin] if shared else np.repeat(tables[chains], self.starts, axis=0)
+            law = replace(group, counts=counts, observed=np.repeat(observed, self.starts, axis=0))
+            states = rng.integers(prior.n_states, size=law.observed.shape[::-1])
+            for place, (seen, table) in enumerate(zip(observed, tables[chains], strict=True)):
+                tempered, first = np.maximum(table[seen], 0.0) / group.temperature, place * self.starts
+                states[seen, first : first + self.starts] = partitions(tempered, prior, self.starts, rng)
             sampler = gibbs.Chains([law], layout, prior)
             ((state, _),) = chain.run(sampler, [rng], draws=1, thin=self.iterations, state=sampler.start(states))
-            best[:, place] = state.states[:, np.argmax(sum(log_joint(state, law, layout, prior)))]
+            joints = sum(log_joint(state, law, layout, prior)).reshape(len(observed), self.starts)
+            best[:, chains] = state.states[:, joints.argmax(axis=1) + self.starts * np.arange(len(observed))]
         return best
 
 

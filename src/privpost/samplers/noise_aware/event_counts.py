@@ -1,6 +1,6 @@
 """Noise-aware chains on event counts that were released with Laplace noise, with the counts integrated out.
 
-The release is y_cv = C_cv + Lap(s) for every cell c and level v, s = 2D/ε with D fields (Foulds et al. 2016, §5).
+The release is y_cv = C_cv + Lap(s) for every cell c and level v, s = 2D/ε, D fields (Foulds et al. 2016, section 5).
 Counts are taken for Poisson variables, C_cv ~ Poisson(λ_c φ_{z_c v}), one rate λ_c for all fields of a cell, so that
 
     2s p(y | μ) = e^(−y/s) E[e^(C/s); C ≤ y] + e^(y/s) E[e^(−C/s); C > y],   C ~ Poisson(μ),  μ = λ_c φ_{z_c v},
@@ -91,9 +91,7 @@ class Chains:
         totals = gibbs.state_totals(totals, state.states, group.observed, prior.n_states)
         emissions, _ = gibbs.draw_emissions(group, totals, prior, rng[0])
         moves = gibbs.transition_counts(state.states, self.layout, prior.n_states)
-        return state._replace(
-            probabilities=emissions, log_probabilities=np.log(emissions), transitions=moves, rates=self._rates(again)
-        )
+        return gibbs.State(state.states, state.counts, emissions, np.log(emissions), moves, self._rates(again))
 
     def step(self, state: gibbs.State, rng: Sequence[np.random.Generator]) -> tuple[gibbs.State, np.ndarray]:
         """One sweep of every chain; the cost, the number of emissions drawn given counts, is 0."""

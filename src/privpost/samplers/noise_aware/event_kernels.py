@@ -58,14 +58,9 @@ def fit(noisy, mu, law):
                 root = math.sqrt(c) + i / per_unit
                 step, values = 2 * root / per_unit, sides(k + 1.0, max(root * root - c, 1e-12), s)
                 row[i, 0], row[i, 1], row[i, 2], row[i, 3] = values[0], step * values[1], values[2], step * values[3]
-        first, second, slope, next_slope = (
-            rest * rest * (1 + 2 * t),
-            t * t * (3 - 2 * t),
-            rest * rest * t,
-            -t * t * rest,
-        )
-        below = first * row[j, 0] + second * row[j + 1, 0] + slope * row[j, 1] + next_slope * row[j + 1, 1]
-        above = first * row[j, 2] + second * row[j + 1, 2] + slope * row[j, 3] + next_slope * row[j + 1, 3]
+        begin, end, slope, other = rest * rest * (1 + 2 * t), t * t * (3 - 2 * t), rest * rest * t, -t * t * rest
+        below = begin * row[j, 0] + end * row[j + 1, 0] + slope * row[j, 1] + other * row[j + 1, 1]
+        above = begin * row[j, 2] + end * row[j + 1, 2] + slope * row[j, 3] + other * row[j + 1, 3]
     else:
         below, _, above, _ = sides(k + 1.0, mu, s)
     low, high = below - noisy / s, above + (k + 1) * math.log(mu) + noisy / s
@@ -101,7 +96,7 @@ def walk(noisy, cell, rates, phi, width, mean, law, rng):
 def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
     """Levels of a field in random pairs, in one state: one hands a normal part of its probability to the other.
 
-    Noise, the state's cells and rates, and the pair's sum set the width; without cells the prior is drawn from.
+    Its width is set by the noise, the state's cells and rates, and the pair's sum. Without cells the prior is drawn.
     """
     if not len(cells):
         for v in range(begin, end):
@@ -112,8 +107,8 @@ def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
     scores = np.array([_total(noisy, cells, v, v + 1, rates, phi, law) for v in range(begin, end)])
     for _ in range(ROUNDS):
         rng.shuffle(order)
-        for u, v in zip(order[:-1:2], order[1::2]):  # noqa: B905 (compiled)
-            old, other = phi[u], phi[v]
+        for i in range(0, len(order) - 1, 2):
+            u, v, old, other = order[i], order[i + 1], phi[order[i]], phi[order[i + 1]]
             width = math.sqrt((noise + rate * (old + other)) / len(cells)) / rate
             part = width * 10 ** (1.7 * rng.random() - 1.5) * rng.standard_normal()
             if not -old < part < other:
@@ -157,8 +152,8 @@ def sweeps(noisy, observed, first, states, rates, phi, moves, bounds, widths, se
     """One sweep of each chain, in place: rates, emissions, transitions and states.
 
     Arrays are those of `NoisyCounts`, `Layout` and `gibbs.State`; `widths` (chains, cells) of the log rates' walks;
-    `bounds` (fields + 1,): where fields' levels begin and end; `settings`: the rates' prior mean, and concentrations of
-    transitions and emissions; `law` as of `fit`.
+    `bounds` (fields + 1,): where fields' levels begin and end; `settings`: the rates' prior mean, the concentrations of
+    transitions and of emissions; `law` as of `fit`.
     """
     mean, transition, emission = settings
     for chain in range(len(noisy)):
