@@ -23,8 +23,8 @@ def ends(rows):
 def message(figure, table, words: str = "Noise-aware posteriors are calibrated, naive ones are not") -> None:
     """Print above a figure that noise-aware posteriors are calibrated and naive ones not, where both hold.
 
-    The KS test rejects no noise-aware row at 5 % over all of them (Bonferroni: methods share their releases, and all ε
-    their data, so rejections are not independent); at the smallest ε nine tenths of the naive rows lie beyond the limit.
+    The KS test rejects no noise-aware row at 5 % over all of them, by Bonferroni, as methods share their releases and
+    all ε their data; at the smallest ε nine tenths of the naive rows lie beyond the limit.
     """
     aware = table[table.method.isin(AWARE)]
     naive = table[(table.method == "naive") & (table.epsilon == table.epsilon.min())]

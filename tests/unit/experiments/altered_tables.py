@@ -12,7 +12,7 @@ from privpost.lab import claims, grid, tables
 
 @functools.cache
 def shipped(study):
-    """Return the tables of a study, or for `<paper>/claims` those of the paper's studies and of others that it reads."""
+    """Return the tables of a study, or of all that `<paper>/claims` reads."""
     paper, name = study.split("/")
     studies = [study]
     if name == "claims":
