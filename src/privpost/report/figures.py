@@ -171,43 +171,61 @@ def strip(scorecard):
 
     Green: holds; orange with ½: holds in part; red with ×: does not hold; white: not testable with the data at hand.
     Hatched and pale: tested on data that stand in for the paper's own, on which it is seen (green) or not seen (red
-    with ×). On the right how many of the claims that were tested on the paper's own data hold.
+    with ×). On the right how many of the claims tested on the paper's own data hold; "in part" does not count.
+    Claims of this project stand below the rule, apart from the papers'.
     """
     import matplotlib.pyplot as plt
 
     card = scorecard[scorecard.id.notna() & (scorecard.id != "")]
-    papers = panels.ordered(card.paper, "", scorecards.NAMES)
-    order = {verdict: place for place, verdict in enumerate(TILES)}
-    lines = {paper: -(-int((card.paper == paper).sum()) // PER_LINE) for paper in papers}
-    height, width = sum(lines.values()) + 0.85 * len(papers) + 0.2, PER_LINE + 0.2
-    canvas, ((axes,),) = panels.grid(1, 1, 0.2 * height, width=0.2 * width)
+    theirs, mine = scorecards.of_papers(card), card[card.whose == "ours"]
+    papers = panels.ordered(theirs.paper, "", scorecards.NAMES)
+    blocks = [(scorecards.NAMES.get(paper, paper), theirs[theirs.paper == paper]) for paper in papers]
+    blocks += [("Beyond the papers: claims of this project", mine)] * bool(len(mine))
+    lines = [-(-len(rows) // PER_LINE) for _, rows in blocks]
+    canvas, ((axes,),) = panels.grid(1, 1, 0.2 * (sum(lines) + 0.85 * len(blocks) + 1.6), width=0.2 * (PER_LINE + 0.2))
     axes.set_axis_off()
     top = 0.0
-    for paper in papers:
-        rows = card[card.paper == paper]
-        rows = rows.assign(place=rows.verdict.map(order)).sort_values(["place", "stand_in"], kind="stable")
-        counts, top = rows.verdict.value_counts(), top + 0.75
-        testable = sum(int(counts.get(verdict, 0)) for verdict in list(TILES)[:3])
-        axes.text(
-            0, top - 0.12, scorecards.NAMES.get(paper, paper.replace("_", " ").capitalize()), fontsize=8, va="bottom"
-        )
-        words = f"{counts.get('holds', 0)} of {testable} testable hold"
-        axes.text(PER_LINE, top - 0.12, words, fontsize=8, ha="right", va="bottom", weight="bold")
-        for place, row in enumerate(rows.itertuples()):
-            x, y = place % PER_LINE, top + place // PER_LINE
-            color, sign = TILES[row.verdict]
-            outline = "#666666" if row.verdict == "not testable" else "white"
-            hatch = "/////" if row.verdict in ("seen", "not seen") else None
-            axes.add_patch(
-                plt.Rectangle((x, y), 0.9, 0.88, facecolor=color, edgecolor=outline, hatch=hatch, linewidth=0.6)
-            )
-            axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
-        top += lines[paper] + 0.1
+    for (name, rows), depth in zip(blocks, lines, strict=True):
+        if rows is mine:
+            top = _total(axes, "All four papers" if len(papers) == 4 else "All papers", theirs, top)
+        top = _tiles(axes, name, rows, top) + depth + 0.1
     axes.set(xlim=(0, PER_LINE), ylim=(top, 0))
     named = [plt.Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="#666666", linewidth=0.6, label=_words(verdict))
              for verdict, (color, _) in TILES.items() if verdict in set(card.verdict)]  # fmt: skip
     panels.legend(canvas, named, handlelength=1.2)
     return canvas
+
+
+def _hold(rows) -> str:
+    """How many claims hold of those that can be tested on the paper's data."""
+    testable = rows[rows.verdict.isin(list(TILES)[:3])]
+    return f"{(testable.verdict == 'holds').sum()} of {len(testable)} hold"
+
+
+def _total(axes, name: str, rows, top: float) -> float:
+    """Write the sum of the blocks above, with a rule below it; returns where the next block begins."""
+    axes.text(0, top + 0.75, name, fontsize=8, va="bottom", weight="bold")
+    axes.text(PER_LINE, top + 0.75, _hold(rows), fontsize=8, ha="right", va="bottom", weight="bold")
+    axes.plot([0, PER_LINE], [top + 0.9, top + 0.9], color="#666666", linewidth=0.8)
+    return top + 0.9
+
+
+def _tiles(axes, name: str, rows, top: float) -> float:
+    """Draw one block's heading and tiles; returns where the tiles begin."""
+    import matplotlib.pyplot as plt
+
+    order, top = {verdict: place for place, verdict in enumerate(TILES)}, top + 0.75
+    axes.text(0, top - 0.12, name, fontsize=8, va="bottom")
+    axes.text(PER_LINE, top - 0.12, _hold(rows), fontsize=8, ha="right", va="bottom", weight="bold")
+    rows = rows.assign(place=rows.verdict.map(order)).sort_values(["place", "stand_in"], kind="stable")
+    for number, row in enumerate(rows.itertuples()):
+        x, y = number % PER_LINE, top + number // PER_LINE
+        color, sign = TILES[row.verdict]
+        outline = "#666666" if row.verdict == "not testable" else "white"
+        hatch = "/////" if row.verdict in ("seen", "not seen") else None
+        axes.add_patch(plt.Rectangle((x, y), 0.9, 0.88, facecolor=color, edgecolor=outline, hatch=hatch, linewidth=0.6))
+        axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
+    return top
 
 
 def _words(verdict: str) -> str:
