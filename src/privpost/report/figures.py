@@ -207,7 +207,7 @@ def _total(axes, name: str, rows, top: float) -> float:
     axes.text(0, top + 0.75, name, fontsize=8, va="bottom", weight="bold")
     axes.text(PER_LINE, top + 0.75, _hold(rows), fontsize=8, ha="right", va="bottom", weight="bold")
     axes.plot([0, PER_LINE], [top + 0.9, top + 0.9], color="#666666", linewidth=0.8)
-    return top + 0.9
+    return top + 1.15
 
 
 def _tiles(axes, name: str, rows, top: float) -> float:

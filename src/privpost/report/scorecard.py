@@ -152,9 +152,9 @@ def table(scored: Iterable[Scored]):
 
 
 def chapter(id: str, study: str) -> str:
-    """Return the chapter of a claim: what the first letter of its id says, else the folder of its study."""
-    known = re.fullmatch(r"([A-Z])\d+", id)
-    return CHAPTERS.get(known[1] if known else "", study.split("/", maxsplit=1)[0])
+    """Return the chapter of a claim: of this project's studies what its first letter says, else the study's paper."""
+    paper = study.split("/", maxsplit=1)[0]
+    return CHAPTERS.get(id[:1], paper) if paper in CHAPTERS.values() else paper
 
 
 def paper_order(name: str) -> tuple:

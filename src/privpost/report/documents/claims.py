@@ -58,9 +58,9 @@ def tally(card) -> str:
     )
     parts = [f"{holds} of {holds + in_part + fails} hold"] if holds + in_part + fails else []
     parts += [f"{in_part} in part"] * bool(in_part) + [f"{fails} not"] * bool(fails)
-    if seen + unseen:
-        parts.append(f"of {seen + unseen} without the paper's data {seen or 'none'} seen on stand-ins")
-    return ", ".join(parts) or "none testable"
+    said = ", ".join(parts) or "none testable"
+    more = f"; of {seen + unseen} whose data nobody has {seen or 'none'} seen on stand-ins"
+    return said + more * bool(seen + unseen)
 
 
 def failed(card):
@@ -103,7 +103,7 @@ def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINE
         f"{id}: {unexplained} lists {pattern!r}, but no such check lacks a reason" for id, pattern in allowed - used
     ]
     rows = [(row.id, _claim(row)) for row in card[card.id != ""].itertuples()]
-    for paper in sorted(set(card.paper)):
+    for paper in sorted({study.split("/")[0] for study in card.study}):
         for heading, explanations in reasons.read(paper, folder).items():
             idle = [set(reasons.explain(claim, explanations)[2]) for id, claim in rows if fnmatchcase(id, heading)]
             idle = set(explanations).intersection(*idle)
