@@ -1,5 +1,6 @@
 """YAML that a user wrote, read without surprises: no repeated keys, no numbers that look like texts, no bombs."""
 
+import datetime
 import itertools
 import re
 from typing import Any, ClassVar
@@ -40,7 +41,8 @@ class _Loader(yaml.SafeLoader):
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, str | int | float | bool | None):
-                raise ValueError(f"line {key_node.start_mark.line + 1}: a key must be a text")
+                read = f"YAML reads {key} as a date, not a text; quote it" if isinstance(key, datetime.date) else ""
+                raise ValueError(f"line {key_node.start_mark.line + 1}: {read or 'a key must be a text'}")
             if key in seen:
                 raise ValueError(f"line {key_node.start_mark.line + 1}: {key!r} is given twice")
             seen.add(key)

@@ -20,7 +20,7 @@ from privpost.privacy.ledger import Ledger, Release
 
 __all__ = ["built"]
 KINDS = {kind.name: kind.mechanism for kind in discovery.kinds()}
-# It examines mechanisms, and finds what they do wrong: test_seeded_faults.py.
+# It examines mechanisms, and finds what they do wrong: test_auditor.py.
 AUDIT = "audit/audit"
 
 

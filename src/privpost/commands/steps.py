@@ -1,14 +1,15 @@
 """The single steps of a rebuild, as Snakemake's rules call them, and the same on what is published."""
 
 import argparse
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from privpost.commands import options
 from privpost.lab import grid, tables
 from privpost.lab.project import PUBLISHED, built
-from privpost.lab.schema import SettingError
+from privpost.lab.schema import SettingError, suggest
 from privpost.lab.study import Study
 from privpost.progress import counted, some
 
@@ -112,9 +113,28 @@ def _claims_among(names: list[str]) -> dict[str, str]:
     card = read(path) if path.is_file() and any("/" not in name for name in names) else None
     known = {} if card is None else dict(zip(card.id, card.study.str.removesuffix("/claims"), strict=True))
     ids = {name: known[name] for name in names if name and name in known}
+    for name in names:
+        if re.fullmatch(r"[A-Z]\d+", name) and known and name not in known:
+            raise SettingError(f"there is no claim {name}.{suggest(name, known)} docs/scorecard.md lists all.")
     if ids and (others := [name for name in names if name not in ids]):
         raise SettingError(f"{', '.join(ids)} and {', '.join(others)}: name claims or studies, not both.")
     return ids
+
+
+def _failing(checks: Sequence[str], every: bool) -> str:
+    """Return the checks that fail in words, all or the first three."""
+    return f"; fails: {'; '.join(checks) if every else some(checks)}" if checks else ""
+
+
+def _failing_first(rows: list[tuple[str, str]], failed: Sequence[str]) -> list[tuple[str, str]]:
+    """Return rows of evidence with those first whose name has most words of a failed check."""
+    checks = [set(re.findall(r"[\w.]+", check)) for check in failed]
+    return sorted(
+        rows,
+        key=lambda row: (
+            not any(len(check.intersection(re.findall(r"[\w.]+", row[0]))) > 0.75 * len(check) for check in checks)
+        ),
+    )
 
 
 def claims(argv: list[str]) -> int:
@@ -145,15 +165,27 @@ def claims(argv: list[str]) -> int:
     second = max((len(outcome(claim)) for claim in scored), default=0)
     indent = " " * (first + second + 4)
     width = max(60, shutil.get_terminal_size((120, 24)).columns)
+
+    def say(text: str) -> None:
+        print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent + "  "))
+
+    where = {claim.id: found.study for found in of_studies for claim in found.claims or ()}
     for claim in scored:
         text = f"{claim.id:<{first}}  {outcome(claim):<{second}}  {claim.statement}"
         print(textwrap.fill(text, width, subsequent_indent=indent))
+        passed = len(claim.checks) - len(claim.failed)
+        say(f"{passed} of {counted(len(claim.checks), 'check')} pass" + _failing(claim.failed, given.evidence))
+        if ids or given.evidence:
+            folder = where[claim.id].removesuffix("/claims")
+            say(f"scored by {where[claim.id]}: src/privpost/experiments/{folder}/claims.py")
         if given.evidence:
-            print(textwrap.fill(f"asked: {claim.test}", width, initial_indent=indent, subsequent_indent=indent))
-            if claim.reason:
-                print(textwrap.fill(claim.reason, width, initial_indent=indent, subsequent_indent=indent))
-            for name, value in evidence_rows(claim.evidence):
-                print(f"{indent}{value:>24}  {name}")
+            say(f"test: {claim.test}")
+            if not claim.checks:
+                say(f"why: {claim.reason}")
+            rows = _failing_first(evidence_rows(claim.evidence), claim.failed)
+            wide = max((len(name) for name, _ in rows), default=0)
+            for name, value in rows:
+                print(f"{indent}{name:<{wide}}  {value}")
     outcomes = Counter(word for claim in scored for word in {claim.verdict, claim.seen})
     of_claims, on_stand_ins = ({word: outcomes[word] for word in words} for words in (VERDICTS, SEEN))
     there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""

@@ -52,8 +52,6 @@ COLUMNS: dict[str, str | Setting] = {
     "excess_mean": "error beyond the true posterior's, paired over trials",
     "accuracy_mean": "share of test records that are classified correctly [share]",
     "per_event_mean": "log-likelihood per held-out event, mean over splits [nats per event]",
-    "per_event_loss_mean": "log-likelihood per held-out event, how far below the non-private one; paired over splits "
-    "[nats per event]",
     "log_likelihood_mean": "log-likelihood of the held-out cells, mean over splits [nats]",
     "clipped_share": "share of values that were clipped to their bounds [share]",
     "truncated_share": "share of counts that were truncated to the allowed range [share]",

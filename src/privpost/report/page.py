@@ -61,20 +61,21 @@ def render(studies: Iterable[Study], home: Path) -> str:
             css=Markup(css),
             js=Markup(js),
             policy=policy(css, js),
-            counts=scorecard.counts(card),
+            counts=scorecard.counts(scorecard.of_papers(card)),
             severity=[verdict for verdict in scorecard.SEVERITY if (card.verdict == verdict).any()],
             failing={
                 v: rows
                 for v in scorecard.SEVERITY[:4]
                 if (rows := list(card[(card.verdict == v) | (card.seen == v)].itertuples()))
             },
+            ours=scorecard.counts(card[card.whose == "ours"]),
             claims=list(card.itertuples()),
             papers=[
                 {
                     "name": paper,
                     "short": scorecard.NAMES.get(paper, paper),
                     "title": scorecard.PAPERS.get(paper, ""),
-                    "counts": scorecard.counts(card[card.paper == paper]),
+                    "counts": scorecard.counts(scorecard.of_papers(card[card.paper == paper])),
                     "studies": [shown[study.name] for study in studies if study.paper == paper],
                 }
                 for paper in dict.fromkeys(study.paper for study in studies)

@@ -15,8 +15,8 @@ from privpost.lab.study import Study
 from privpost.report import reasons
 
 COLUMNS = (
-    "id", "paper", "study", "place", "statement", "test", "verdict", "reason", "checks", "failed", "why", "unexplained",
-    "see", "evidence", "variant", "stand_in", "seen",
+    "id", "paper", "whose", "study", "place", "statement", "test", "verdict", "reason", "checks", "failed", "why",
+    "unexplained", "see", "evidence", "variant", "stand_in", "seen",
 )  # fmt: skip
 # The verdict of a study's row while it has no tables; it has no claims either, so the row stands for them all.
 NOT_SCORED = "not scored"
@@ -47,6 +47,11 @@ NAMES = {
     "fair_axis": "All mechanisms at the same (ε, δ)",
     "noise_aware": "Noise-aware inference",
 }
+# The first letter of a claim's id says its chapter, whichever study scores it.
+CHAPTERS = {
+    "F": "foulds2016", "Z": "zhang2016", "G": "geumlek2017", "B": "bernstein2018",
+    "A": "audit", "N": "noise_aware", "X": "fair_axis",
+}  # fmt: skip
 # Evidence is rounded to six digits: more than any claim turns on, fewer than differ between CPU types.
 DIGITS = 6
 
@@ -105,6 +110,7 @@ def claims_of(study: Study, frames: Mapping[str, Any]) -> list[Claim]:
 def table(scored: Iterable[Scored]):
     """Return the scorecard as a DataFrame of strings with columns `COLUMNS`, one row per claim in the papers' order.
 
+    `whose` is "paper" for a sentence of a paper and "ours" for a claim of this project; `paper` is the claim's chapter.
     `evidence`, `failed` (names of the checks that fail, of `checks` in all) and `unexplained` (those that `why` does
     not cover) are JSON text. A study without tables has one row, without id, whose verdict is `NOT_SCORED`. Raises
     ValueError naming both studies when two claims have the same id.
@@ -130,6 +136,8 @@ def table(scored: Iterable[Scored]):
                 {
                     **{name: getattr(claim, name, "") for name in COLUMNS},
                     **fixed,
+                    "paper": chapter(claim.id, study),
+                    "whose": "ours" if claim.place.startswith("ours") else "paper",
                     "why": " ".join(texts),
                     "see": " ".join(sees),
                     "unexplained": json.dumps(unexplained, ensure_ascii=False),
@@ -141,6 +149,12 @@ def table(scored: Iterable[Scored]):
             )
     rows.sort(key=lambda row: (paper_order(row["paper"]), _natural(row["id"]) if row["id"] else ("~", 0, "")))
     return pd.DataFrame(rows, columns=list(COLUMNS), dtype=object)
+
+
+def chapter(id: str, study: str) -> str:
+    """Return the chapter of a claim: of this project's studies what its first letter says, else the study's paper."""
+    paper = study.split("/", maxsplit=1)[0]
+    return CHAPTERS.get(id[:1], paper) if paper in CHAPTERS.values() else paper
 
 
 def paper_order(name: str) -> tuple:
@@ -220,7 +234,8 @@ def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
             rows[-1] = (*rows[-1][:2], value)
         else:
             rows.append((name, value, None))
-    return [(name, _with_error(value, error)) for name, value, error in rows]
+    return [_listed(name, value) if isinstance(value, list) else (name, _with_error(value, error))
+            for name, value, error in rows]  # fmt: skip
 
 
 def leaves(value: Mapping[str, Any], between: str = ": ", prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -232,10 +247,32 @@ def leaves(value: Mapping[str, Any], between: str = ": ", prefix: str = "") -> I
             yield f"{prefix}{name}", item
 
 
+def _listed(name: str, values: list) -> tuple[str, str]:
+    """Return a list of evidence with its entries labelled, as its name has them; "none" for an empty one.
+
+    "behind at (epsilon, delta)" labels the parts of each entry, "rows, margin" after a colon each entry; of "smallest
+    and largest" it is the range.
+    """
+    inside, last = re.search(r" ?\(([^()]+)\)$", name), name.rpartition(": ")[2].split(", ")
+    if inside:
+        labels, name = inside[1].split(", "), name[: inside.start()]
+        return name, "; ".join(_entry(labels, value) for value in values) or "none"
+    if len(last) == len(values) and ": " in name:
+        return name.rpartition(": ")[0], _entry(last, values)
+    between = " to " if "smallest and largest" in name or "largest and smallest" in name else ", "
+    return name, between.join(_with_error(value, None) for value in values) or "none"
+
+
+def _entry(labels: Sequence[str], values: Sequence) -> str:
+    """Return one entry as "order 100, log epsilon −5: 0.0151 ± 0.0013"."""
+    error = values[-1] if labels[-1] == "standard error" else None
+    if error is None:
+        return ", ".join(f"{label} {_with_error(value, None)}" for label, value in zip(labels, values, strict=True))
+    return f"{_entry(labels[:-2], values[:-2])}: {_with_error(values[-2], error)}"
+
+
 def _with_error(value: Any, error: float | None) -> str:
     """Return a value at four digits, or rounded at the second digit of its standard error."""
-    if isinstance(value, list):
-        return ", ".join(_with_error(item, None) for item in value)
     if error and not isinstance(value, str) and math.isfinite(error):
         places = max(0, 1 - math.floor(math.log10(error)))
         if places <= DIGITS:
@@ -267,6 +304,11 @@ def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]
 def outcome(claim) -> str:
     """Return a claim's verdict and, beside it, whether it is seen on data that stand in for the paper's."""
     return ", ".join(dict.fromkeys(word for word in (claim.verdict, getattr(claim, "seen", "")) if word))
+
+
+def of_papers(card):
+    """Return the claims that are sentences of papers, without those of this project."""
+    return card[card.whose == "paper"]
 
 
 def counts(card) -> dict[str, int]:

@@ -84,10 +84,14 @@ def test_claims_name_what_fails_what_is_seen_and_those_over_several_studies(rebu
     assert privpost("claims", "toy", "--evidence") == 0
     said = capsys.readouterr().out
     assert "T1  does not hold, seen  Toy." in said and "T2  holds" in said
-    assert "fails: long\n" in said
+    assert "1 of 2 checks pass; fails: long\n" in said
+    assert "scored by toy/curve: src/privpost/experiments/toy/curve/claims.py\n" in said
     assert said.endswith("2 claims: 1 holds, 1 does not hold; on stand-in data 1 seen\n")
     assert privpost("claims", "T1") == 0
-    assert capsys.readouterr().out.endswith("1 claim: 1 does not hold; on stand-in data 1 seen\n")
+    said = capsys.readouterr().out
+    assert "scored by toy/curve" in said and said.endswith("1 claim: 1 does not hold; on stand-in data 1 seen\n")
+    assert privpost("claims", "T99") == 2
+    assert "there is no claim T99." in capsys.readouterr().err
     assert privpost("claims", "T1", "toy/curve") == 2
     assert "name claims or studies, not both" in capsys.readouterr().err
 

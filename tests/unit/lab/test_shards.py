@@ -93,7 +93,7 @@ def test_a_failing_cell_is_named_and_the_others_are_computed(toy, capsys):
     module.write_text(module.read_text().replace("    ledger.open", failing))
     assert privpost("-m", "study=toy/curve", "shard=1/1") == 1
     captured = capsys.readouterr()
-    assert "privpost: b-2: disk full" in captured.err
+    assert "privpost: method=b, level=2.0: disk full" in captured.err
     assert "Traceback" not in captured.err
     assert "1 of 4 cells could not be computed" in captured.err
     assert "[privpost study=toy/curve method=b level=2.0]" in captured.err
@@ -132,7 +132,7 @@ def test_a_cell_that_cannot_be_read_fails_alone(toy, capsys, monkeypatch):
     monkeypatch.setattr(cells.store, "read", refused)
     assert privpost("-m", "study=toy/curve", "shard=1/1") == 1
     captured = capsys.readouterr()
-    assert f"privpost: a-2: cannot use {forbidden}: Permission denied" in captured.err
+    assert f"privpost: method=a, level=2.0: cannot use {forbidden}: Permission denied" in captured.err
     assert "shard 1 of 1: 3 of 4 cells in the store" in captured.out
 
 

@@ -91,7 +91,7 @@ def test_a_point_whose_results_cannot_be_tabulated_costs_no_other_one_its_rows(t
     monkeypatch.setattr(module, "tabulate", failing)
     assert privpost(["-m", "study=toy/curve", "level=1,4,5"]) == 1
     said = capsys.readouterr()
-    assert "privpost: a-4: KeyError: 'no such level'" in said.err
+    assert "privpost: level=4.0: KeyError: 'no such level'" in said.err
     assert "1 of 3 cells" in said.err
     (path,) = toy.folder.glob(TABLE)
     assert set(pd.read_csv(path)["level"]) == {1, 5}

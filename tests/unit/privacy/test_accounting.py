@@ -280,7 +280,7 @@ def test_glm_errors_name_the_argument(call, name):
 
 
 def test_glm_functions_take_no_data():
-    allowed = {"order", "epsilon", "n", "prior_precision", "power", "feature_bound", "residual_bound", "variant"}
+    allowed = {"order", "epsilon", "n", "prior_precision", "power", "feature_bound", "residual_bound", "charge"}
     allowed |= {"steps", "step_size", "curvature", "change", "rejected", "height"}
     functions = [f for _, f in inspect.getmembers(glm, inspect.isfunction) if f.__module__ == glm.__name__]
     public = [f for f in functions if not f.__name__.startswith("_")]

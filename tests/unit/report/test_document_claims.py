@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from privpost import discovery
@@ -58,6 +60,16 @@ def test_a_claim_that_fails_has_a_heading_with_tally_and_reason(card):
     assert text.splitlines()[0] == "### G1: holds in part"
     assert text.endswith("1 of 2 checks fail. Noise has a variance of 2.0.")
     assert documents.anchor("G1-a_b: holds in part (`x`)") == "g1-a_b-holds-in-part-x"
+
+
+def test_claims_of_the_papers_are_counted_apart_and_part_is_not_whole(claim):
+    """A claim that no data of the paper decide is no verdict, and a claim of ours says nothing of a paper."""
+    theirs = [claim("G1"), claim("G2", "holds in part"), claim("G3", "seen", seen="seen"), claim("G4", "not testable")]
+    ours = replace(claim("G5", "does not hold"), place="ours")
+    words = claims.names(scorecard.table([Scored("geumlek2017/tradeoff", [*theirs, ours])]))
+    assert words["tally"]("geumlek2017") == "1 of 2 hold, 1 in part; of 1 whose data nobody has 1 seen on stand-ins"
+    assert words["tally_ours"]() == "0 of 1 hold, 1 not"
+    assert words["tally"]("zhang2016") == "none testable"
 
 
 def test_what_a_claim_says_of_several_data_sets_is_printed_once(card, claim):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,17 @@ def test_one_row_per_claim_in_the_order_of_papers_and_numbers(claim):
     assert list(card.id) == ["F4", "F10", "Z6", "B1"]
     assert list(card.columns) == list(scorecard.COLUMNS)
     assert card.set_index("id").loc["Z6", ["stand_in", "paper"]].tolist() == ["yes", "zhang2016"]
+
+
+def test_a_chapter_is_what_the_letter_of_a_claim_says_and_ours_are_told_apart(claim):
+    """N9 is scored by a study of Foulds et al.; studies that others add have a chapter of their own."""
+    own, theirs = replace(claim("N9"), place="ours, beside section 5"), claim("F7")
+    card = scorecard.table(
+        [Scored("foulds2016/war_logs_likelihood", [own, theirs]), Scored("a2016/one", [claim("G1")])]
+    )
+    assert card.set_index("id").paper.to_dict() == {"F7": "foulds2016", "N9": "noise_aware", "G1": "a2016"}
+    assert card.set_index("id").whose.to_dict() == {"F7": "paper", "N9": "ours", "G1": "paper"}
+    assert scorecard.of_papers(card).id.tolist() == ["F7", "G1"]
 
 
 def test_a_claim_of_two_studies_is_an_error_that_names_both(claim):
@@ -85,6 +97,10 @@ def test_evidence_is_shown_with_its_standard_errors():
         "at n = 1": {"mean": 12.34, "sem": 1.6},
         "standard errors asked for": 2.8,
         "rows": [1, 0.25],
+        "lead, smallest and largest": [-1.0, 0.25],
+        "behind at (epsilon, delta)": [],
+        "behind (order, log epsilon, by how much, standard error)": [[100, -5.0, 0.01511, 0.0013], [1, -4.0, 0.5, 0.1]],
+        "lemma: rows, smallest margin": [80, 1.5],
         "bound": "inf",
     }
     shown = [
@@ -93,6 +109,10 @@ def test_evidence_is_shown_with_its_standard_errors():
         ("at n = 1: mean", "12.3 ± 1.6"),
         ("standard errors asked for", "2.8"),
         ("rows", "1, 0.25"),
+        ("lead, smallest and largest", "−1 to 0.25"),
+        ("behind at", "none"),
+        ("behind", "order 100, log epsilon −5: 0.0151 ± 0.0013; order 1, log epsilon −4: 0.50 ± 0.10"),
+        ("lemma", "rows 80, smallest margin 1.5"),
         ("bound", "inf"),
     ]
     assert scorecard.evidence_rows(evidence) == scorecard.evidence_rows(json.dumps(evidence)) == shown

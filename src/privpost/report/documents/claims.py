@@ -29,7 +29,10 @@ def names(card) -> dict[str, Callable]:
         "claims": lambda *studies: list(of(studies).itertuples()),
         "failing": lambda *studies: failing(of(studies)),
         "tests": lambda *studies: ks_tests(of(studies)),
-        "tally": lambda *studies: tally(of(studies)),
+        "tally": lambda *papers: tally(scorecard.of_papers(card[card.paper.isin(papers)] if papers else card)),
+        "tally_ours": lambda *papers: tally(card[(card.whose == "ours") & card.paper.isin(papers or set(card.paper))]),
+        "of_paper": lambda paper: list(scorecard.of_papers(card[card.paper == paper]).itertuples()),
+        "ours": lambda: list(card[card.whose == "ours"].itertuples()),
         "mark": mark,
         "statement": statement,
     }
@@ -48,12 +51,16 @@ def statement(row) -> str:
 
 
 def tally(card) -> str:
-    """Return how many testable claims hold, and how many claims tested on stand-ins are seen."""
-    testable = card[card.verdict.isin(("holds", "holds in part", "does not hold"))]
-    said = f"{(testable.verdict == 'holds').sum()} of {len(testable)} testable claims hold"
-    seen = card[card.seen != ""].seen
-    there = f"; {(seen == 'seen').sum()} of {len(seen)} tested on stand-in data are seen there"
-    return said + there * bool(len(seen))
+    """Return how many testable claims hold, in part or not, and how many are seen whose data cannot be had."""
+    verdicts = card.verdict.value_counts()
+    holds, in_part, fails, seen, unseen = (
+        int(verdicts.get(word, 0)) for word in ("holds", "holds in part", "does not hold", "seen", "not seen")
+    )
+    parts = [f"{holds} of {holds + in_part + fails} hold"] if holds + in_part + fails else []
+    parts += [f"{in_part} in part"] * bool(in_part) + [f"{fails} not"] * bool(fails)
+    said = ", ".join(parts) or "none testable"
+    more = f"; of {seen + unseen} whose data nobody has {seen or 'none'} seen on stand-ins"
+    return said + more * bool(seen + unseen)
 
 
 def failed(card):
@@ -96,7 +103,7 @@ def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINE
         f"{id}: {unexplained} lists {pattern!r}, but no such check lacks a reason" for id, pattern in allowed - used
     ]
     rows = [(row.id, _claim(row)) for row in card[card.id != ""].itertuples()]
-    for paper in sorted(set(card.paper)):
+    for paper in sorted({study.split("/")[0] for study in card.study}):
         for heading, explanations in reasons.read(paper, folder).items():
             idle = [set(reasons.explain(claim, explanations)[2]) for id, claim in rows if fnmatchcase(id, heading)]
             idle = set(explanations).intersection(*idle)

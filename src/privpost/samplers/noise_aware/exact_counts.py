@@ -290,7 +290,8 @@ def _near(noisy: float, log_prior, scale: float, tilt: float) -> _Window:
 def _near_tilt(noisy, log_prior, scale: float, n: float) -> float:
     """As `_fine_tilt`, for counts near noisy ones (d,): from a grid around each, as a rough tilt will do."""
     steps = scale * np.concatenate([np.arange(12, _DEPTH), np.arange(0, 12, 0.125)])
-    steps = np.unique(np.rint(np.concatenate([-steps, steps])))
+    # Noise far below 1 leaves the noisy count and its neighbours.
+    steps = np.unique(np.rint(np.concatenate([-steps, [-1, 0, 1], steps])))
     grid = np.clip(np.rint(np.maximum(noisy, 0.0))[:, None] + steps, 0, len(log_prior) - 1).astype(int)
     with np.errstate(divide="ignore"):
         # A grid that is clipped at an end has equal points, of which all but one have no width.
