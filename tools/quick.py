@@ -35,15 +35,15 @@ def imported(test: Path) -> set[str]:
 
 
 def known_as(path: Path) -> set[str]:
-    """Return how tests may name a module of the package: by its full name, or by a class from its package."""
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    names = {".".join(("privpost", *parts)), *(".".join(("privpost", *parts[:-1], name)) for name in classes(path))}
-    return names | {f"privpost.{name}" for name in classes(path)}
+    """Return how tests may name a module of the package: by its full name, or by a class from a package around it."""
+    parts = ("privpost", *path.relative_to(PACKAGE).with_suffix("").parts)
+    around = [".".join(parts[:end]) for end in range(1, len(parts))]
+    return {".".join(parts), *(f"{package}.{name}" for package in around for name in classes(path))}
 
 
 def of_studies(names: set[str], known: set[str]) -> list[Path]:
     """Return the tests of some studies: of all that name one the `MOST` that name fewest others."""
-    mentioned = {test: imported(test) for test in sorted((TESTS / "experiments").glob("test_*.py"))}
+    mentioned = {test: imported(test) for test in sorted((TESTS / "experiments").rglob("test_*.py"))}
     naming = [test for test, words in mentioned.items() if words & names]
     return sorted(naming, key=lambda test: len(mentioned[test] & known))[:MOST]
 

@@ -28,7 +28,8 @@ from privpost.distributions import gaussian_in_ball
 from privpost.experiments.audit import instances
 from privpost.experiments.audit.audit import study as audit
 from privpost.mechanisms import fourier, logistic_ops, logistic_sampling, private_gibbs, redacted_laplace
-from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
+from privpost.mechanisms.event_counts import EventCountsLaplace
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.gamma_sampling import GammaDraw
