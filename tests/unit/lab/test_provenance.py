@@ -263,7 +263,11 @@ def test_a_cell_is_behind_when_a_mechanism_changes_that_it_found_and_released_th
     cells.compute(study, cell)
     assert "privpost.mechanisms.laplace" in store.read(cell.path).record["modules"]
 
-    for file, state in (("fourier.py", "current"), ("gaussian.py", "current"), ("laplace.py", "behind")):
-        copied(f"mechanisms/{file}")
+    for file, state in (
+        ("mechanisms/fourier.py", "current"),
+        ("mechanisms/gaussian.py", "current"),
+        ("mechanisms/laplace.py", "behind"),
+    ):
+        copied(file)
         found = cells.look(study, [cell])
         assert bool(found.behind) == (state == "behind"), (file, found)
