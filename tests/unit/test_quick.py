@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NEW = "src/privpost/mechanisms/new_noise.py"
+DEEP = "src/privpost/mechanisms/deep/deep_noise.py"
 
 
 @pytest.fixture
@@ -50,6 +51,15 @@ def test_a_new_mechanism_runs_the_contract_tests_with_its_class(quick):
     contract = ["pytest", "-q", "-x", "tests/unit/mechanisms/test_mechanisms.py", "-k", only]
     assert quick(NEW) == (0, [contract])
     assert quick(NEW, status=1) == (1, [contract])
+
+
+def test_a_mechanism_in_a_folder_runs_the_tests_that_import_its_class_from_the_room(quick):
+    Path(DEEP).parent.mkdir()
+    Path(DEEP).write_text("class DeepNoise:\n    pass\n")
+    importing = Path("tests/unit/test_deep.py")
+    importing.write_text("from privpost.mechanisms import DeepNoise\n")
+    contract = ["pytest", "-q", "-x", "tests/unit/mechanisms/test_mechanisms.py", "-k", "DeepNoise"]
+    assert quick(DEEP) == (0, [["pytest", "-q", "-x", str(importing)], contract])
 
 
 def test_a_module_without_a_test_is_not_green(quick, capsys):

@@ -151,7 +151,8 @@ def test_cells_of_other_code_are_named_before_anything_is_tabulated_and_computed
     assert "2 of 2 cells in the store, 2 of them by other code" in status
     assert "privacy/renyi.py changed" in status
     run = ("privpost", "-m", f"study={QUICK}", "scale=smoke")
-    said = f"{QUICK}: 2 of 2 cells were computed by other code (privacy/renyi.py changed); they are computed again by"
+    said = f"{QUICK}: 2 of 2 cells were computed by other code (privacy/renyi.py changed); "
+    said += "they are computed again by"
     assert said in smoke.run(*run)
     assert said in smoke.run(*run, "coefficient=0.5,1.0")
     assert "other code" not in smoke.run(*run, "fresh=true")

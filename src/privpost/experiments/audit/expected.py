@@ -8,7 +8,7 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from privpost.experiments.audit import laws
 from privpost.experiments.audit.steps import Steps, law_after
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.gamma_sampling import GammaDraw

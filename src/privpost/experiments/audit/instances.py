@@ -13,7 +13,7 @@ from privpost import discovery
 from privpost.discovery import rebuild
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
