@@ -12,7 +12,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
+from privpost.models.regression.logistic import GaussianApproximation, LogisticPosterior
 from privpost.samplers import chain
 
 # The bracket shrinks by a quarter on average, so that after this many times no floating-point angle is left.

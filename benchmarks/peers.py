@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from privpost.models.logistic_regression import LogisticPosterior
+from privpost.models.regression.logistic import LogisticPosterior
 
 
 class Run(NamedTuple):

@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/timing_attack.py          half a minute
 
 Draws about two data sets take turns, 200 timings each by the clock and by the processor. A threshold is chosen on every
-other pair and tested on the rest, once with the waiting of `mechanisms.rounded` and once without. 50 % is chance, whose
-standard deviation is 3.5 %.
+other pair and tested on the rest, once with the waiting of `mechanisms.draws.rounded` and once without. 50 % is
+chance, whose standard deviation is 3.5 %.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import time
 
 import numpy as np
 
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 
 BITS, TIMINGS = 16, 200
 PRIOR = BetaBernoulli(6, 12)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privpost.models.logistic_regression import LogisticPosterior
+from privpost.models.regression.logistic import LogisticPosterior
 from privpost.samplers import chain
 
 # The bracket shrinks by a quarter on average, so that after this many times no floating-point value is left.

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TOY_MODULE = """
 import numpy as np
 from privpost.lab.schema import Choice, Integer, Real, Schema
-from privpost.privacy.accounting import Cost
+from privpost.privacy.accounting.costs import Cost
 
 SETTINGS = Schema(
     level=Real(above=0), method=Choice("a", "b"), order=Real(above=1), variant=Choice("x", "y"), note=Choice("n", "m")

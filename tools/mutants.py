@@ -1,6 +1,6 @@
 """mutmut on named studies or modules, or on what changed: which small faults does no quick test see?
 
-    python tools/mutants.py foulds2016/efficiency mechanisms/laplace
+    python tools/mutants.py foulds2016/efficiency mechanisms/noise/laplace
     python tools/mutants.py --base origin/main --seconds 300
 
 mutmut's settings are in pyproject.toml. This script adds those that depend on the modules: their paths, and the tests
@@ -32,7 +32,7 @@ def named(name: str) -> list[Path]:
     """Return the modules of a study, or the module of that name below src/privpost."""
     modules = sorted((quick.EXPERIMENTS / name).glob("*.py")) or [quick.PACKAGE / f"{name}.py"]
     if not modules[0].is_file():
-        sys.exit(f"STUDY={name}: no study, and no module below {quick.PACKAGE} such as mechanisms/laplace")
+        sys.exit(f"STUDY={name}: no study, and no module below {quick.PACKAGE} such as mechanisms/noise/laplace")
     return modules
 
 

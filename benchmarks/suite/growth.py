@@ -11,11 +11,11 @@ from bars import cpu_seconds, reference, row
 
 from privpost.experiments.bernstein2018.trials import Release, experiment
 from privpost.lab import grid
-from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.models import graphs
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.privacy.renyi import dirichlet_categorical_supremum
+from privpost.mechanisms.noise.fourier import FourierMechanism
+from privpost.mechanisms.noise.network import NetworkLaplace
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.privacy.divergences.renyi import dirichlet_categorical_supremum
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.kernels import explicit_sweep
 

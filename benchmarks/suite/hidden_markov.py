@@ -7,9 +7,9 @@ from bars import reference, row, side_by_side
 from hidden_markov_loop import sweep
 
 from privpost.datasets import war_logs
-from privpost.mechanisms.event_counts import EventCountsLaplace, prior_of
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.models.event_counts import EventCounts
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.noise.event_counts import EventCountsLaplace, prior_of
+from privpost.models.events import EventCounts
 from privpost.privacy import count_tables
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.kernels import explicit_sweep

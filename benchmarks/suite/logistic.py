@@ -13,8 +13,8 @@ from peers import nuts, polya_gamma_gibbs
 
 from privpost.datasets import load_design
 from privpost.evaluation.diagnostics import diagnose
-from privpost.models.logistic_regression import LogisticPosterior
-from privpost.samplers import logistic_exact
+from privpost.models.regression.logistic import LogisticPosterior
+from privpost.samplers.logistic import exact as logistic_exact
 
 NAME = "logistic"
 WHAT = "50 independent draws, logistic posterior (n = 7988, d = 784)"

@@ -8,10 +8,10 @@ from privpost.evaluation.mmd import mmd2 as mmd2
 from privpost.experiments.results import results as results
 from privpost.mechanisms import *  # noqa: F403
 from privpost.models import *  # noqa: F403
-from privpost.privacy.accounting import Cost as Cost
-from privpost.privacy.composition import compose as compose
-from privpost.privacy.ledger import Ledger as Ledger
-from privpost.privacy.ledger import Release as Release
-from privpost.samplers.noise_aware_draws import NotConverged as NotConverged
+from privpost.privacy.accounting.composition import compose as compose
+from privpost.privacy.accounting.costs import Cost as Cost
+from privpost.privacy.ledger.gate import Ledger as Ledger
+from privpost.privacy.ledger.gate import Release as Release
+from privpost.samplers.noise_aware.draws import NotConverged as NotConverged
 
 __version__: str

@@ -17,7 +17,7 @@ from privpost import lookup
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.base import Mechanism
 from privpost.models.base import ConjugateModel
-from privpost.privacy.accounting import Cost
+from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.checks import check_budget
 
 

@@ -10,10 +10,10 @@ from privpost.experiments.bernstein2018.calibration.study import gibbs_quantiles
 from privpost.experiments.bernstein2018.trials import Counts, RedactedSums, Release, experiment
 from privpost.experiments.noise_aware.rivals.approximation import parameter_grid, stationary_density
 from privpost.models import BetaBernoulli
-from privpost.models.univariate import UnivariateFamily
-from privpost.samplers import noise_aware_gibbs
-from privpost.samplers.noise_aware_exact import posterior_density
-from privpost.samplers.noise_aware_gibbs import bounded_kernel, run
+from privpost.models.conjugate.univariate import UnivariateFamily
+from privpost.samplers.noise_aware import gibbs as noise_aware_gibbs
+from privpost.samplers.noise_aware.exact import posterior_density
+from privpost.samplers.noise_aware.gibbs import bounded_kernel, run
 
 # KS tests at 1e-4; about 10 are made, so a false alarm in 1000 seeds, and none at the fixed ones.
 ALARM = 1e-4

@@ -8,8 +8,8 @@ from scipy import stats
 
 from privpost.mechanisms import ExponentialMechanism
 from privpost.models import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import BudgetExceeded, Ledger
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.gate import BudgetExceeded, Ledger
 
 # Each Kolmogorov-Smirnov test raises a false alarm once in 10,000 seeds.
 FALSE_ALARM = 1e-4

@@ -12,8 +12,8 @@ import univariate_slice
 from logistic_toys import design
 from univariate_slice import Coordinates
 
-from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
-from privpost.samplers import logistic_exact
+from privpost.models.regression.logistic import GaussianApproximation, LogisticPosterior
+from privpost.samplers.logistic import exact as logistic_exact
 
 
 def elliptical_draws(posterior, n_chains, n_burn_in, n_draws, seed):

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential
-from privpost.samplers.noise_aware_gibbs import State, bounded_kernel
-from privpost.samplers.noise_aware_redacted import redacted_kernel
+from privpost.samplers.noise_aware.gibbs import State, bounded_kernel
+from privpost.samplers.noise_aware.redacted import redacted_kernel
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import scalar_gibbs

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privpost.models.logistic_regression import LogisticPosterior
+from privpost.models.regression.logistic import LogisticPosterior
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 

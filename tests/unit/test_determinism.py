@@ -13,7 +13,7 @@ import pytest
 
 from privpost.experiments.bernstein2018 import trials
 from privpost.lab import cells, grid, store
-from privpost.samplers import noise_aware_gibbs
+from privpost.samplers.noise_aware import gibbs as noise_aware_gibbs
 
 # Monte Carlo studies with each kind of sampler, a second in all at smoke scale.
 STUDIES = ("bernstein2018/calibration", "bernstein2018/utility", "foulds2016/sampling_error", "zhang2016/naive_bayes")

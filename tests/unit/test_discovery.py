@@ -41,7 +41,7 @@ def test_discovery_finds_the_shipped_mechanisms():
 NEW_MODULE = "privpost.mechanisms.new_mechanism"
 NEW_MECHANISM = """
 from dataclasses import dataclass
-from privpost.mechanisms.laplace import LaplaceMechanism
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
 
 @dataclass(frozen=True)
 class NewMechanism(LaplaceMechanism):
@@ -68,7 +68,7 @@ def test_the_order_is_that_of_the_files_names_in_whichever_folder():
 
 
 def test_importing_one_mechanism_leaves_the_others_alone():
-    code = "import sys; import privpost.mechanisms.exponential; print(*sys.modules)"
+    code = "import sys; import privpost.mechanisms.choices.exponential; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "privpost.mechanisms.exponential" in loaded
-    assert not {"privpost.mechanisms.gaussian", "scipy.stats", "pandas", "matplotlib"} & set(loaded)
+    assert "privpost.mechanisms.choices.exponential" in loaded
+    assert not {"privpost.mechanisms.noise.gaussian", "scipy.stats", "pandas", "matplotlib"} & set(loaded)

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from privpost.privacy.accounting import sequential
+from privpost.privacy.accounting.costs import sequential
 
 ROOT = Path(__file__).resolve().parents[2]
 

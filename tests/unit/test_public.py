@@ -22,7 +22,7 @@ import privpost
 from privpost import discovery
 from privpost.mechanisms.pure import PureMechanism
 from privpost.models.base import Checked
-from privpost.samplers import noise_aware_exact
+from privpost.samplers.noise_aware import exact as noise_aware_exact
 from privpost.samplers.noise_aware import exact_counts
 
 PURE = privpost.Cost("pure", 1.0)

@@ -9,7 +9,7 @@ from elliptical_slice import into_ball, laplace, mean_shift
 from logistic_toys import design
 from univariate_slice import Coordinates
 
-from privpost.models.logistic_regression import GaussianApproximation, LogisticPosterior
+from privpost.models.regression.logistic import GaussianApproximation, LogisticPosterior
 
 
 @pytest.fixture(params=[1.0, 0.3], ids=["plain", "tempered"])

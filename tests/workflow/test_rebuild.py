@@ -52,7 +52,9 @@ CASES = {
     "seed edited": (lambda c: c.edit("conf/config.yaml", "seed: ", "seed: 1"), [COMPUTE, DRAW, TABULATE]),
     "code edited": (lambda c: c.edit(MODULE, "np.nan)", "np.inf)"), [COMPUTE, DRAW, TABULATE]),
     "a sampler's import edited": (
-        lambda c: c.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = 1"),
+        lambda c: c.edit(
+            "src/privpost/privacy/divergences/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = 1"
+        ),
         [COMPUTE, DRAW, TABULATE],
     ),
     "style edited": (lambda c: c.edit("src/privpost/drawing/style.py", "import gc", "import gc\n\nEDITED = 1"), [DRAW]),
@@ -146,12 +148,12 @@ def test_a_new_point_computes_its_own_cell_only_and_its_reversal_gives_the_same_
 
 
 def test_cells_of_other_code_are_named_before_anything_is_tabulated_and_computed_again_on_request(smoke):
-    smoke.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
+    smoke.edit("src/privpost/privacy/divergences/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
     status = smoke.run("privpost", "status", QUICK, "--scale", "smoke")
     assert "2 of 2 cells in the store, 2 of them by other code" in status
-    assert "privacy/renyi.py changed" in status
+    assert "privacy/divergences/renyi.py changed" in status
     run = ("privpost", "-m", f"study={QUICK}", "scale=smoke")
-    said = f"{QUICK}: 2 of 2 cells were computed by other code (privacy/renyi.py changed); "
+    said = f"{QUICK}: 2 of 2 cells were computed by other code (privacy/divergences/renyi.py changed); "
     said += "they are computed again by"
     assert said in smoke.run(*run)
     assert said in smoke.run(*run, "coefficient=0.5,1.0")
@@ -232,7 +234,7 @@ def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
     assert f"{QUICK} stays as it is: its built tables are of other settings" in said
     assert paper.run("privpost", "status", QUICK).splitlines()[-2].endswith("of other settings")
     reproduce(paper, status=1)
-    paper.edit("src/privpost/privacy/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
+    paper.edit("src/privpost/privacy/divergences/renyi.py", "import numpy as np", "import numpy as np\n\nEDITED = True")
     assert "its built tables are of other code" in paper.run("privpost", "publish", QUICK, status=1)
     paper.run("privpost", "build", QUICK)
     edited = paper / f"results/{QUICK}/rdp_curves.csv"
@@ -240,7 +242,7 @@ def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
     output = paper.run("privpost", "publish", QUICK)
     assert f"outside tolerance results/{QUICK}/rdp_curves.csv is not what results/SHA256SUMS has" in output
     assert output.count("outside tolerance") == 1
-    assert "cells were computed by other code (privacy/renyi.py changed)" in output
+    assert "cells were computed by other code (privacy/divergences/renyi.py changed)" in output
     changed = {line[3:] for line in git_status(paper).splitlines()}
     figure = f"figures/{QUICK}/fig1_rdp_curves.svg"
     assert {f"results/{QUICK}/rdp_curves.csv", "results/SHA256SUMS", figure} <= changed

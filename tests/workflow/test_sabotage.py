@@ -16,7 +16,7 @@ from test_studies import built, every_study
 from privpost import discovery
 from privpost.lab import grid, store
 from privpost.lab.streams import Streams
-from privpost.privacy.ledger import Ledger, Release
+from privpost.privacy.ledger.gate import Ledger, Release
 
 __all__ = ["built"]
 KINDS = {kind.name: kind.mechanism for kind in discovery.kinds()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privpost.lab.schema import SettingError
-from privpost.privacy import ledger_file
+from privpost.privacy.ledger import file as ledger_file
 from privpost.progress import Progress, counted
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from privpost.commands import ledger, release_summary
-from privpost.privacy import ledger_file
+from privpost.privacy.ledger import file as ledger_file
 from privpost.release import command, spec
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privpost.lab.schema import Setting, SettingError, suggest
-from privpost.privacy.ledger import BudgetExceeded
+from privpost.privacy.ledger.gate import BudgetExceeded
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from privpost.lab.project import PREPARED, CannotWrite, plainly
 from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.lab.study import Cell, Study
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.ledger.gate import Ledger
 from privpost.progress import counted, some
 
 

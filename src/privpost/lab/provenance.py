@@ -23,7 +23,7 @@ PACKAGE = Path(privpost.__file__).parent
 # A cell's numbers depend on these; the rest of the lab only moves files.
 LIBRARIES = ("numpy", "scipy")
 # What every cell draws with.
-ALWAYS = ("privpost.lab.streams", "privpost.privacy.ledger")
+ALWAYS = ("privpost.lab.streams", "privpost.privacy.ledger.gate")
 # These move files and find classes.
 MOVING = ("privpost.lab", "privpost.lookup", "privpost.atomic", "privpost.configurations")
 _IMPORT = re.compile(r"^\s*(?:from (privpost[\w.]*) import (\([^)]*\)|[^\n]*)|import (privpost[\w.]*))", re.MULTILINE)

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 
 from privpost.distributions import noise
 from privpost.models.base import Checked, check_call
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.privacy import densities, masses
-from privpost.privacy.accounting import Cost, pure_to_rdp
-from privpost.privacy.approximate import by_curve, implied
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
+from privpost.privacy.accounting.approximate import by_curve, implied
+from privpost.privacy.accounting.costs import Cost, pure_to_rdp
 from privpost.privacy.checks import (
     approximate_budget,
     check_budget,
@@ -26,10 +25,11 @@ from privpost.privacy.checks import (
     check_numbers,
     check_source,
 )
-from privpost.privacy.ledger import Release
+from privpost.privacy.divergences import densities, masses
+from privpost.privacy.ledger.gate import Release
 
 if TYPE_CHECKING:
-    from privpost.samplers.noise_aware_draws import Draws
+    from privpost.samplers.noise_aware.draws import Draws
 
 # Models of one category a record, whose statistics are the counts that a Dirichlet prior is updated by.
 COUNTED = (BetaBernoulli, DirichletCategorical)

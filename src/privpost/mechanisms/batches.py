@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privpost.privacy.ledger import Release
+from privpost.privacy.ledger.gate import Release
 
 
 def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:

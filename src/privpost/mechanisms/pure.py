@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from privpost.mechanisms.base import Mechanism
 from privpost.models.base import is_number
-from privpost.privacy.accounting import Cost
+from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.checks import LARGEST, SMALLEST, pure_epsilon
 
 

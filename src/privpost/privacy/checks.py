@@ -3,7 +3,7 @@
 import numpy as np
 
 from privpost.models.base import is_number
-from privpost.privacy.accounting import Cost, check_cost, rdp_to_pure_epsilon
+from privpost.privacy.accounting.costs import Cost, check_cost, rdp_to_pure_epsilon
 
 # Smaller budgets need noise whose variance overflows, larger ones noise whose variance underflows.
 SMALLEST = 1e-100

@@ -13,9 +13,9 @@ import numpy as np
 
 from privpost.distributions import noise
 from privpost.lab.schema import SettingError
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy import secure_noise
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
+from privpost.privacy.accounting import secure_noise
 from privpost.release import delivery, models, posterior_draw, spending, statement, synthetic, table
 from privpost.release.models.base import Posterior
 from privpost.release.spec import read

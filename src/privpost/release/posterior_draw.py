@@ -10,7 +10,7 @@ import numpy as np
 
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy import proved
+from privpost.privacy.accounting import proved
 from privpost.release import statement
 from privpost.release.models.base import Sampled
 from privpost.release.specification import Specification

@@ -8,9 +8,9 @@ from typing import Any
 
 from privpost.atomic import signals_held
 from privpost.lab.schema import SettingError
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger_file import FORMAT, Content, Locked, cost_of, locked
-from privpost.privacy.losses import Law
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.accounting.losses import Law
+from privpost.privacy.ledger.file import FORMAT, Content, Locked, cost_of, locked
 from privpost.progress import counted
 from privpost.release.specification import Specification
 

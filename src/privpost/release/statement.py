@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from privpost.distributions import noise
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
 from privpost.release.models.base import Kind, Posterior
 from privpost.release.spec import LARGEST_EPSILON, largest_delta
 from privpost.release.specification import Specification

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from privpost.datasets import catalogue, census, census_1980, fetch, ipums_us, prepared
-from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.models.linear_regression import LinearRegression, Moments
-from privpost.privacy.accounting import Cost
+from privpost.mechanisms.draws.linear import LinearSampler
+from privpost.models.regression.linear import LinearRegression, Moments
+from privpost.privacy.accounting.costs import Cost
 
 HEADER = (
     '"twoa.agefstm","twoa.agem","twoa.blackm","twoa.educm","twoa.hispm","twoa.incomed","twoa.kidcount",'

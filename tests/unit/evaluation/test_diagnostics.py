@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privpost.evaluation.diagnostics import _normal_scores, assess, diagnose
-from privpost.samplers import noise_aware_draws
+from privpost.samplers.noise_aware import draws as noise_aware_draws
 
 
 def autoregressive(coefficient: float, noise: np.ndarray) -> np.ndarray:

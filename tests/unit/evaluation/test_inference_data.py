@@ -9,7 +9,7 @@ import pytest
 
 import privpost
 from privpost.evaluation import inference_data
-from privpost.samplers import noise_aware_draws
+from privpost.samplers.noise_aware import draws as noise_aware_draws
 
 CHAINS, EACH = 8, 200
 

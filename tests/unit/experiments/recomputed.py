@@ -15,7 +15,7 @@ import pytest
 
 from privpost.lab import grid, tables
 from privpost.lab.streams import Streams
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.ledger.gate import Ledger
 from privpost.samplers.hidden_markov import gibbs
 
 

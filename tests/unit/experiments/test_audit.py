@@ -15,22 +15,24 @@ from privpost.experiments.audit import instances, laws
 from privpost.experiments.audit.audit import study as audit
 from privpost.experiments.audit.expected import law_of, logistic_law
 from privpost.experiments.bernstein2018 import trials
-from privpost.mechanisms import event_counts, redacted_laplace
-from privpost.mechanisms.event_counts import EventCountsLaplace
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.mechanisms.logistic_sampling import LogisticDraw
-from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.draws.linear import LinearSampler
+from privpost.mechanisms.draws.logistic_sampling import LogisticDraw
+from privpost.mechanisms.noise import event_counts
+from privpost.mechanisms.noise import redacted as redacted_laplace
+from privpost.mechanisms.noise.event_counts import EventCountsLaplace
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.mechanisms.noise.redacted import RedactedLaplace, RedactedSum
 from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential
-from privpost.models.binary_regression import BinaryRegression
-from privpost.models.event_counts import EventCounts
+from privpost.models.events import EventCounts
+from privpost.models.regression.binary import BinaryRegression
 from privpost.privacy.audit import Counts, choose_event, event_divergence, lower_bound, probability_limits
-from privpost.privacy.ledger import Release
-from privpost.samplers import chain, truncated_dirichlet
+from privpost.privacy.ledger.gate import Release
+from privpost.samplers import chain
 from privpost.samplers.hidden_markov.gibbs import Chains, Layout
-from privpost.samplers.noise_aware_gibbs import run
+from privpost.samplers.noise_aware.gibbs import run
+from privpost.samplers.truncated_dirichlet import exact as truncated_dirichlet
 
 SIZE, LEVEL = 5000, 1e-6
 
@@ -222,9 +224,9 @@ def test_a_law_passes_its_own_draws_and_no_others(name):
 RECORD = """[
 {"kind": "a", "accounting": "stated", "notion": "pure", "epsilon": 1.0, "order": null, "delta": null,
  "budget": {"notion": "pure", "epsilon": 1.0, "order": null, "delta": null},
- "mechanism": {"class": "LaplaceMechanism", "module": "privpost.mechanisms.laplace", "settings": {"n": 8,
+ "mechanism": {"class": "LaplaceMechanism", "module": "privpost.mechanisms.noise.laplace", "settings": {"n": 8,
   "epsilon": 1.0, "coordinates": "all", "model": {"class": "BetaBernoulli",
-  "module": "privpost.models.beta_bernoulli", "settings": {"alpha": 1.0, "beta": 1.0}}}}}]"""
+  "module": "privpost.models.conjugate.beta_bernoulli", "settings": {"alpha": 1.0, "beta": 1.0}}}}}]"""
 
 
 def test_neighbours_among_millions_of_events_take_little_memory():

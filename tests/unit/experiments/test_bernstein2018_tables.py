@@ -8,7 +8,7 @@ from scipy.special import betainc
 from privpost.drawing import style
 from privpost.evaluation.calibration import ks_limit, ks_statistic
 from privpost.lab import grid, tables
-from privpost.mechanisms.exponential import ExponentialMechanism
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
 from privpost.models import BetaBernoulli
 
 STUDIES = ("calibration", "utility", "convergence")

@@ -9,8 +9,8 @@ from war_log_toys import project, run  # noqa: F401  the project is a fixture
 from privpost.experiments.foulds2016 import convergence, event_methods
 from privpost.lab import grid
 from privpost.lab.schema import SettingError
-from privpost.models.event_counts import EventCounts
-from privpost.privacy.ledger import Ledger
+from privpost.models.events import EventCounts
+from privpost.privacy.ledger.gate import Ledger
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.joint import log_joint
 from privpost.samplers.hidden_markov.seeds import Seeding

@@ -11,7 +11,7 @@ from recomputed import Remembering
 from privpost.distributions.noise import Common
 from privpost.experiments.foulds2016 import event_methods
 from privpost.experiments.foulds2016.event_methods import Row, Setup
-from privpost.models.event_counts import EventCounts
+from privpost.models.events import EventCounts
 from privpost.samplers.hidden_markov.seeds import Seeding
 
 MODEL = EventCounts((2, 1), (2, 3), 2)

@@ -12,10 +12,10 @@ from privpost import discovery
 from privpost.experiments.fair_axis import calibration
 from privpost.lab import grid
 from privpost.lab.streams import Streams
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
 from privpost.mechanisms.pure import PureMechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.ledger import Ledger
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.ledger.gate import Ledger
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,9 @@ from privpost.evaluation.calibration import ks_statistic
 from privpost.experiments.discovered import Failed
 from privpost.experiments.fair_axis import calibration
 from privpost.experiments.fair_axis.beta_bernoulli import study as beta_bernoulli
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.models.binary_regression import BinaryRegression
-from privpost.privacy.accounting import Cost
-from privpost.privacy.approximate import (
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.models.regression.binary import BinaryRegression
+from privpost.privacy.accounting.approximate import (
     beta_curve,
     converted_epsilon,
     gaussian_from_approximate,
@@ -28,6 +27,7 @@ from privpost.privacy.approximate import (
     largest_within,
     pure_from_approximate,
 )
+from privpost.privacy.accounting.costs import Cost
 from privpost.report.documents import audit
 
 MODEL, A0 = BetaBernoulli(6, 12), 0.05

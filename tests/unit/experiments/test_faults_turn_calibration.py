@@ -20,7 +20,7 @@ from privpost.experiments.noise_aware.event_calibration import study as events
 from privpost.experiments.noise_aware.naive_bayes import study as naive_bayes
 from privpost.lab import claims, grid, tables
 from privpost.lab.streams import Streams
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.ledger.gate import Ledger
 
 # What a posterior is told of the noise's scale, as a share of the right one.
 SCALES = (0.8, 1.25)

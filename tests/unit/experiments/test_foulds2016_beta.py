@@ -25,8 +25,8 @@ from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.mechanisms import ExponentialMechanism, LaplaceMechanism
 from privpost.models import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.gate import Ledger
 
 STUDIES = [
     "posterior_shapes",

@@ -14,10 +14,10 @@ import pytest
 from privpost.lab import grid
 from privpost.lab.schema import DatasetName, SettingError
 from privpost.lab.streams import Streams
-from privpost.mechanisms.network_sampling import RecordSampler
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.privacy import ledger as gate
-from privpost.privacy.ledger import BudgetExceeded, Ledger
+from privpost.mechanisms.draws.network import RecordSampler
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.privacy.ledger import gate
+from privpost.privacy.ledger.gate import BudgetExceeded, Ledger
 
 # It examines mechanisms, and opens accounts as its instances come.
 AUDIT = "audit/audit"

@@ -8,11 +8,11 @@ import pytest
 
 from privpost.experiments.geumlek2017.tradeoff import study as tradeoff
 from privpost.lab import grid, tables
-from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.privacy.renyi import dirichlet_divergence
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.noise.gaussian import GaussianMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.divergences.renyi import dirichlet_divergence
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_a_density_under_wide_noise_integrates_to_one():
 
 def test_common_random_numbers_pair_the_methods():
     from privpost.lab.streams import Streams
-    from privpost.privacy.ledger import Ledger
+    from privpost.privacy.ledger.gate import Ledger
 
     study = grid.load_study("geumlek2017/tradeoff", "smoke")
     two, fifteen = (grid.make_cell(study, {"order": order}) for order in (2, 15))

@@ -19,9 +19,9 @@ from privpost.experiments.geumlek2017.logistic import study as logistic
 from privpost.lab import claims, grid, tables
 from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
-from privpost.mechanisms import logistic_sampling
-from privpost.models.binary_regression import BinaryRegression
-from privpost.privacy.ledger import Ledger
+from privpost.mechanisms.draws import logistic_sampling
+from privpost.models.regression.binary import BinaryRegression
+from privpost.privacy.ledger.gate import Ledger
 
 NAME = "geumlek2017/logistic"
 TRAIN, TEST, DIMENSION = 300, 400, 4
@@ -169,7 +169,7 @@ def test_ledger_has_one_release_a_repeat_for_every_budget(smoke_study, loads):
 
 
 def test_an_overcharging_mechanism_fails(smoke_study, loads, monkeypatch):
-    from privpost.privacy.ledger import BudgetExceeded
+    from privpost.privacy.ledger.gate import BudgetExceeded
 
     monkeypatch.setattr(logistic_sampling, "diffused_power", lambda *args: 1.0)
     monkeypatch.setattr(logistic_sampling.LogisticSampling, "draw", None)

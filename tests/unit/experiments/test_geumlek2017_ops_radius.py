@@ -11,9 +11,9 @@ from privpost.experiments.geumlek2017.logistic import radii
 from privpost.experiments.geumlek2017.logistic import study as logistic
 from privpost.lab import grid, tables
 from privpost.lab.streams import Streams
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.models.binary_regression import BinaryRegression
-from privpost.privacy.ledger import Ledger
+from privpost.mechanisms.draws.logistic_ops import LogisticOps
+from privpost.models.regression.binary import BinaryRegression
+from privpost.privacy.ledger.gate import Ledger
 
 NAME = "geumlek2017/logistic"
 # max x/(1 + e^x), by a grid.

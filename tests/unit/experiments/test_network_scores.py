@@ -12,8 +12,8 @@ from recomputed import ks, mean_and_error
 from scipy.stats import kstwobign, norm
 
 from privpost.experiments.noise_aware import scores
-from privpost.models import graphs
-from privpost.models.bayesian_network import BayesianNetwork
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
 
 LINES = [
     ("non_private", "paper"),

@@ -7,8 +7,8 @@ import pytest
 from privpost.experiments.ranges import LOG_EPSILON
 from privpost.lab import cells, grid
 from privpost.lab.schema import SettingError
-from privpost.models import graphs
-from privpost.models.bayesian_network import BayesianNetwork
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
 from privpost.privacy.checks import LARGEST, SMALLEST
 
 

@@ -15,13 +15,13 @@ from privpost.experiments.audit import instances
 from privpost.experiments.audit.audit import study as audit
 from privpost.experiments.geumlek2017.theorem16 import study as theorem16
 from privpost.lab import grid, ledgers, tables
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.noise.gaussian import GaussianMechanism
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
 from privpost.models import BetaBernoulli
-from privpost.models.event_counts import EventCounts
-from privpost.privacy.accounting import Cost
+from privpost.models.events import EventCounts
+from privpost.privacy.accounting.costs import Cost
 
 CONFIDENCE, FALSE_ALARM = 0.9, 0.01
 

@@ -25,7 +25,7 @@ from scipy.special import betainc, betaln, digamma
 from privpost.experiments.zhang2016.bounds import study
 from privpost.experiments.zhang2016.settings import parse
 from privpost.lab import grid, tables
-from privpost.models.bayesian_network import BayesianNetwork
+from privpost.models.networks.bayesian_network import BayesianNetwork
 
 PAIR, EDGELESS = [(), (0,)], [(), (), ()]
 SMALL = {

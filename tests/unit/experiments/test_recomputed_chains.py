@@ -21,7 +21,8 @@ from scipy.special import ndtri
 from privpost.experiments.bernstein2018 import trials
 from privpost.experiments.bernstein2018.convergence import study as convergence
 from privpost.lab import grid, tables
-from privpost.samplers import noise_aware_quadrature, noise_aware_redacted
+from privpost.samplers.noise_aware import quadrature as noise_aware_quadrature
+from privpost.samplers.noise_aware import redacted as noise_aware_redacted
 
 # Convergence
 

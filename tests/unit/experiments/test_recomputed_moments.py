@@ -10,7 +10,9 @@ from recomputed import mean_and_error, row, run, spied
 from scipy.stats import t as student
 
 from privpost.evaluation.diagnostics import diagnose
-from privpost.samplers import chain, noise_aware_regression, noise_aware_regression_quadrature
+from privpost.samplers import chain
+from privpost.samplers.noise_aware import regression as noise_aware_regression
+from privpost.samplers.noise_aware import regression_quadrature as noise_aware_regression_quadrature
 
 CALIBRATION = "noise_aware/regression_calibration"
 

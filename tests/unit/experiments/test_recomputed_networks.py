@@ -14,8 +14,8 @@ from scipy.special import betainc
 from privpost.experiments.noise_aware import scores as noise_aware_scores
 from privpost.experiments.zhang2016.adult_network import study as adult
 from privpost.experiments.zhang2016.naive_bayes import study as zhang
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.samplers import noise_aware_records
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.samplers.noise_aware import records as noise_aware_records
 
 COLLIDER = [(), (), (0, 1)]
 

@@ -26,7 +26,7 @@ from scipy.stats import chi2
 from privpost.experiments.bernstein2018 import trials
 from privpost.experiments.bernstein2018.calibration import study as calibration
 from privpost.experiments.bernstein2018.utility import study as utility
-from privpost.samplers import noise_aware_redacted
+from privpost.samplers.noise_aware import redacted as noise_aware_redacted
 
 
 def kernel(p, q):

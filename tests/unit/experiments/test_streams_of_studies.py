@@ -11,7 +11,7 @@ import pytest
 
 from privpost.lab import grid
 from privpost.lab.streams import Streams
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.ledger.gate import Ledger
 
 # It examines mechanisms, whatever studies drew, with one generator for each.
 AUDIT = "audit/audit"

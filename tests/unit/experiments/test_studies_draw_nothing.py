@@ -54,7 +54,7 @@ def test_no_study_draws_past_the_ledger():
         "mechanism.posterior_sample(statistics, rng)",
         "noisy = counts + rng.laplace(0, scale, counts.shape)",
         "scipy.stats.laplace.rvs()",
-        "privpost.privacy.ledger.Ledger().release(account, mechanism, data, rng)",
+        "privpost.privacy.ledger.gate.Ledger().release(account, mechanism, data, rng)",
     ],
 )
 def test_a_draw_past_the_ledger_is_found(source):

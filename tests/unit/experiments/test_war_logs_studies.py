@@ -13,9 +13,9 @@ from privpost.experiments.foulds2016.event_methods import SAMPLED
 from privpost.experiments.foulds2016.war_logs_likelihood import study as war_logs_likelihood
 from privpost.lab import grid
 from privpost.lab.streams import Streams
-from privpost.mechanisms import event_counts
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.privacy.ledger import Ledger, Release
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.noise import event_counts
+from privpost.privacy.ledger.gate import Ledger, Release
 
 STUDIES = ("war_logs_likelihood", "war_logs_states")
 

@@ -10,10 +10,10 @@ from privpost.experiments.zhang2016.bounds import study as bounds
 from privpost.experiments.zhang2016.mechanisms import METHODS
 from privpost.lab import grid, store, tables
 from privpost.lab.streams import Streams
-from privpost.mechanisms.map_estimate import MapMechanism, utility_sensitivity
-from privpost.mechanisms.network_sampling import RecordSampler
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.privacy.ledger import Ledger
+from privpost.mechanisms.choices.map_estimate import MapMechanism, utility_sensitivity
+from privpost.mechanisms.draws.network import RecordSampler
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.privacy.ledger.gate import Ledger
 
 
 def shipped(name):

@@ -12,7 +12,7 @@ from privpost.datasets import catalogue
 from privpost.datasets.prepared import prepare
 from privpost.lab import grid, tables
 from privpost.lab.streams import Streams
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.ledger.gate import Ledger
 
 ROOT = Path(__file__).resolve().parents[3]
 

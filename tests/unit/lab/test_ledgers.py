@@ -8,10 +8,10 @@ import numpy as np
 
 from privpost import discovery
 from privpost.lab import grid, ledgers
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Ledger
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.gate import Ledger
 
 
 def ledger_row(account, epsilon, budget, releases=1, order=None, data=None):

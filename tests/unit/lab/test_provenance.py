@@ -41,7 +41,7 @@ def package(tmp_path, monkeypatch) -> Path:
         "kinds/deep/three.py": "class Three:\n    pass\n",
         "lab/streams.py": "SEED = 1\n",
         "lab/grid.py": "GRID = 1\n",
-        "privacy/ledger.py": "GATE = 1\n",
+        "privacy/ledger/gate.py": "GATE = 1\n",
     }.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def test_of_a_file_that_was_edited_during_the_run_nobody_knows_what_ran(package,
 
 
 def test_random_streams_and_the_ledger_count_for_every_cell(package):
-    assert {"lab/streams.py", "privacy/ledger.py"} <= set(provenance.of_cell("privpost.study", None)["source"])
+    assert {"lab/streams.py", "privacy/ledger/gate.py"} <= set(provenance.of_cell("privpost.study", None)["source"])
     assert "lab/grid.py" not in provenance.of_cell("privpost.study", None)["source"]
 
 
@@ -166,9 +166,12 @@ LOGISTIC = ("geumlek2017/logistic", "fair_axis/logistic")
 WAR_LOGS = ("foulds2016/war_logs_states", "foulds2016/war_logs_likelihood")
 # Study → its data set, and what its ledger recorded beside what the study imports by name.
 USED = {
-    "geumlek2017/logistic": ("abalone", ("privpost.mechanisms.logistic_sampling",)),
-    "fair_axis/logistic": ("abalone", ("privpost.mechanisms.logistic_sampling", "privpost.mechanisms.logistic_ops")),
-    "fair_axis/beta_bernoulli": (None, ("privpost.mechanisms.linear_sampling",)),
+    "geumlek2017/logistic": ("abalone", ("privpost.mechanisms.draws.logistic_sampling",)),
+    "fair_axis/logistic": (
+        "abalone",
+        ("privpost.mechanisms.draws.logistic_sampling", "privpost.mechanisms.draws.logistic_ops"),
+    ),
+    "fair_axis/beta_bernoulli": (None, ("privpost.mechanisms.draws.linear",)),
     "zhang2016/naive_bayes": ("adult", ()),
     "foulds2016/posterior_shapes": (None, ()),
     **{name: ("war_logs_iraq", ()) for name in WAR_LOGS},
@@ -183,17 +186,17 @@ EDITS = {
     "the grid": ("lab/grid.py", ()),
     "discovery and calibration": ("discovery.py", ("fair_axis/logistic", "fair_axis/beta_bernoulli")),
     "how classes are found": ("lookup.py", ()),
-    "accounts": ("privacy/account.py", USED),
-    "how mechanisms are recorded": ("privacy/described.py", USED),
+    "accounts": ("privacy/ledger/account.py", USED),
+    "how mechanisms are recorded": ("privacy/ledger/described.py", USED),
     "the package's version": ("__init__.py", ()),
     "random streams": ("lab/streams.py", USED),
-    "the ledger": ("privacy/ledger.py", USED),
-    "one mechanism": ("mechanisms/logistic_sampling.py", LOGISTIC),
-    "a mechanism found by discovery": ("mechanisms/linear_sampling.py", ("fair_axis/beta_bernoulli",)),
-    "a mechanism imported by name": ("mechanisms/fourier.py", ("zhang2016/naive_bayes",)),
+    "the ledger": ("privacy/ledger/gate.py", USED),
+    "one mechanism": ("mechanisms/draws/logistic_sampling.py", LOGISTIC),
+    "a mechanism found by discovery": ("mechanisms/draws/linear.py", ("fair_axis/beta_bernoulli",)),
+    "a mechanism imported by name": ("mechanisms/noise/fourier.py", ("zhang2016/naive_bayes",)),
     "a new mechanism": ("mechanisms/brand_new.py", ()),
     "a sampler": ("samplers/hidden_markov/gibbs.py", WAR_LOGS),
-    "a model": ("models/logistic_regression.py", LOGISTIC),
+    "a model": ("models/regression/logistic.py", LOGISTIC),
     "a study": ("experiments/geumlek2017/logistic/study.py", ("geumlek2017/logistic",)),
     "what studies share": ("experiments/foulds2016/war_logs.py", WAR_LOGS),
     "a data set's loader": ("datasets/adult.py", ("zhang2016/naive_bayes",)),
@@ -250,7 +253,7 @@ def test_a_cell_is_behind_when_a_mechanism_changes_that_it_found_and_released_th
     text = (toy.package / "curve/study.py").read_text()
     release = """
     from privpost import discovery
-    from privpost.models.beta_bernoulli import BetaBernoulli
+    from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
     kinds = discovery.mechanisms()["laplace"]
     mechanism = next(m for kind in kinds for m in kind.examples if isinstance(m.model, BetaBernoulli))
     ledger.open("release", mechanism.cost())
@@ -261,12 +264,12 @@ def test_a_cell_is_behind_when_a_mechanism_changes_that_it_found_and_released_th
     study = toy.study()
     cell = grid.expand(study)[0]
     cells.compute(study, cell)
-    assert "privpost.mechanisms.laplace" in store.read(cell.path).record["modules"]
+    assert "privpost.mechanisms.noise.laplace" in store.read(cell.path).record["modules"]
 
     for file, state in (
-        ("mechanisms/fourier.py", "current"),
-        ("mechanisms/gaussian.py", "current"),
-        ("mechanisms/laplace.py", "behind"),
+        ("mechanisms/noise/fourier.py", "current"),
+        ("mechanisms/noise/gaussian.py", "current"),
+        ("mechanisms/noise/laplace.py", "behind"),
     ):
         copied(file)
         found = cells.look(study, [cell])

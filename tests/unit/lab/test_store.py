@@ -13,7 +13,7 @@ import pytest
 
 from privpost.lab import cells, store
 from privpost.lab.schema import SettingError
-from privpost.privacy.accounting import Cost
+from privpost.privacy.accounting.costs import Cost
 
 RECORD = {"study": "toy/curve", "digest": "0123456789", "config": {"level": 1.0}, "source": {}}
 

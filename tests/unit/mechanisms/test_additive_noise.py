@@ -8,9 +8,9 @@ from privpost.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
 )
-from privpost.mechanisms.redacted_laplace import RedactedSum
+from privpost.mechanisms.noise.redacted import RedactedSum
 from privpost.models import BetaBernoulli, DirichletCategorical, LinearRegression, NormalKnownVariance
-from privpost.privacy.accounting import Cost
+from privpost.privacy.accounting.costs import Cost
 
 COUNTS = DirichletCategorical((5, 5, 5))
 

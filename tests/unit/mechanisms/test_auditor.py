@@ -15,24 +15,26 @@ from test_mechanisms import check_a_second_release_is_refused, check_sensitivity
 
 from privpost.experiments.audit import instances
 from privpost.experiments.audit.audit import study as audit
-from privpost.mechanisms import fourier, logistic_ops, logistic_sampling, redacted_laplace
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
-from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticDraw
-from privpost.mechanisms.map_estimate import MapMechanism, choose
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.mechanisms.randomised_response import RandomisedResponse
-from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.mechanisms.choices.map_estimate import MapMechanism, choose
+from privpost.mechanisms.draws import logistic_ops, logistic_sampling
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.draws.logistic_ops import LogisticOps
+from privpost.mechanisms.draws.logistic_sampling import LogisticDraw
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.noise import fourier
+from privpost.mechanisms.noise import redacted as redacted_laplace
+from privpost.mechanisms.noise.fourier import FourierMechanism
+from privpost.mechanisms.noise.gaussian import GaussianMechanism
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.mechanisms.noise.network import NetworkLaplace
+from privpost.mechanisms.noise.randomised_response import RandomisedResponse
+from privpost.mechanisms.noise.redacted import RedactedLaplace, RedactedSum
 from privpost.models import BayesianNetwork, BetaBernoulli, DirichletCategorical, GammaExponential
-from privpost.models.binary_regression import BinaryRegression
-from privpost.privacy import glm
-from privpost.privacy.accounting import Cost
+from privpost.models.regression.binary import BinaryRegression
+from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.audit import lower_bound
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.divergences import glm
+from privpost.privacy.ledger.gate import Ledger
 
 SIZE, LEVEL = 3000, 1e-6
 BITS, CATEGORIES = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import test_mechanisms as contract
 
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
 
 
 @dataclass(frozen=True)

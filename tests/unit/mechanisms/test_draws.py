@@ -15,9 +15,9 @@ from test_mechanisms import every_example, neighbouring_statistics
 
 from privpost.distributions import truncated_beta
 from privpost.mechanisms.batches import batches
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
-from privpost.models.event_counts import EventCounts
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.noise.redacted import RedactedLaplace, RedactedSum
+from privpost.models.events import EventCounts
 
 LEVEL = 1e-6
 EXACT_DRAWS, CHAIN_DRAWS = 4000, 400

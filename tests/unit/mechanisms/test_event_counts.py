@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from privpost.distributions.noise import Common
-from privpost.mechanisms.event_counts import EventCountsLaplace, prior_of
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.models.event_counts import EventCounts
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Ledger, Request
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.noise.event_counts import EventCountsLaplace, prior_of
+from privpost.models.events import EventCounts
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.gate import Ledger, Request
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.seeds import Seeding
 

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.gamma_sampling import GammaDraw
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.draws.gamma import GammaDraw
+from privpost.mechanisms.draws.posterior import PosteriorDraw
 from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential
-from privpost.privacy.glm import independence_chain_guarantee
+from privpost.privacy.divergences.glm import independence_chain_guarantee
 
 pytest.importorskip("flint")
 UNIFORMS = (0.001, 0.137, 0.5, 0.71828, 0.98765)

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privpost.mechanisms.logistic_ball import BallDraw
-from privpost.mechanisms.logistic_lattice import SHIFT, design
-from privpost.privacy import certified
-from privpost.privacy.glm import KAPPA, ops_power_at
-from privpost.samplers import logistic_lattice_ball
-from privpost.samplers.logistic_lattice_ball import LatticeBall
+from privpost.mechanisms.draws.logistic_ball import BallDraw
+from privpost.mechanisms.noise.logistic_lattice import SHIFT, design
+from privpost.privacy.divergences import certified
+from privpost.privacy.divergences.glm import KAPPA, ops_power_at
+from privpost.samplers.logistic import lattice_ball as logistic_lattice_ball
+from privpost.samplers.logistic.lattice_ball import LatticeBall
 
 
 def law(mechanism: BallDraw, records, spacing: float) -> np.ndarray:

@@ -10,15 +10,15 @@ from scipy.stats import kstest
 
 from privpost.experiments.audit import laws
 from privpost.experiments.audit.expected import law_of
-from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticDraw
-from privpost.models.binary_regression import BinaryRegression
-from privpost.models.logistic_regression import LogisticPosterior
-from privpost.privacy.accounting import Cost
-from privpost.privacy.approximate import gaussian_curve
-from privpost.privacy.glm import independence_chain_guarantee, langevin_mu
-from privpost.privacy.ledger import Ledger
+from privpost.mechanisms.draws.logistic_finite import LogisticLangevin, LogisticOutputNoise
+from privpost.mechanisms.draws.logistic_ops import LogisticOps
+from privpost.mechanisms.draws.logistic_sampling import LogisticDraw
+from privpost.models.regression.binary import BinaryRegression
+from privpost.models.regression.logistic import LogisticPosterior
+from privpost.privacy.accounting.approximate import gaussian_curve
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.divergences.glm import independence_chain_guarantee, langevin_mu
+from privpost.privacy.ledger.gate import Ledger
 
 
 def nodes(dimension, radius):

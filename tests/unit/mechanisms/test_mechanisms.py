@@ -17,10 +17,10 @@ from privpost.mechanisms import (
     LaplaceMechanism,
     PosteriorDraw,
 )
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
 from privpost.models import BetaBernoulli
-from privpost.privacy.accounting import NOTIONS, Cost, pure_to_rdp
-from privpost.privacy.ledger import BudgetExceeded, Ledger
+from privpost.privacy.accounting.costs import NOTIONS, Cost, pure_to_rdp
+from privpost.privacy.ledger.gate import BudgetExceeded, Ledger
 
 NORMS = ("l1", "l2", "log-likelihood ratio", "natural parameters")
 RELEASES = ("statistics", "sample")

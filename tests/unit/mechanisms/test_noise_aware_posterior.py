@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import privpost
-from privpost.mechanisms.redacted_laplace import RedactedSum
-from privpost.models import graphs
-from privpost.samplers import naive_bayes_exact, noise_aware_draws
+from privpost.mechanisms.noise.redacted import RedactedSum
+from privpost.models.networks import graphs
+from privpost.samplers.naive_bayes import exact as naive_bayes_exact
+from privpost.samplers.noise_aware import draws as noise_aware_draws
 from privpost.samplers.noise_aware import exact_counts
-from privpost.samplers.noise_aware_quadrature import redacted_posterior
+from privpost.samplers.noise_aware.quadrature import redacted_posterior
 
 # Chains of 4000 draws that are worth a quarter as many or more: 0.3/√1000 is a standard error of a probability.
 DRAWS, ERROR = 4000, 4 * 0.3 / 1000**0.5

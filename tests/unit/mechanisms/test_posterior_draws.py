@@ -12,7 +12,7 @@ from privpost.mechanisms import (
     PosteriorDraw,
 )
 from privpost.models import BetaBernoulli, DirichletCategorical
-from privpost.privacy.accounting import Cost
+from privpost.privacy.accounting.costs import Cost
 
 
 def test_posterior_parameters_of_the_three_mechanisms():

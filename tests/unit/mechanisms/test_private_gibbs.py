@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import chisquare
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.mechanisms.private_gibbs import PrivateGibbs
-from privpost.models.event_counts import EventCounts
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.draws.private_gibbs import PrivateGibbs
+from privpost.models.events import EventCounts
 from privpost.privacy import count_tables
 from privpost.samplers.hidden_markov.seeds import Seeding
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.gamma_sampling import GammaDraw
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.mechanisms.rounded import public_counts
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.models.gamma_exponential import GammaExponential
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.draws.gamma import GammaDraw
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.draws.rounded import public_counts
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
+from privpost.models.conjugate.gamma_exponential import GammaExponential
 
 BITS, N, TIMINGS = 10, 32, 200
 

@@ -11,13 +11,21 @@ from scipy.special import logsumexp
 from privpost import configurations
 from privpost.experiments.zhang2016.bounds import study as bounds
 from privpost.experiments.zhang2016.settings import Network
-from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.map_estimate import GRID, MapMechanism, choose, largest_changes, utility, utility_sensitivity
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.mechanisms.network_sampling import AttributeSampler, RecordSampler
-from privpost.models import BetaBernoulli, graphs
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.models.fourier_basis import closure, largest_flips, signed_sums, transforms
+from privpost.mechanisms.choices.map_estimate import (
+    GRID,
+    MapMechanism,
+    choose,
+    largest_changes,
+    utility,
+    utility_sensitivity,
+)
+from privpost.mechanisms.draws.network import AttributeSampler, RecordSampler
+from privpost.mechanisms.noise.fourier import FourierMechanism
+from privpost.mechanisms.noise.network import NetworkLaplace
+from privpost.models import BetaBernoulli
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.models.networks.fourier_basis import closure, largest_flips, signed_sums, transforms
 
 CHAIN = {"a": [], "b": ["a"], "c": ["b"]}
 COLLIDER = {"a": [], "b": [], "c": ["a", "b"]}

@@ -11,8 +11,8 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 from privpost.experiments.geumlek2017.theorem16 import study as theorem16
-from privpost.models.link_regression import LinkRegression, steepest
-from privpost.privacy.glm import posterior_rdp
+from privpost.models.regression.link import LinkRegression, steepest
+from privpost.privacy.divergences.glm import posterior_rdp
 
 
 def slopes(link, label, z):

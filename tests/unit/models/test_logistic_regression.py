@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from logistic_toys import design
 
-from privpost.models.logistic_regression import LogisticPosterior, predictive_metrics
+from privpost.models.regression.logistic import LogisticPosterior, predictive_metrics
 
 
 @pytest.fixture(params=[1.0, 0.3], ids=["plain", "tempered"])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from privpost.models import graphs
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.models.structure import family_score, k2
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.models.networks.structure import family_score, k2
 
 
 def test_the_score_is_the_marginal_likelihood():

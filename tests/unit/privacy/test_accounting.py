@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privpost.privacy import glm
-from privpost.privacy.accounting import (
+from privpost.privacy.accounting.costs import (
     Cost,
     parallel,
     pure_to_rdp,
@@ -18,6 +17,7 @@ from privpost.privacy.accounting import (
     sequential,
     to_approximate,
 )
+from privpost.privacy.divergences import glm
 
 EPSILONS = st.floats(1e-6, 1e4)
 ORDERS = st.floats(1.0, 1e4)

@@ -11,8 +11,8 @@ import pytest
 import privpost
 from privpost import compose
 from privpost.distributions import noise
-from privpost.privacy.approximate import gaussian_curve
-from privpost.privacy.losses import Normal, Response
+from privpost.privacy.accounting.approximate import gaussian_curve
+from privpost.privacy.accounting.losses import Normal, Response
 
 BITS = privpost.BetaBernoulli(1, 1)
 
@@ -68,7 +68,11 @@ def test_every_kind_of_release_has_a_law():
     [
         ([], 1e-6, "releases is empty"),
         ([Response(0.1)], 0.0, r"delta is 0.0; it must lie in \(0, 1\)"),
-        ([privpost.Cost("rdp", 1.0, order=2.0)], 1e-6, "a release is .*; it must be a law of privpost.privacy.losses"),
+        (
+            [privpost.Cost("rdp", 1.0, order=2.0)],
+            1e-6,
+            "a release is .*; it must be a law of privpost.privacy.accounting.losses",
+        ),
         ([0.5], 1e-6, "a release is 0.5; it must be a law"),
     ],
 )

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from scipy.stats import beta, gamma
 
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.gamma_sampling import GammaDraw
-from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.models.dirichlet_categorical import DirichletCategorical
-from privpost.models.gamma_exponential import GammaExponential
-from privpost.privacy import losses
-from privpost.privacy.approximate import beta_curve, gaussian_curve
-from privpost.privacy.composition import together
-from privpost.privacy.losses import Beta, Gamma, Normal, Response
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.draws.gamma import GammaDraw
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.noise.gaussian import GaussianMechanism
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
+from privpost.models.conjugate.gamma_exponential import GammaExponential
+from privpost.privacy.accounting import losses
+from privpost.privacy.accounting.approximate import beta_curve, gaussian_curve
+from privpost.privacy.accounting.composition import together
+from privpost.privacy.accounting.losses import Beta, Gamma, Normal, Response
 
 
 def delta_of(p, q, epsilon: float) -> float:

@@ -9,11 +9,11 @@ import pytest
 
 import privpost
 from privpost.experiments.fair_axis.beta_bernoulli.study import Divergence
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy import densities
-from privpost.privacy.accounting import Cost
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
+from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.checks import pure_epsilon, rdp_budget
+from privpost.privacy.divergences import densities
 
 BITS = privpost.BetaBernoulli(6, 12)
 CLOSED = [

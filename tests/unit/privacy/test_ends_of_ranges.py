@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import privpost
 from privpost import discovery
 from privpost.evaluation.multiplicity import critical_value
-from privpost.privacy import composition, losses
-from privpost.privacy.accounting import to_approximate
-from privpost.privacy.approximate import gaussian_curve, gaussian_from_approximate
+from privpost.privacy.accounting import composition, losses
+from privpost.privacy.accounting.approximate import gaussian_curve, gaussian_from_approximate
+from privpost.privacy.accounting.costs import to_approximate
 
 pytestmark = pytest.mark.filterwarnings("error")
 ORDERS = st.one_of(st.just(math.inf), st.floats(1.0, 1e12))

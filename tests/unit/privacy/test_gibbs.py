@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from privpost.privacy.accounting import Cost
-from privpost.privacy.gibbs import (
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.accounting.gibbs import (
     chain_cost,
     metropolis_hastings_cost,
     random_scan_cost,

@@ -12,16 +12,16 @@ import pytest
 
 from privpost import discovery
 from privpost.distributions.noise import Common
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.logistic_sampling import LogisticDraw
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.models.binary_regression import BinaryRegression
-from privpost.models.gamma_exponential import GammaExponential
-from privpost.privacy.accounting import Cost, pure_to_rdp
-from privpost.privacy.described import describe, key_of
-from privpost.privacy.ledger import BudgetExceeded, Ledger, Request
+from privpost.mechanisms.draws.logistic_sampling import LogisticDraw
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.mechanisms.noise.redacted import RedactedLaplace, RedactedSum
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.models.conjugate.gamma_exponential import GammaExponential
+from privpost.models.regression.binary import BinaryRegression
+from privpost.privacy.accounting.costs import Cost, pure_to_rdp
+from privpost.privacy.ledger.described import describe, key_of
+from privpost.privacy.ledger.gate import BudgetExceeded, Ledger, Request
 
 BITS = BetaBernoulli(6, 12)
 COUNTS = np.array([3.0, 5.0])
@@ -160,7 +160,7 @@ def test_a_release_is_drawn_by_the_mechanism_charged_and_recorded():
     assert (row["mechanism"], row["settings"], row["releases"], row["repeats"]) == ("LaplaceMechanism", 0, 1, 1)
     assert row["spent"] == row["budget"]
     assert discovery.rebuild(ledger.mechanisms()[0]) == mechanism
-    assert ledger.modules() == ["privpost.mechanisms.laplace", "privpost.models.beta_bernoulli"]
+    assert ledger.modules() == ["privpost.mechanisms.noise.laplace", "privpost.models.conjugate.beta_bernoulli"]
 
 
 def test_nothing_is_drawn_that_the_account_cannot_pay():

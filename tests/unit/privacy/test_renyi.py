@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import betainc, polygamma
 
-from privpost.privacy.renyi import (
+from privpost.privacy.divergences.renyi import (
     dirichlet_categorical_supremum,
     dirichlet_divergence,
     largest_coefficient,

@@ -6,7 +6,7 @@ import pytest
 from release_cases import Folder
 
 from privpost.release import statement
-from privpost.samplers import noise_aware_draws
+from privpost.samplers.noise_aware import draws as noise_aware_draws
 
 
 @pytest.fixture

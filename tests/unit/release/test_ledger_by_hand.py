@@ -8,8 +8,8 @@ import pytest
 
 from privpost.commands import ledger as command
 from privpost.lab.schema import SettingError
-from privpost.privacy import ledger_file
-from privpost.privacy.ledger_file import FORMAT
+from privpost.privacy.ledger import file as ledger_file
+from privpost.privacy.ledger.file import FORMAT
 
 OPS = {"law": "beta", "weight": 0.5, "others": 40, "ends": [0.1, 0.9]}
 

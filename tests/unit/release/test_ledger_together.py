@@ -10,7 +10,8 @@ from release_cases import content, lines
 
 from privpost.commands import ledger as ledger_command
 from privpost.lab.schema import SettingError
-from privpost.privacy import composition, ledger_file
+from privpost.privacy.accounting import composition
+from privpost.privacy.ledger import file as ledger_file
 
 BUDGET = {"ledger": "ledger.jsonl", "epsilon": 9, "delta": 1e-5}
 COUNT = content("beta_bernoulli", budget=BUDGET)

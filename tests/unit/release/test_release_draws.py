@@ -18,13 +18,13 @@ from release_cases import content, specification
 from scipy import stats
 
 from privpost.distributions import exact_draws
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.gamma_sampling import GammaDraw
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.mechanisms.rounded import Rounded
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy import certified
-from privpost.privacy.accounting import to_approximate
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.draws.gamma import GammaDraw
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.draws.rounded import Rounded
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import to_approximate
+from privpost.privacy.divergences import certified
 from privpost.release import command
 
 RANDOM = random.Random(3)

@@ -19,7 +19,7 @@ import pytest
 from release_cases import BITS, LEDGER, PAID, exit_with, lines
 
 from privpost.commands import cli
-from privpost.privacy import ledger_file
+from privpost.privacy.ledger import file as ledger_file
 from privpost.release import delivery, models
 
 

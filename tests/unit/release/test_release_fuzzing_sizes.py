@@ -22,7 +22,7 @@ import yaml
 from release_cases import exit_with
 
 from privpost.commands import cli
-from privpost.privacy import ledger_file
+from privpost.privacy.ledger import file as ledger_file
 from privpost.release import models
 from privpost.release.specification import SAMPLING
 

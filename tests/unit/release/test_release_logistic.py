@@ -14,12 +14,12 @@ from release_cases import YES_NO
 
 from privpost.distributions.exact_draws import ball, flint
 from privpost.distributions.noise import SecureNoise, gaussian_epsilon
-from privpost.mechanisms import logistic_lattice
-from privpost.mechanisms.logistic_ball import BallDraw
-from privpost.mechanisms.logistic_lattice import SHIFT, OutputNoise
-from privpost.models.logistic_regression import LogisticPosterior, certified_gradient
+from privpost.mechanisms.draws.logistic_ball import BallDraw
+from privpost.mechanisms.noise import logistic_lattice
+from privpost.mechanisms.noise.logistic_lattice import SHIFT, OutputNoise
+from privpost.models.regression.logistic import LogisticPosterior, certified_gradient
 from privpost.release import posterior_draw
-from privpost.samplers import logistic_lattice_ball
+from privpost.samplers.logistic import lattice_ball as logistic_lattice_ball
 
 SPEC = {
     "model": "logistic_regression",

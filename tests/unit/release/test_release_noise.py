@@ -24,11 +24,11 @@ from privpost.mechanisms import (
     LaplaceMechanism,
     RedactedLaplace,
 )
-from privpost.mechanisms.redacted_laplace import RedactedSum
+from privpost.mechanisms.noise.redacted import RedactedSum
 from privpost.models import BetaBernoulli, GammaExponential
-from privpost.privacy import secure_noise
-from privpost.privacy.accounting import to_approximate
-from privpost.privacy.approximate import ORDERS, gaussian_from_approximate
+from privpost.privacy.accounting import secure_noise
+from privpost.privacy.accounting.approximate import ORDERS, gaussian_from_approximate
+from privpost.privacy.accounting.costs import to_approximate
 from privpost.release import command
 
 # Secure noise has no seed, so that a test of its law fails by chance at this rate on every run.

@@ -13,7 +13,8 @@ from scipy import stats
 from privpost.models import BayesianNetwork
 from privpost.release import command, statement
 from privpost.release.models import bayesian_network
-from privpost.samplers import noise_aware_draws, noise_aware_exact
+from privpost.samplers.noise_aware import draws as noise_aware_draws
+from privpost.samplers.noise_aware import exact as noise_aware_exact
 
 
 def test_draws_for_bits_are_from_the_exact_posterior(tmp_path):

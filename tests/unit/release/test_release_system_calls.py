@@ -21,7 +21,7 @@ import yaml
 from release_cases import BITS, HEADER, ROWS
 
 from privpost.commands import cli
-from privpost.privacy import ledger_file
+from privpost.privacy.ledger import file as ledger_file
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 HERE, KILL = Path(__file__).parent, -1

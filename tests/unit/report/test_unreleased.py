@@ -10,7 +10,7 @@ import pytest
 from privpost.lab import grid
 from privpost.lab.streams import Streams
 from privpost.lab.tables import read_tables
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.ledger.gate import Ledger
 from privpost.report import describe
 
 DIAGNOSIS = {

@@ -7,9 +7,9 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import binom, kstest
 
-from privpost.models.logistic_regression import LogisticPosterior
-from privpost.samplers import logistic_exact
-from privpost.samplers.logistic_exact import envelope, sample
+from privpost.models.regression.logistic import LogisticPosterior
+from privpost.samplers.logistic import exact as logistic_exact
+from privpost.samplers.logistic.exact import envelope, sample
 
 # Ends of shells, in deviations of the predictors: from the prior's Gaussian alone to tails that hold most proposals.
 FORCED = [(), (3.0,), (0.8,), (0.5, 1.2), (0.3, 0.9, 2.0)]

@@ -12,9 +12,9 @@ import pytest
 from scipy.stats import chisquare
 
 from privpost.distributions.exact_draws import flint
-from privpost.models.logistic_regression import LogisticPosterior
-from privpost.samplers import logistic_lattice_ball
-from privpost.samplers.logistic_lattice_ball import LatticeBall, Proposals, around, least_radius, proposals
+from privpost.models.regression.logistic import LogisticPosterior
+from privpost.samplers.logistic import lattice_ball as logistic_lattice_ball
+from privpost.samplers.logistic.lattice_ball import LatticeBall, Proposals, around, least_radius, proposals
 
 DRAWS = 5000
 # A correct sampler fails a test with this probability.

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticDraw
-from privpost.models.binary_regression import BinaryRegression
-from privpost.models.logistic_regression import LogisticPosterior
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Ledger
-from privpost.samplers import logistic_public_time
-from privpost.samplers.logistic_public_time import PublicTime, near_mode, sample
+from privpost.mechanisms.draws.logistic_ops import LogisticOps
+from privpost.mechanisms.draws.logistic_sampling import LogisticDraw
+from privpost.models.regression.binary import BinaryRegression
+from privpost.models.regression.logistic import LogisticPosterior
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.gate import Ledger
+from privpost.samplers.logistic import public_time as logistic_public_time
+from privpost.samplers.logistic.public_time import PublicTime, near_mode, sample
 
 
 def records(kind: str, n: int, d: int) -> np.ndarray:

@@ -10,15 +10,15 @@ from scipy.special import betainc
 
 from privpost import discovery
 from privpost.experiments.bernstein2018.trials import experiment
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.redacted_laplace import RedactedSum
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.mechanisms.noise.redacted import RedactedSum
 from privpost.models import BetaBernoulli, DirichletCategorical, GammaExponential, NormalKnownVariance
 from privpost.models.base import BoundedFamily
-from privpost.models.univariate import UnivariateFamily
+from privpost.models.conjugate.univariate import UnivariateFamily
 from privpost.privacy import redaction
-from privpost.samplers import noise_aware_gibbs
-from privpost.samplers.noise_aware_exact import conditional_cdf, count_weights, posterior_cdf, posterior_density
-from privpost.samplers.noise_aware_gibbs import (
+from privpost.samplers.noise_aware import gibbs as noise_aware_gibbs
+from privpost.samplers.noise_aware.exact import conditional_cdf, count_weights, posterior_cdf, posterior_density
+from privpost.samplers.noise_aware.gibbs import (
     ROUNDS,
     bounded_kernel,
     noise_variance,
@@ -26,7 +26,7 @@ from privpost.samplers.noise_aware_gibbs import (
     run,
     truncated_normal,
 )
-from privpost.samplers.noise_aware_redacted import SEGMENTS, redacted_kernel
+from privpost.samplers.noise_aware.redacted import SEGMENTS, redacted_kernel
 
 # Draws are compared with distribution functions by KS tests at 1e-4; about 30 are made: a false alarm in 300 seeds,
 # and none at the fixed ones.

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from privpost.evaluation import diagnostics
-from privpost.mechanisms.moments_lattice import SHIFT, LatticeMoments
+from privpost.mechanisms.noise.moments_lattice import SHIFT, LatticeMoments
 from privpost.models import NormalRegression
-from privpost.samplers import noise_aware_draws, noise_aware_moments
-from privpost.samplers.noise_aware_regression import Noise
+from privpost.samplers.noise_aware import draws as noise_aware_draws
+from privpost.samplers.noise_aware import moments as noise_aware_moments
+from privpost.samplers.noise_aware.regression import Noise
 
 N, MODEL = 20, NormalRegression(2, prior_precision=1.0, shape=3.0, rate=1.0, degrees=4.0, feature_scale=2.0)
 # Second moments of (1, x, y) of 20 records, but for the first, n; noise about as large as their spread.

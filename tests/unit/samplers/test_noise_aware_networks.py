@@ -14,15 +14,16 @@ from privpost.experiments.noise_aware.naive_bayes import claims as naive_bayes_c
 from privpost.experiments.noise_aware.naive_bayes import study as naive_bayes
 from privpost.lab import grid, tables
 from privpost.lab.claims import score
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.models import graphs
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.models.consistency import consistent_counts
-from privpost.samplers import naive_bayes_exact, noise_aware_records
+from privpost.mechanisms.noise.network import NetworkLaplace
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.models.networks.consistency import consistent_counts
 from privpost.samplers.chain import run
-from privpost.samplers.noise_aware_exact import conditional_cdf
-from privpost.samplers.noise_aware_records import Records
-from privpost.samplers.noise_aware_table import State, Tables, cells
+from privpost.samplers.naive_bayes import exact as naive_bayes_exact
+from privpost.samplers.noise_aware import records as noise_aware_records
+from privpost.samplers.noise_aware.exact import conditional_cdf
+from privpost.samplers.noise_aware.records import Records
+from privpost.samplers.noise_aware.table import State, Tables, cells
 
 # KS test at 1e-4: a false alarm in 10,000 seeds, and none at the fixed ones.
 ALARM = 1e-4

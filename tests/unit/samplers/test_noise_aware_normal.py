@@ -11,9 +11,10 @@ from scipy.stats import invgamma, norm
 
 from privpost.mechanisms import LaplaceMechanism
 from privpost.models import ClampedMoments, NormalUnknownVariance
-from privpost.models.clamped_moments import moments_within
-from privpost.samplers import chain, noise_aware_normal
-from privpost.samplers import noise_aware_normal_quadrature as quadrature
+from privpost.models.conjugate.clamped_moments import moments_within
+from privpost.samplers import chain
+from privpost.samplers.noise_aware import normal as noise_aware_normal
+from privpost.samplers.noise_aware import normal_quadrature as quadrature
 
 MODEL = ClampedMoments(NormalUnknownVariance(0.0, 4.0, 6.0, 6.0), -2.0, 2.5)
 THETA = np.array([0.7, 1.5])

@@ -12,11 +12,11 @@ from privpost.evaluation.calibration import ks_limit, ks_statistic, ks_visible
 from privpost.evaluation.mmd import Bins, UnitInterval, beta_embedding, mmd2_of_draws
 from privpost.experiments.bernstein2018.trials import experiment
 from privpost.models import GammaExponential, GammaPoisson, NormalKnownVariance
-from privpost.models.univariate import UnivariateFamily
-from privpost.samplers import noise_aware_quadrature as quadrature
+from privpost.models.conjugate.univariate import UnivariateFamily
+from privpost.samplers.noise_aware import quadrature
+from privpost.samplers.noise_aware.exact import categories_cdf, category_weights, count_weights, expectations
 from privpost.samplers.noise_aware.exact_counts import _drawn
-from privpost.samplers.noise_aware_exact import categories_cdf, category_weights, count_weights, expectations
-from privpost.samplers.noise_aware_gibbs import random_sum, run
+from privpost.samplers.noise_aware.gibbs import random_sum, run
 
 FAMILIES = [
     pytest.param(model.examples()[0], id=name)

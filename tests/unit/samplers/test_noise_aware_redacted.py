@@ -6,9 +6,9 @@ from scipy import stats
 
 from privpost.experiments.bernstein2018.trials import experiment
 from privpost.models import GammaExponential, GammaPareto, NormalKnownVariance
-from privpost.samplers import noise_aware_redacted
-from privpost.samplers.noise_aware_gibbs import noise_variance, random_sum
-from privpost.samplers.noise_aware_redacted import SEGMENTS, Table, redacted_kernel, sum_moments
+from privpost.samplers.noise_aware import redacted as noise_aware_redacted
+from privpost.samplers.noise_aware.gibbs import noise_variance, random_sum
+from privpost.samplers.noise_aware.redacted import SEGMENTS, Table, redacted_kernel, sum_moments
 
 
 @pytest.mark.parametrize("segments", SEGMENTS)

@@ -12,9 +12,10 @@ from scipy.stats import t as student
 from privpost import progress
 from privpost.mechanisms import MomentsGaussian, MomentsLaplace
 from privpost.models import LinearRegression, NormalRegression
-from privpost.samplers import chain, noise_aware_draws
-from privpost.samplers import noise_aware_regression as regression
-from privpost.samplers.noise_aware_regression_quadrature import _student, weight_cdf
+from privpost.samplers import chain
+from privpost.samplers.noise_aware import draws as noise_aware_draws
+from privpost.samplers.noise_aware import regression
+from privpost.samplers.noise_aware.regression_quadrature import _student, weight_cdf
 
 MODEL = NormalRegression(1, prior_precision=0.36, shape=6.0, rate=0.18, degrees=12.0, feature_scale=0.36)
 # Second moments of 200 records with slope 0.4 and variances 0.04 and 0.03, in the order of the upper triangle.

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.stats import ks_1samp, ks_2samp
 
 from privpost.distributions import truncated_beta
-from privpost.samplers import truncated_dirichlet
+from privpost.samplers.truncated_dirichlet import exact as truncated_dirichlet
 
 DRAWS = 40_000
 

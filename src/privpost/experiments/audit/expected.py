@@ -8,21 +8,21 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from privpost.experiments.audit import laws
 from privpost.experiments.audit.steps import Steps, law_after
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.gamma_sampling import GammaDraw
-from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticSampling
-from privpost.mechanisms.map_estimate import GRID, MapMechanism, utility_sensitivity
-from privpost.mechanisms.network_sampling import AttributeSampler, TrimmedSampler
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.mechanisms.private_gibbs import PrivateGibbs
-from privpost.mechanisms.randomised_response import RandomisedResponse
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.choices.map_estimate import GRID, MapMechanism, utility_sensitivity
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.draws.gamma import GammaDraw
+from privpost.mechanisms.draws.linear import LinearSampler
+from privpost.mechanisms.draws.logistic_finite import LogisticLangevin, LogisticOutputNoise
+from privpost.mechanisms.draws.logistic_ops import LogisticOps
+from privpost.mechanisms.draws.logistic_sampling import LogisticSampling
+from privpost.mechanisms.draws.network import AttributeSampler, TrimmedSampler
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.draws.private_gibbs import PrivateGibbs
+from privpost.mechanisms.noise.fourier import FourierMechanism
+from privpost.mechanisms.noise.gaussian import GaussianMechanism
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.mechanisms.noise.randomised_response import RandomisedResponse
 
 # Pure charge of one draw in units of c²ρ/β.
 OPS_CHARGE = {"paper": 4.0, "corrected_charge": 2.0}

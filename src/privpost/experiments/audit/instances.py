@@ -11,19 +11,19 @@ import numpy as np
 
 from privpost import discovery
 from privpost.discovery import rebuild
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.mechanisms.logistic_finite import LogisticLangevin
-from privpost.mechanisms.logistic_sampling import LogisticSampling
-from privpost.mechanisms.network_sampling import TrimmedSampler
-from privpost.mechanisms.private_gibbs import PrivateGibbs
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.models.event_counts import EventCounts
-from privpost.privacy.accounting import Cost
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.draws.linear import LinearSampler
+from privpost.mechanisms.draws.logistic_finite import LogisticLangevin
+from privpost.mechanisms.draws.logistic_sampling import LogisticSampling
+from privpost.mechanisms.draws.network import TrimmedSampler
+from privpost.mechanisms.draws.private_gibbs import PrivateGibbs
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
+from privpost.mechanisms.noise.fourier import FourierMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.models.events import EventCounts
+from privpost.privacy.accounting.costs import Cost
 
 DIGITS = 9
 # Options that choose a variant of a mechanism.

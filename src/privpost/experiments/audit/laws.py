@@ -14,7 +14,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import betainc, gammainc, kolmogorov, ndtr
 
-from privpost.privacy.renyi import dirichlet_divergence
+from privpost.privacy.divergences.renyi import dirichlet_divergence
 
 # Most marginals that are tested.
 COORDINATES = 8

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.evaluation.mmd import Bins, UnitInterval
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.privacy.accounting import Cost
-from privpost.samplers.noise_aware_gibbs import Kernel
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.privacy.accounting.costs import Cost
+from privpost.samplers.noise_aware.gibbs import Kernel
 
 # Probability of a record between the redaction bounds.
 COVERAGE = 0.95

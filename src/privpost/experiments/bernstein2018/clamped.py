@@ -5,10 +5,11 @@ from scipy.special import gammaincc, stdtr
 
 from privpost.experiments.bernstein2018.base import COVERAGE, RECORDS, Data, Experiment
 from privpost.lab.schema import SettingError
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.models.clamped_moments import ClampedMoments
-from privpost.models.normal_unknown_variance import NormalUnknownVariance
-from privpost.samplers import noise_aware_normal, noise_aware_normal_quadrature
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.models.conjugate.clamped_moments import ClampedMoments
+from privpost.models.conjugate.normal_unknown_variance import NormalUnknownVariance
+from privpost.samplers.noise_aware import normal as noise_aware_normal
+from privpost.samplers.noise_aware import normal_quadrature as noise_aware_normal_quadrature
 
 
 class ClampedNormal(Experiment):

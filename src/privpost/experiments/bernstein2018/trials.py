@@ -12,13 +12,14 @@ from privpost.experiments.bernstein2018.base import COVERAGE, RECORDS, Data, Exp
 from privpost.experiments.bernstein2018.clamped import ClampedNormal
 from privpost.experiments.ranges import BURN_IN, CONCENTRATION, DRAWS, EPSILON, MODEL, N
 from privpost.lab.schema import Choice, Real, SettingError, Text, Vector, suggest
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
-from privpost.models.normal_unknown_variance import NormalUnknownVariance
-from privpost.models.univariate import UnivariateFamily
-from privpost.privacy.accounting import Cost
-from privpost.samplers import noise_aware_exact, noise_aware_quadrature
-from privpost.samplers.noise_aware_gibbs import bounded_kernel
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.mechanisms.noise.redacted import RedactedLaplace, RedactedSum
+from privpost.models.conjugate.normal_unknown_variance import NormalUnknownVariance
+from privpost.models.conjugate.univariate import UnivariateFamily
+from privpost.privacy.accounting.costs import Cost
+from privpost.samplers.noise_aware import exact as noise_aware_exact
+from privpost.samplers.noise_aware import quadrature as noise_aware_quadrature
+from privpost.samplers.noise_aware.gibbs import bounded_kernel
 
 # Models with bounded statistics, and the statistics released: all, or the free ones, which n does not determine.
 COUNT_MODELS = {
@@ -186,7 +187,7 @@ class RedactedSums(Experiment):
         if collapsed:
             return noise_aware_quadrature.collapsed_kernel(*arguments)
         # Compiled code is loaded only where chains run.
-        from privpost.samplers.noise_aware_redacted import redacted_kernel
+        from privpost.samplers.noise_aware.redacted import redacted_kernel
 
         return redacted_kernel(*arguments, self.segments)
 

@@ -6,8 +6,8 @@ from privpost import discovery
 from privpost.discovery import serving
 from privpost.experiments.discovered import Failed
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy.accounting import Cost
-from privpost.privacy.approximate import largest_renyi_budget, pure_from_approximate
+from privpost.privacy.accounting.approximate import largest_renyi_budget, pure_from_approximate
+from privpost.privacy.accounting.costs import Cost
 
 # Order at which Rényi mechanisms are calibrated; their whole curve is converted, so any finite order would do.
 ORDER = 2.0

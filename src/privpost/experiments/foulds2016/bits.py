@@ -2,12 +2,12 @@
 
 import math
 
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
 
 
 def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:

@@ -11,13 +11,13 @@ import numpy as np
 
 from privpost.distributions.noise import Common
 from privpost.lab.schema import Integer
-from privpost.mechanisms.event_counts import EventCountsLaplace, prior_of
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.mechanisms.private_gibbs import PrivateGibbs
-from privpost.models.event_counts import EventCounts
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.draws.private_gibbs import PrivateGibbs
+from privpost.mechanisms.noise.event_counts import EventCountsLaplace, prior_of
+from privpost.models.events import EventCounts
 from privpost.privacy import count_tables
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.gate import Ledger
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.seeds import Seeding
 from privpost.samplers.noise_aware import event_counts

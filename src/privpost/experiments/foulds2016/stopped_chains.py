@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_softmax
 
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.glm import independence_chain_guarantee
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.divergences.glm import independence_chain_guarantee
 
 CHAINS = ("independence", "random walk")
 # The mode depends on the data, so that an early state may reveal more than an exact draw.

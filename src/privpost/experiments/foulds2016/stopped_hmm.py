@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import log_softmax
 
 from privpost.experiments.foulds2016.stopped_chains import STARTS, Compared, compared
-from privpost.mechanisms.event_counts import prior_of
-from privpost.mechanisms.event_states import HiddenMarkovSampler
-from privpost.models.event_counts import EventCounts
-from privpost.privacy.glm import independence_chain_guarantee
+from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
+from privpost.mechanisms.noise.event_counts import prior_of
+from privpost.models.events import EventCounts
+from privpost.privacy.divergences.glm import independence_chain_guarantee
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.joint import log_joint
 

@@ -4,7 +4,7 @@ from privpost.datasets import catalogue
 from privpost.experiments.foulds2016.event_methods import Setup
 from privpost.experiments.ranges import DATASET
 from privpost.lab.schema import Choice, DatasetName
-from privpost.models.event_counts import EventCounts
+from privpost.models.events import EventCounts
 
 COUNTS = DatasetName(task="counts", says=DATASET)
 START = Choice(

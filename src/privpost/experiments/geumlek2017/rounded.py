@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import betaln, logsumexp
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
+from privpost.mechanisms.draws.posterior import PosteriorDraw
 
 # Quadrature nodes of a cell.
 NODES = 8

@@ -8,10 +8,10 @@ import numpy as np
 from privpost.evaluation.calibration import empirical_cdf, ks_p_value, ks_statistic
 from privpost.evaluation.spread import among, spread_columns
 from privpost.evaluation.summaries import mean_columns
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.models.consistency import consistent_counts
-from privpost.privacy.accounting import Cost
+from privpost.mechanisms.noise.network import NetworkLaplace
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.models.networks.consistency import consistent_counts
+from privpost.privacy.accounting.costs import Cost
 
 # Naive: how a release is processed before it is taken for the data. Exact: whether the posterior takes all counts
 # together, or one family at a time.

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from privpost.privacy.renyi import dirichlet_divergence
+from privpost.privacy.divergences.renyi import dirichlet_divergence
 
 # What ε falls with: n ε = 2, the least that the refined bound asks for, or n² ε = 1.
 RULES = {"n": lambda n: 2 / n, "n_squared": lambda n: n**-2.0}

@@ -20,11 +20,11 @@ import math
 import numpy as np
 
 from privpost.experiments.zhang2016.settings import parse
-from privpost.mechanisms.map_estimate import GRID, utility, utility_sensitivity
-from privpost.mechanisms.network_sampling import RecordSampler
-from privpost.models.bayesian_network import LARGEST_ALPHABET, BayesianNetwork
-from privpost.models.fourier_basis import closure, largest_flips
-from privpost.privacy.renyi import dirichlet_divergence
+from privpost.mechanisms.choices.map_estimate import GRID, utility, utility_sensitivity
+from privpost.mechanisms.draws.network import RecordSampler
+from privpost.models.networks.bayesian_network import LARGEST_ALPHABET, BayesianNetwork
+from privpost.models.networks.fourier_basis import closure, largest_flips
+from privpost.privacy.divergences.renyi import dirichlet_divergence
 
 # Relative rounding error of the exact losses.
 ROUNDING = 1e-9

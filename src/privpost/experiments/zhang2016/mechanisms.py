@@ -1,12 +1,12 @@
 """The mechanisms that these studies compare, and what each may cost for a whole record."""
 
 from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.fourier import FourierMechanism
-from privpost.mechanisms.map_estimate import MapMechanism
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.mechanisms.network_sampling import AttributeSampler, RecordSampler
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.privacy.accounting import Cost
+from privpost.mechanisms.choices.map_estimate import MapMechanism
+from privpost.mechanisms.draws.network import AttributeSampler, RecordSampler
+from privpost.mechanisms.noise.fourier import FourierMechanism
+from privpost.mechanisms.noise.network import NetworkLaplace
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.privacy.accounting.costs import Cost
 
 METHODS = ("laplace", "fourier", "sampler_record", "sampler_attribute", "map")
 

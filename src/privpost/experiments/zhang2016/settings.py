@@ -3,7 +3,7 @@
 from typing import Any
 
 from privpost.lab.schema import Setting, SettingError
-from privpost.models import graphs
+from privpost.models.networks import graphs
 
 
 class Network(Setting):

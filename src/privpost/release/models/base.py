@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from privpost.lab.schema import Levels, Schema, SettingError
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
 from privpost.release.specification import Specification
 
 # Posteriors of counts have tables of n + 1 entries for every level.

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 from privpost.evaluation import diagnostics
 from privpost.lab.schema import Levels, Real, Schema, SettingError, Text, Vector, suggest
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.models.bayesian_network import BayesianNetwork
+from privpost.mechanisms.noise.network import NetworkLaplace
+from privpost.models.networks.bayesian_network import BayesianNetwork
 from privpost.release.models.base import NAIVE, Posterior, Predictive, by_name, whole
-from privpost.samplers import noise_aware_draws
+from privpost.samplers.noise_aware import draws as noise_aware_draws
 
 # The most parents of a column.
 LARGEST_FAMILY = 12

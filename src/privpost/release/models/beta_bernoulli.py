@@ -3,8 +3,8 @@
 import numpy as np
 
 from privpost.lab.schema import Real, Schema
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 from privpost.release.models.dirichlet_categorical import Categories
 from privpost.release.specification import SAMPLING
 

@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 from privpost.lab.schema import Real, Schema
-from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.noise.gaussian import GaussianMechanism
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
 from privpost.release.models.base import EXACT, Posterior, Predictive, Sampled, by_name, levels_of, whole
 
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 
 from privpost.lab.schema import Real, Schema, SettingError
-from privpost.mechanisms.gamma_sampling import GammaDraw
-from privpost.models.gamma_exponential import GammaExponential
+from privpost.mechanisms.draws.gamma import GammaDraw
+from privpost.models.conjugate.gamma_exponential import GammaExponential
 from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import NumericFamily
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from privpost.evaluation import diagnostics
 from privpost.lab.schema import Choice, Real, Schema, SettingError
-from privpost.mechanisms.moments_lattice import SHIFT, LatticeMoments
-from privpost.models.normal_regression import NormalRegression
+from privpost.mechanisms.noise.moments_lattice import SHIFT, LatticeMoments
+from privpost.models.regression.normal import NormalRegression
 from privpost.release.models.base import Inferred, Posterior, by_name
 from privpost.release.models.numeric import parsed
-from privpost.samplers import noise_aware_draws
+from privpost.samplers.noise_aware import draws as noise_aware_draws
 
 # Columns that a regression may have: noise and dimensions grow with their square.
 LARGEST_COLUMNS = 8

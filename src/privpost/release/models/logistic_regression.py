@@ -5,8 +5,8 @@ from decimal import Decimal
 import numpy as np
 
 from privpost.lab.schema import Choice, Levels, Real, Schema, SettingError
-from privpost.mechanisms.logistic_ball import BallDraw
-from privpost.mechanisms.logistic_lattice import SHIFT, OutputNoise
+from privpost.mechanisms.draws.logistic_ball import BallDraw
+from privpost.mechanisms.noise.logistic_lattice import SHIFT, OutputNoise
 from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import parsed
 

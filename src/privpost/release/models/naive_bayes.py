@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privpost.lab.schema import Choice, Levels, Real, Schema
-from privpost.mechanisms.event_counts import EventCountsLaplace
-from privpost.models.event_counts import EventCounts
+from privpost.mechanisms.noise.event_counts import EventCountsLaplace
+from privpost.models.events import EventCounts
 from privpost.release.models.base import EXACT, Posterior, Predictive, by_name, levels_of, whole
 from privpost.samplers.noise_aware import exact_counts
 

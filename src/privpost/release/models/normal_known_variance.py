@@ -3,7 +3,7 @@
 import math
 
 from privpost.lab.schema import Real, Schema
-from privpost.models.normal_known_variance import NormalKnownVariance
+from privpost.models.conjugate.normal_known_variance import NormalKnownVariance
 from privpost.release.models.numeric import NumericFamily
 
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from privpost.lab.schema import Choice, Real, Schema, SettingError
-from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
+from privpost.mechanisms.noise.redacted import RedactedLaplace, RedactedSum
 from privpost.models.base import check_records
 from privpost.release.models.base import Kind, Posterior, Predictive
-from privpost.samplers.noise_aware_quadrature import resolved_posterior
+from privpost.samplers.noise_aware.quadrature import resolved_posterior
 
 # Sums up to here are whole numbers that floats hold exactly.
 LARGEST_TOTAL = 2**50

@@ -10,7 +10,7 @@ from privpost.evaluation.rows import markdown
 from privpost.experiments.claim_helpers import student_limit
 from privpost.experiments.fair_axis import calibration
 from privpost.lab.study import Study
-from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 from privpost.report.templates import number
 
 # A share of at least this counts as the whole claim.

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from privpost import discovery
 from privpost.evaluation.rows import markdown
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import COUNTED, Mechanism
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
 
 BUDGETS = {"pure": "ε", "rdp": "ε at an order λ", "approximate": "ε and δ"}
 

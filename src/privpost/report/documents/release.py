@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from privpost.evaluation.rows import markdown
-from privpost.privacy import losses, secure_noise
+from privpost.privacy.accounting import losses, secure_noise
 from privpost.release import models, spec, synthetic
 from privpost.release.models import base, bayesian_network, gamma_exponential
 

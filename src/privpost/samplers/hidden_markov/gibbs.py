@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from privpost.models.base import check_range
-from privpost.samplers import chain, truncated_dirichlet
+from privpost.samplers import chain
+from privpost.samplers.truncated_dirichlet import exact as truncated_dirichlet
 
 
 class Layout(NamedTuple):

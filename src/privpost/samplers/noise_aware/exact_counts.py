@@ -144,7 +144,7 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     Returns:
         Probabilities of 0..n, shape (trials, n + 1).
     """
-    from privpost.samplers.noise_aware_convolution import convolved
+    from privpost.samplers.noise_aware.convolution import convolved
 
     # By level, so that all arrays have the same memory layout: loops are compiled for each layout.
     noisy = np.asarray(noisy, float).T.copy()

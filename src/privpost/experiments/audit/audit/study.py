@@ -14,10 +14,10 @@ from privpost.experiments.discovered import Discovered, Failed
 from privpost.experiments.ranges import EPSILON, SHARE
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy.accounting import RELATIVE_TOLERANCE, Cost
+from privpost.privacy.accounting.costs import RELATIVE_TOLERANCE, Cost
 from privpost.privacy.audit import Counts, choose_event, lower_bound
-from privpost.privacy.described import key_of, text
-from privpost.privacy.ledger import Ledger
+from privpost.privacy.ledger.described import key_of, text
+from privpost.privacy.ledger.gate import Ledger
 
 SETTINGS = Schema(
     mechanisms=Discovered(audited.names, says="mechanisms that are audited"),

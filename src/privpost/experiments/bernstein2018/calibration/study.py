@@ -34,10 +34,10 @@ from privpost.evaluation.spread import among, ranks_of_shares, spread, spread_co
 from privpost.experiments.bernstein2018.trials import CHAINS, VARIANTS, Data, Experiment, Release, experiment
 from privpost.experiments.ranges import A0, EPSILON
 from privpost.lab.schema import Choice, Integer, Schema, SettingError
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.samplers.noise_aware_gibbs import run
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
+from privpost.samplers.noise_aware.gibbs import run
 
 # Each has a table of its own.
 PARTS = ("figure_1", "families", "segments")

@@ -14,7 +14,7 @@ from privpost.evaluation.rows import columns, places
 from privpost.experiments.bernstein2018.trials import CHAINS, experiment, many_chains
 from privpost.experiments.ranges import DRAWS, EPSILON
 from privpost.lab.schema import Integer, Schema
-from privpost.samplers.noise_aware_gibbs import run
+from privpost.samplers.noise_aware.gibbs import run
 
 SETTINGS = Schema(
     **CHAINS | {"draws": Integer(at_least=4, says=DRAWS.says)},

@@ -13,7 +13,7 @@ from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.bernstein2018.trials import PRIOR, VARIANT, experiment
 from privpost.experiments.ranges import BURN_IN, DRAWS, EPSILON, MODEL, N
 from privpost.lab.schema import Choice, Integer, Schema
-from privpost.samplers.noise_aware_gibbs import run
+from privpost.samplers.noise_aware.gibbs import run
 
 SETTINGS = Schema(
     model=Choice("binomial", "multinomial", "exponential", says=MODEL),

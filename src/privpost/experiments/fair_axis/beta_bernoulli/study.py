@@ -13,8 +13,8 @@ from privpost.experiments.fair_axis import calibration
 from privpost.experiments.ranges import A0, ALPHA, BETA, DELTA, EPSILON, N
 from privpost.lab.schema import Schema
 from privpost.mechanisms.base import Mechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
 
 SETTINGS = Schema(
     methods=Discovered(lambda: calibration.methods(BetaBernoulli(6, 12), a0=0.05), says="methods that take part"),

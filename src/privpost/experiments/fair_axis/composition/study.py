@@ -6,9 +6,9 @@ from privpost.discovery import serving
 from privpost.evaluation.rows import columns, places
 from privpost.experiments.ranges import A0, ALPHA, BETA, DELTA, EPSILON, N
 from privpost.lab.schema import Integer, Schema, Vector
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy import composition
-from privpost.privacy.accounting import Cost
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting import composition
+from privpost.privacy.accounting.costs import Cost
 
 SETTINGS = Schema(
     alpha=ALPHA,

@@ -12,12 +12,12 @@ from privpost.experiments.discovered import Discovered, Failed
 from privpost.experiments.fair_axis import calibration
 from privpost.experiments.ranges import BETA0, DELTA, DESIGN, DROPPED_LEVEL, EPSILON
 from privpost.lab.schema import Schema
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticDraw, LogisticSampling
-from privpost.models.binary_regression import BinaryRegression
-from privpost.models.logistic_regression import predictive_metrics
-from privpost.privacy.accounting import Cost
-from privpost.privacy.approximate import pure_from_approximate
+from privpost.mechanisms.draws.logistic_ops import LogisticOps
+from privpost.mechanisms.draws.logistic_sampling import LogisticDraw, LogisticSampling
+from privpost.models.regression.binary import BinaryRegression
+from privpost.models.regression.logistic import predictive_metrics
+from privpost.privacy.accounting.approximate import pure_from_approximate
+from privpost.privacy.accounting.costs import Cost
 
 SETTINGS = Schema(
     dataset=DESIGN,

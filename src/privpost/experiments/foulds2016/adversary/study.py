@@ -10,7 +10,7 @@ from privpost.evaluation.rows import columns, places
 from privpost.experiments.foulds2016 import stopped_chains, stopped_hmm
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, TRUNCATION
 from privpost.lab.schema import Integer, Real, Schema, Vector
-from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 
 SETTINGS = Schema(
     # Larger parameters make the densities at the ends of the interval underflow.

@@ -17,13 +17,13 @@ from privpost.experiments.discovered import Discovered, Failed
 from privpost.experiments.foulds2016.bits import limit
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, N, P
 from privpost.lab.schema import Schema, SettingError
-from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Release, Request
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.gate import Release, Request
 
 STATISTICS = ("sample", "mean")
 

@@ -9,8 +9,8 @@ from privpost.experiments.foulds2016.bits import calibrated, limit
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, N
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.mechanisms.base import Mechanism
-from privpost.privacy.accounting import Cost
-from privpost.privacy.gibbs import chain_cost, scan_cost
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.accounting.gibbs import chain_cost, scan_cost
 
 SETTINGS = Schema(
     alpha=ALPHA,

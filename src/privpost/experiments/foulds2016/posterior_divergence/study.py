@@ -12,10 +12,10 @@ from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.foulds2016.bits import calibrated
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, WITHOUT_POLE, N, P
 from privpost.lab.schema import Choice, Integer, Schema
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.privacy.renyi import dirichlet_divergence
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.divergences.renyi import dirichlet_divergence
 
 SETTINGS = Schema(
     alpha=WITHOUT_POLE.means(ALPHA.says, ALPHA.unit),

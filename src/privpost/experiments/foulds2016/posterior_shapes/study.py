@@ -6,10 +6,10 @@ import numpy as np
 
 from privpost.experiments.ranges import A0, ALPHA, BETA, DRAWS, EPSILON, WITHOUT_POLE, N, P
 from privpost.lab.schema import Integer, Schema
-from privpost.mechanisms.exponential import ExponentialMechanism
-from privpost.mechanisms.laplace import LaplaceMechanism
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
+from privpost.mechanisms.choices.exponential import ExponentialMechanism
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
 
 SETTINGS = Schema(
     alpha=WITHOUT_POLE.means(ALPHA.says, ALPHA.unit),

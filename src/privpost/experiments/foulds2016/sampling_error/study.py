@@ -10,9 +10,9 @@ from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.foulds2016.bits import calibrated
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, N, P
 from privpost.lab.schema import Choice, Schema
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Request
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.gate import Request
 
 SETTINGS = Schema(
     alpha=ALPHA,

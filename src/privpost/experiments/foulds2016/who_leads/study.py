@@ -17,7 +17,7 @@ from privpost.experiments.foulds2016.convergence import LIMIT, verdict
 from privpost.experiments.foulds2016.held_out import chain_draws, scored, split_cells
 from privpost.experiments.ranges import CONCENTRATION, EPSILON, METHOD, SHARE, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Real, Schema
-from privpost.models.event_counts import EventCounts
+from privpost.models.events import EventCounts
 from privpost.privacy import count_tables
 
 SETTINGS = Schema(

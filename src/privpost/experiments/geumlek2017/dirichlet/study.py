@@ -6,8 +6,8 @@ from scipy.special import polygamma
 from privpost.evaluation.rows import columns, places
 from privpost.experiments.ranges import ABOVE_ONE, CONCENTRATION, METHOD, SHARE, SUPREMUM, WEIGHT, N
 from privpost.lab.schema import Choice, Integer, Schema
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.dirichlet_categorical import DirichletCategorical
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
 
 SETTINGS = Schema(
     total_concentration=CONCENTRATION.means("sum of the Dirichlet prior's parameters", "records"),

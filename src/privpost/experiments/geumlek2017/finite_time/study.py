@@ -7,12 +7,12 @@ from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.experiments.ranges import BETA0, DESIGN, DROPPED_LEVEL, LOG_EPSILON, ORDER
 from privpost.lab.schema import Real, Schema, Vector
-from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticDraw
-from privpost.models.binary_regression import BinaryRegression
-from privpost.models.logistic_regression import predictive_metrics
-from privpost.privacy.accounting import Cost
+from privpost.mechanisms.draws.logistic_finite import LogisticLangevin, LogisticOutputNoise
+from privpost.mechanisms.draws.logistic_ops import LogisticOps
+from privpost.mechanisms.draws.logistic_sampling import LogisticDraw
+from privpost.models.regression.binary import BinaryRegression
+from privpost.models.regression.logistic import predictive_metrics
+from privpost.privacy.accounting.costs import Cost
 
 SETTINGS = Schema(
     dataset=DESIGN,

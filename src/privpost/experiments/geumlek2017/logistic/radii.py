@@ -4,10 +4,10 @@ import math
 
 from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.models.binary_regression import BinaryRegression
-from privpost.privacy.accounting import Cost
-from privpost.privacy.glm import ops_power_at, ops_radius
+from privpost.mechanisms.draws.logistic_ops import LogisticOps
+from privpost.models.regression.binary import BinaryRegression
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.divergences.glm import ops_power_at, ops_radius
 
 TABLE = {
     "radius": "R of the ball",

@@ -22,13 +22,13 @@ from privpost.experiments.ranges import (
     ORDER,
 )
 from privpost.lab.schema import Choice, Integer, Real, Schema, SettingError, Vector
-from privpost.mechanisms.logistic_finite import LogisticLangevin, LogisticOutputNoise
-from privpost.mechanisms.logistic_ops import LogisticOps
-from privpost.mechanisms.logistic_sampling import LogisticDraw, LogisticSampling
-from privpost.models.binary_regression import BinaryRegression
-from privpost.models.logistic_regression import predictive_metrics
-from privpost.privacy.accounting import Cost
-from privpost.privacy.glm import ops_rdp, posterior_rdp
+from privpost.mechanisms.draws.logistic_finite import LogisticLangevin, LogisticOutputNoise
+from privpost.mechanisms.draws.logistic_ops import LogisticOps
+from privpost.mechanisms.draws.logistic_sampling import LogisticDraw, LogisticSampling
+from privpost.models.regression.binary import BinaryRegression
+from privpost.models.regression.logistic import predictive_metrics
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.divergences.glm import ops_rdp, posterior_rdp
 
 # For each variant of OPS, the variant whose other methods it is compared with. The `corrected` ones have public
 # feature bounds.

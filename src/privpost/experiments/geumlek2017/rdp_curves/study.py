@@ -8,8 +8,8 @@ from privpost.evaluation.rows import columns, places
 from privpost.experiments.geumlek2017 import rounded
 from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, METHOD, SUPREMUM, WEIGHT, N
 from privpost.lab.schema import Choice, Integer, Schema, Vector
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.beta_bernoulli import BetaBernoulli
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 
 SETTINGS = Schema(
     alpha=ALPHA,

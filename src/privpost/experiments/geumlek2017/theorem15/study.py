@@ -7,7 +7,7 @@ import numpy as np
 from privpost.evaluation.rows import columns, places
 from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, WEIGHT, N
 from privpost.lab.schema import Integer, Schema
-from privpost.privacy.renyi import dirichlet_divergence
+from privpost.privacy.divergences.renyi import dirichlet_divergence
 
 SETTINGS = Schema(
     alpha=ALPHA,

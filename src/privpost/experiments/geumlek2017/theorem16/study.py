@@ -8,8 +8,8 @@ from scipy.special import lambertw, log_ndtr
 from privpost.experiments.audit.laws import Weights
 from privpost.experiments.ranges import ABOVE_ONE, RADIUS, N
 from privpost.lab.schema import Choice, Real, Schema, SettingError, Vector
-from privpost.models.link_regression import LINKS, LinkRegression
-from privpost.privacy.glm import posterior_rdp
+from privpost.models.regression.link import LINKS, LinkRegression
+from privpost.privacy.divergences.glm import posterior_rdp
 
 SETTINGS = Schema(
     link=Choice(*LINKS, says="link function of the binary regression"),

@@ -14,12 +14,12 @@ from scipy.special import gammaln, log_ndtr, logsumexp
 
 from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, CONCENTRATION, LOG_EPSILON, METHOD, VARIANT, N, P
 from privpost.lab.schema import Choice, Integer, Schema, SettingError, Vector
-from privpost.mechanisms.gaussian import GaussianMechanism
-from privpost.mechanisms.posterior_sampling import PosteriorDraw
-from privpost.models.beta_bernoulli import BetaBernoulli
-from privpost.privacy.accounting import Cost
-from privpost.privacy.ledger import Request
-from privpost.privacy.renyi import dirichlet_divergence
+from privpost.mechanisms.draws.posterior import PosteriorDraw
+from privpost.mechanisms.noise.gaussian import GaussianMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.divergences.renyi import dirichlet_divergence
+from privpost.privacy.ledger.gate import Request
 
 SETTINGS = Schema(
     alpha=ALPHA,

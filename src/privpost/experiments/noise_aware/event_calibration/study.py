@@ -28,7 +28,7 @@ from privpost.experiments.foulds2016.event_methods import Row, Run, Setup, proce
 from privpost.experiments.noise_aware.event_calibration import exact
 from privpost.experiments.ranges import BURN_IN, EMISSION, EPSILON, METHOD, THIN, TRANSITION, VARIANT, N
 from privpost.lab.schema import Choice, Integer, Schema, SettingError, Vector
-from privpost.models.event_counts import EventCounts
+from privpost.models.events import EventCounts
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.noise_aware import event_counts, exact_counts
 

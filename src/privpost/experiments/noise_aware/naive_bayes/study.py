@@ -11,10 +11,10 @@ from privpost.evaluation.rows import columns
 from privpost.experiments.noise_aware import scores
 from privpost.experiments.ranges import ALPHA, ATTRIBUTES, BETA, CONCENTRATION, EPSILON, METHOD, N
 from privpost.lab.schema import Choice, Integer, Schema
-from privpost.models import graphs
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.samplers import naive_bayes_exact
-from privpost.samplers.noise_aware_exact import conditional_cdf
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.samplers.naive_bayes import exact as naive_bayes_exact
+from privpost.samplers.noise_aware.exact import conditional_cdf
 
 SETTINGS = Schema(
     attributes=ATTRIBUTES,
@@ -184,7 +184,7 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
 def _aware_rest(posterior, config, theta) -> Rest:
     """Return quantiles of the attributes after the first in the noise-aware posterior, and its variances."""
     # Compiled code is loaded where it is used.
-    from privpost.samplers.naive_bayes_quantiles import quantiles
+    from privpost.samplers.naive_bayes.quantiles import quantiles
 
     prior, start = (config.alpha, config.beta), len(PARAMETERS)
 

@@ -15,10 +15,12 @@ from privpost.evaluation.spread import spread_columns
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.ranges import BURN_IN, DRAWS, EPSILON, METHOD, PRECISION, THIN, N
 from privpost.lab.schema import Choice, Integer, Real, Schema
-from privpost.mechanisms.moments_laplace import MomentsLaplace
-from privpost.models.normal_regression import NormalRegression
-from privpost.privacy.accounting import Cost
-from privpost.samplers import chain, noise_aware_regression, noise_aware_regression_quadrature
+from privpost.mechanisms.noise.moments_laplace import MomentsLaplace
+from privpost.models.regression.normal import NormalRegression
+from privpost.privacy.accounting.costs import Cost
+from privpost.samplers import chain
+from privpost.samplers.noise_aware import regression as noise_aware_regression
+from privpost.samplers.noise_aware import regression_quadrature as noise_aware_regression_quadrature
 
 POSITIVE = Real(at_least=1e-6, at_most=1e6)
 SETTINGS = Schema(

@@ -11,8 +11,8 @@ import functools
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
-from privpost.samplers.noise_aware_exact import count_weights, posterior_density
-from privpost.samplers.noise_aware_quadrature import log_normal_laplace
+from privpost.samplers.noise_aware.exact import count_weights, posterior_density
+from privpost.samplers.noise_aware.quadrature import log_normal_laplace
 
 # Mass of the exact posterior outside the quadrature's range.
 _TAIL = 1e-10

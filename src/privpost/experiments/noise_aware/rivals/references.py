@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from privpost.samplers.noise_aware_quadrature import Posterior, parameter_edges, power, redacted_likelihood
+from privpost.samplers.noise_aware.quadrature import Posterior, parameter_edges, power, redacted_likelihood
 
 # Cells of θ, even in its coordinate over the prior's mass.
 CELLS = 600

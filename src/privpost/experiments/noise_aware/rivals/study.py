@@ -17,7 +17,7 @@ from privpost.experiments.noise_aware.rivals import methods
 from privpost.experiments.noise_aware.rivals.tasks import Budget, Refused, Task, made
 from privpost.experiments.ranges import BURN_IN, EPSILON, MODEL, N
 from privpost.lab.schema import Integer, Real, Schema, Text, Vector
-from privpost.privacy.accounting import Cost
+from privpost.privacy.accounting.costs import Cost
 
 SETTINGS = Schema(
     task=Text(says=MODEL),

@@ -16,12 +16,12 @@ from privpost.experiments.bernstein2018.clamped import ClampedNormal
 from privpost.experiments.bernstein2018.trials import Counts, Data, Experiment, Release, experiment
 from privpost.experiments.noise_aware.rivals import approximation, references
 from privpost.lab.schema import SettingError
-from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.models import graphs
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.privacy.accounting import Cost
-from privpost.samplers import noise_aware_normal_quadrature as quadrature
-from privpost.samplers.noise_aware_gibbs import random_sum
+from privpost.mechanisms.noise.network import NetworkLaplace
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.privacy.accounting.costs import Cost
+from privpost.samplers.noise_aware import normal_quadrature as quadrature
+from privpost.samplers.noise_aware.gibbs import random_sum
 
 # Tasks on Bayesian networks, with their graphs.
 NETWORKS = {

@@ -12,12 +12,12 @@ from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.ranges import ALPHA, BETA, BURN_IN, DATASET, DRAWS, EPSILON, METHOD, THIN, N, T
 from privpost.experiments.zhang2016.mechanisms import configured, target
 from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema
-from privpost.models import graphs
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.models.consistency import consistent_counts
-from privpost.models.structure import k2
-from privpost.samplers import naive_bayes_exact
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.models.networks.consistency import consistent_counts
+from privpost.models.networks.structure import k2
 from privpost.samplers.chain import run
+from privpost.samplers.naive_bayes import exact as naive_bayes_exact
 
 MECHANISMS = ("laplace", "fourier", "sampler_record", "sampler_attribute")
 # Posteriors from the Laplace release: conjugate, conjugate with consistent counts, noise-aware without and by a chain.
@@ -177,7 +177,7 @@ def _chained(mechanism, release, config, rng):
     """Return the noise-aware posterior means (trials, m) of the first releases, by chains, and the worst R-hat and
     effective sample size."""
     # Imported here, as numba takes a third of a second to load.
-    from privpost.samplers.noise_aware_records import Records
+    from privpost.samplers.noise_aware.records import Records
 
     model, release = mechanism.model, release[: config.chain_trials]
     chains = Records(model, np.repeat(release, CHAINS, axis=0), mechanism.n, mechanism.scale)

@@ -36,10 +36,10 @@ from privpost.experiments.zhang2016.guarantees import difference_bound
 from privpost.experiments.zhang2016.mechanisms import configured, target
 from privpost.experiments.zhang2016.settings import Network, parse
 from privpost.lab.schema import Choice, Integer, Real, Schema, Vector
-from privpost.mechanisms.map_estimate import GRID, UTILITIES, utility
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.models.fourier_basis import closure
-from privpost.privacy.ledger import Request
+from privpost.mechanisms.choices.map_estimate import GRID, UTILITIES, utility
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.models.networks.fourier_basis import closure
+from privpost.privacy.ledger.gate import Request
 
 SETTINGS = Schema(
     graph=Network(says="directed acyclic graph of the network"),

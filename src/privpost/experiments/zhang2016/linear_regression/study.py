@@ -10,10 +10,10 @@ from privpost.evaluation.rows import columns, places
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.ranges import DATASET, EPSILON, FEATURE_BOUND, METHOD, PRECISION, SHARE, VARIANT
 from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
-from privpost.mechanisms.linear_sampling import LinearSampler
-from privpost.models.linear_regression import LinearRegression, Moments
-from privpost.privacy.accounting import RELATIVE_TOLERANCE, Cost
-from privpost.privacy.ledger import Request
+from privpost.mechanisms.draws.linear import LinearSampler
+from privpost.models.regression.linear import LinearRegression, Moments
+from privpost.privacy.accounting.costs import RELATIVE_TOLERANCE, Cost
+from privpost.privacy.ledger.gate import Request
 
 SETTINGS = Schema(
     dataset=DatasetName(task="regression", says=DATASET),

@@ -12,10 +12,10 @@ from privpost.experiments.ranges import ALPHA, ATTRIBUTES, BETA, EPSILON, METHOD
 from privpost.experiments.zhang2016.mechanisms import METHODS, configured, target
 from privpost.lab.schema import Choice, Integer, Real, Schema
 from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.map_estimate import UTILITIES
-from privpost.models import graphs
-from privpost.models.bayesian_network import BayesianNetwork
-from privpost.privacy.ledger import Request
+from privpost.mechanisms.choices.map_estimate import UTILITIES
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.privacy.ledger.gate import Request
 
 # `one`: the repeats of a block are random splits of one data set, as in the paper; `many`: each repeat has its own
 # model and data, over which differences are averaged too.

@@ -4,7 +4,7 @@ import numpy as np
 
 from privpost.experiments.noise_aware.rivals.methods import Inferred
 from privpost.experiments.noise_aware.rivals.tasks import NetworkTask, Refused, repeated
-from privpost.samplers.noise_aware_gibbs import run
+from privpost.samplers.noise_aware.gibbs import run
 
 
 def infer(task, releases, rng, budget):

@@ -4,7 +4,7 @@ import numpy as np
 
 from privpost.experiments.noise_aware.rivals.methods import Inferred
 from privpost.experiments.noise_aware.rivals.tasks import Refused
-from privpost.samplers.noise_aware_quadrature import Posterior, parameter_edges
+from privpost.samplers.noise_aware.quadrature import Posterior, parameter_edges
 
 CELLS = 1000
 

@@ -11,7 +11,7 @@ def infer(task, releases, rng, budget):
     """Flip bits of records, and shift many records at once; θ follows from the counts."""
     if not isinstance(task, NetworkTask):
         raise Refused("it moves records of Bayesian networks only")
-    from privpost.samplers.noise_aware_records import Records
+    from privpost.samplers.noise_aware.records import Records
 
     sampler = Records(task.model, np.repeat(releases, budget.chains, axis=0), task.n, task.scale)
     states = chain.run(sampler, rng, draws=budget.draws, burn_in=budget.burn_in)

@@ -5,7 +5,7 @@ import numpy as np
 from privpost.experiments.noise_aware.rivals.methods import Inferred
 from privpost.experiments.noise_aware.rivals.tasks import NetworkTask, Refused
 from privpost.samplers import chain
-from privpost.samplers.noise_aware_table import Tables
+from privpost.samplers.noise_aware.table import Tables
 
 
 def infer(task, releases, rng, budget):

@@ -1,0 +1,121 @@
+"""One exact draw from the posterior of a logistic regression on a ball (OPS), on a lattice: pure DP for real data.
+
+`logistic_ops.LogisticOps` is the continuous version for simulations.
+"""
+
+import math
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privpost.mechanisms.draws.logistic_sampling import MOST_PROPOSALS, MOST_STEPS
+from privpost.mechanisms.noise.logistic_lattice import design
+from privpost.privacy.accounting.approximate import largest_within
+from privpost.privacy.divergences import certified
+from privpost.samplers.logistic import lattice_ball as logistic_lattice_ball
+from privpost.samplers.logistic.lattice_ball import LatticeBall, least_radius
+
+# Seconds of a proposal or step per record.
+_SECONDS = 6e-9
+# Seconds of a proposal or step per weight of a record.
+_SECONDS_PER_WEIGHT = 2e-10
+# Seconds of a proposal or step per weight.
+_SECONDS_PROPOSED = 4e-7
+
+
+@dataclass(frozen=True)
+class BallDraw:
+    """A point w of γZ^d with ‖w‖ ≤ R of law exp(−ρ Σ ln(1 + exp(−s_i)) − P‖w‖²/2), s_i = ±x_i·w: pure 2cρR-DP.
+
+    Lattice and ball are the same for all data. A record is at most c = √d long, so that its loss lies between
+    ln(1 + exp(∓cR)), which are cR apart: by another record each weight changes by a factor of at most exp(ρcR),
+    and so does their sum. R² = ρκn/P + d/P: the first part is the smallest ball that is sure to hold the mode; both
+    together hold 1/e of the posterior, whatever the data. ρ is the largest ρ ≤ 1 that ε allows.
+
+    Attributes:
+        n: public number of records.
+        dimension: d, the intercept included.
+        total_precision: P > 0.
+        epsilon: ε > 0.
+
+    Raises:
+        ValueError: a draw that takes too long for some data, or too fine a lattice.
+    """
+
+    n: int
+    dimension: int
+    total_precision: float
+    epsilon: float
+
+    neighbours: ClassVar[str] = "substitution"
+
+    def __post_init__(self):
+        public = self.public
+        if not (public.held and public.log_expected <= math.log(MOST_PROPOSALS) and public.steps <= MOST_STEPS):
+            raise ValueError(
+                f"epsilon is {self.epsilon:g} and the prior's precision {self.total_precision:g}; with n {self.n} and "
+                f"{self.dimension} weights some data would take 1e{public.log_expected / math.log(10):.1f} proposals "
+                f"on average, of at most {MOST_PROPOSALS}, and {public.steps} steps, of at most {MOST_STEPS}: take a "
+                "larger precision, fewer columns or a smaller epsilon."
+            )
+
+    @property
+    def bound(self) -> float:
+        """c, rounded up."""
+        return math.nextafter(math.sqrt(self.dimension), math.inf)
+
+    @cached_property
+    def power(self) -> float:
+        """ρ."""
+        try:
+            return largest_within(lambda power: self._loss(power) <= self.epsilon, 1e-18, 1.0, 64)
+        except ValueError:
+            raise ValueError(f"epsilon is {self.epsilon:g}: too small for a draw on a ball.") from None
+
+    def _loss(self, power: float) -> float:
+        return 2 * self.bound * power * self._radius(power)
+
+    def _radius(self, power: float) -> float:
+        return least_radius(self.n, self.dimension, self.total_precision, power)
+
+    @property
+    def radius(self) -> float:
+        """R."""
+        return self._radius(self.power)
+
+    @cached_property
+    def public(self) -> LatticeBall:
+        """The public part of the draw: its lattice and its time."""
+        precision = self.total_precision / self.n
+        return LatticeBall(self.n, self.dimension, precision, self.power, self.bound, self.radius)
+
+    def certified_epsilon(self) -> float:
+        """An upper bound of 2cρR for the same numbers that the draw uses."""
+        return certified.ball_epsilon(self.dimension, self.power, self.radius)
+
+    def seconds(self, bits: int) -> float:
+        """Approximate time of a draw and its rehearsal, from public numbers."""
+        seconds_each = self.n * (_SECONDS + self.dimension * _SECONDS_PER_WEIGHT) + self.dimension * _SECONDS_PROPOSED
+        return 2 * seconds_each * (self.public.proposals(1) + self.public.steps)
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """A statement's entries about the law, from public numbers."""
+        return {
+            "law": "the prior times the likelihood to the power rho, at the multiples of step within radius of 0",
+            "rho": self.power,
+            "radius": self.radius,
+            "step": self.public.step,
+            "released": "one of these points",
+            "method": "rejection decided by interval arithmetic; no rounding error changes the law",
+            "proposals": self.public.proposals(1),
+        }
+
+    def rounded(self, records: np.ndarray, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
+        """The draw in steps of the lattice, for records as `OutputNoise.fit` takes them."""
+        around = logistic_lattice_ball.proposals(*design(records), self.public)
+        return [int(place) for place in around.draw(randbits)]

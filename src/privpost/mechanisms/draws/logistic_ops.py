@@ -1,0 +1,159 @@
+"""One draw from the posterior of a logistic regression on a ball (OPS) under pure DP."""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from privpost.mechanisms.draws.logistic_sampling import Drawn, LogisticSampling
+from privpost.mechanisms.pure import PureMechanism
+from privpost.models.base import check_range
+from privpost.models.regression.binary import BinaryRegression
+from privpost.privacy.accounting.approximate import pure_curve, pure_from_approximate
+from privpost.privacy.accounting.costs import Cost, at_most, pure_to_rdp
+from privpost.privacy.checks import check_choice, pure_epsilon
+from privpost.privacy.divergences.glm import CHARGES, Charge, ops_power_at, ops_pure_epsilon, ops_radius, ops_rdp
+from privpost.privacy.ledger.gate import Release
+from privpost.samplers.logistic import in_ball as logistic_in_ball
+
+
+@dataclass(frozen=True)
+class LogisticOps(PureMechanism, LogisticSampling):
+    """One draw with the prior truncated to ‖w‖ ≤ R and the likelihood raised to a power ρ: pure 2cρR-DP.
+
+    On the ball a record's log-likelihood varies by at most cR. R is c/β in Wang et al. (2015), who charge twice that,
+    and in Geumlek et al. (2017), section 5.2, who charge that pure ε at every order (`charge="paper"`). The smallest
+    ball that is sure to hold the mode has R = √(ρκ/β), κ = max x/(1 + e^x) = .2785, as nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ
+    at the mode (`charge="smallest_ball"`). The cost is 2cρR on any other `ball` too, even if it misses the mode.
+
+    Attributes:
+        epsilon: ε > 0 that one draw may cost.
+        charge: "corrected_charge", "paper", or "smallest_ball", whose draws take a time that depends on the data.
+        ball: R, in place of the radius of "corrected_charge"; the time depends on the data as well.
+
+    >>> round(LogisticOps.calibrate(BinaryRegression(2, 0.1), 100, Cost("pure", 1.0)).power, 3)
+    0.05
+    """
+
+    charge: Charge = field(default="corrected_charge", kw_only=True)
+    ball: float | None = field(default=None, kw_only=True)
+
+    method: ClassVar[str] = "ops"
+    norm: ClassVar[str] = "log-likelihood ratio"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_choice("charge", self.charge, CHARGES)
+        if self.ball is not None:
+            check_range("(0, inf)", ball=self.ball)
+            if self.charge != "corrected_charge":
+                raise ValueError(f"charge is {self.charge!r}; with a ball of its own it must be 'corrected_charge'")
+        if self._cuts and self.public_time:
+            name = "the smallest ball" if self.ball is None else "a ball of its own"
+            raise ValueError(f"public_time is True; draws on {name} have none, so it must be False")
+
+    @property
+    def _cuts(self) -> bool:
+        """Whether the ball may cut into the law, which then needs other proposals."""
+        return self.charge == "smallest_ball" or self.ball is not None
+
+    @classmethod
+    def calibrate(
+        cls, model, n: int, budget: Cost, *, charge: Charge = "corrected_charge", public_time: bool = True,
+        ball: float | None = None,
+    ) -> Self:  # fmt: skip
+        """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
+        as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
+        options: dict = {"charge": charge, "public_time": public_time, "ball": ball}
+        return cls(model, n, pure_epsilon(as_pure, cls.method), **options)
+
+    @property
+    def power(self) -> float:
+        """The largest ρ ≤ 1 within ε, by `charge` or `ball`.
+
+        "corrected_charge": εβ/(2c²); "paper": εβ/(4c²); "smallest_ball": (ε√β/(2c√κ))^(2/3); on a `ball`: ε/(2cR).
+        """
+        if self.ball is not None:
+            return min(1.0, self.epsilon / (2 * self.model.feature_bound * self.ball))
+        return float(ops_power_at(self.epsilon, self.precision, self.model.feature_bound, self.charge))
+
+    def _pure(self, power) -> np.ndarray:
+        if self.ball is not None:
+            return 2 * self.model.feature_bound * np.asarray(power, float) * self.ball
+        return ops_pure_epsilon(power, self.precision, self.model.feature_bound, self.charge)
+
+    @property
+    def coefficient(self):
+        """The power ρ of the likelihood."""
+        return self.power
+
+    @property
+    def precision(self) -> float:
+        """The precision β of the model's prior."""
+        return self.model.prior_precision
+
+    @property
+    def radius(self) -> float:
+        """R: c/β, for "smallest_ball" √(ρκ/β), or `ball`."""
+        if self.ball is not None:
+            return self.ball
+        return float(ops_radius(self.power, self.precision, self.model.feature_bound, self.charge))
+
+    @property
+    def sensitivity(self) -> float:
+        """ρcR, the largest change of the tempered log-likelihood on the ball."""
+        return self.power * self.model.feature_bound * self.radius
+
+    def query(self, data) -> np.ndarray:
+        """Tempered log-likelihood on the axes of the ball, 21 points each with both ends, shape (21 d,)."""
+        steps = np.linspace(-self.radius, self.radius, 21)
+        points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
+        return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
+
+    def prepare(self, statistics, start=None, size=None):
+        """The proposal law of a draw; for a ball that may cut into the law, `InBall`, which refuses no data."""
+        if not self._cuts:
+            return super().prepare(statistics, start, size)
+        return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
+
+    def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
+        """Releases, as of `LogisticSampling`; on a ball that may cut into the law, by `logistic.in_ball`."""
+        if size is None or not self._cuts:
+            return super().draw(statistics, rng, size, start=start, prepared=prepared)
+        around = prepared or self.prepare(statistics, start)
+        values, proposals = logistic_in_ball.sample(around, size, rng)
+        return Release(values, Drawn(around, proposals, math.nan))
+
+    def privacy_curve(self, epsilon) -> float:
+        """The curve of randomised response at the pure ε."""
+        return pure_curve(float(self._pure(self.power)), epsilon)
+
+    def recalibrated(self, budget) -> Self | None:
+        """The mechanism with the largest pure ε that the (ε, δ) budget allows."""
+        mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
+        # Rounding of ε0 − ε can exceed a small δ.
+        while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
+            mechanism = replace(mechanism, epsilon=float(np.nextafter(mechanism.epsilon, 0.0)))
+        return mechanism
+
+    def cost(self) -> Cost:
+        """2cρR (the paper: 4cρR), which is ε or, at ρ = 1, less."""
+        return Cost("pure", float(self._pure(self.power)))
+
+    def rdp(self, orders) -> np.ndarray:
+        """What pure DP implies at each order; by the paper's charge the pure ε itself."""
+        if self.ball is not None:
+            return pure_to_rdp(self._pure(self.power), orders)
+        return ops_rdp(orders, self.power, self.precision, self.model.feature_bound, self.charge)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One weight and two, also on the smallest ball, which cuts into the law."""
+        smallest: dict = {"charge": "smallest_ball", "public_time": False}
+        return [
+            cls(BinaryRegression(1, 0.5), 4, 2.0),
+            cls(BinaryRegression(2, 1.0), 3, 1.0),
+            cls(BinaryRegression(1, 0.05), 4, 1.0, **smallest),
+            cls(BinaryRegression(2, 0.05), 3, 1.0, **smallest),
+        ]

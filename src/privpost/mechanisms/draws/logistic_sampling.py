@@ -1,0 +1,341 @@
+"""One draw from the posterior of a logistic regression, its prior or likelihood weighted for privacy."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+
+from privpost.mechanisms.base import Mechanism
+from privpost.mechanisms.batches import Batched
+from privpost.mechanisms.draws.weighted import WeightedPosterior, Weighting
+from privpost.models.regression.binary import BinaryRegression
+from privpost.models.regression.logistic import LogisticPosterior
+from privpost.privacy.accounting.approximate import (
+    gaussian_curve,
+    gaussian_from_approximate,
+    pure_curve,
+    pure_from_approximate,
+)
+from privpost.privacy.accounting.costs import Cost, at_most
+from privpost.privacy.checks import check_coefficient
+from privpost.privacy.divergences.glm import (
+    concentrated_precision,
+    diffused_power,
+    ops_power,
+    ops_pure_epsilon,
+    ops_rdp,
+    posterior_rdp,
+)
+from privpost.privacy.ledger.gate import Release
+from privpost.samplers.logistic import exact as logistic_exact
+from privpost.samplers.logistic.public_time import PublicTime
+from privpost.samplers.logistic.public_time import sample as sample_in_public_time
+
+# A draw is refused if it would take more expected proposals than this, or more steps towards the mode.
+MOST_PROPOSALS = 10_000
+MOST_STEPS = 100_000
+
+
+class Drawn(NamedTuple):
+    """What the sampler reports beside a draw.
+
+    `start` can be the start for a similar posterior's set-up; `proposals` is the number of proposals evaluated up to
+    the accepted one, and `expected` its expectation, nan where no proposals are made. In public time there is no start,
+    and both numbers are public: the evaluated proposals, and the largest expected number for any data.
+    """
+
+    start: Any
+    proposals: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class LogisticSampling(Batched, Mechanism):
+    """One exact draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection.
+
+    Attributes:
+        public_time: whether numbers that are public decide how many steps and proposals a release takes, and whether
+            it is refused (`samplers.logistic.public_time`), so that only the draw depends on the data (Awan and Rao
+            2023). Without it draws have the same law and most are far quicker (`samplers.logistic.exact`), but time,
+            refusals and the sampler's report depend on the data: for public data only.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than BinaryRegression.
+    """
+
+    public_time: bool = field(default=True, kw_only=True)
+
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bound on the features")
+    models: ClassVar[tuple[type, ...]] = (BinaryRegression,)
+
+    @property
+    @abstractmethod
+    def power(self) -> float:
+        """ρ in (0, 1]."""
+
+    @property
+    @abstractmethod
+    def precision(self) -> float:
+        """β > 0 of the prior N(0, (nβ)⁻¹ I) from whose posterior w is drawn."""
+
+    @property
+    def radius(self) -> float | None:
+        """Radius of the ball that the prior is truncated to; None where it is not."""
+        return None
+
+    @property
+    def schedule(self) -> PublicTime:
+        """Steps and proposals of a draw in public time."""
+        model = self.model
+        return PublicTime(self.n, model.dimension, self.precision, self.power, model.feature_bound, self.radius)
+
+    def _check_public_time(self) -> None:
+        """Raises a ValueError where some data would take too long in public time."""
+        public = self.schedule
+        if not (public.log_expected <= math.log(MOST_PROPOSALS) and public.steps <= MOST_STEPS):
+            raise ValueError(
+                f"public_time is True; with n {self.n}, prior_precision {self.precision!r}, feature_bound "
+                f"{self.model.feature_bound!r}, power {self.power:.6g} and dimension {self.model.dimension} some data "
+                f"would take 1e{public.log_expected / math.log(10):.1f} proposals, of at most {MOST_PROPOSALS}, and "
+                f"{public.steps} steps, of at most {MOST_STEPS}. LogisticLangevin draws within the same budget, and "
+                "public data may be drawn from with public_time=False"
+            )
+
+    def check_statistics(self, statistics) -> None:
+        """Raises a ValueError unless statistics (..., n d) are each of n records within the model's bound."""
+        if self.public_time:
+            self._check_public_time()
+        super().check_statistics(statistics)
+        rows = np.asarray(statistics, float)
+        rows = rows.reshape(-1, rows.shape[-1])
+        for row in rows[:1] if np.all(rows == rows[:1]) else np.unique(rows, axis=0):
+            self.model.checked(row, self.n)
+
+    def release_law(self, statistics) -> LogisticPosterior:
+        """Law of an exact draw for one data set's statistics (n d,); subclasses also use it for chains and its mode."""
+        records = np.asarray(statistics, float).reshape(-1, self.model.dimension)
+        return LogisticPosterior(
+            records,
+            np.ones(len(records)),
+            prior_precision=self.n * self.precision,
+            power=self.power,
+            radius=self.radius,
+        )
+
+    def log_weight(self, theta, statistics) -> np.ndarray:
+        """Log-density of the release up to a constant, at weights (..., d)."""
+        theta = np.asarray(theta, float)
+        shape = theta.shape[:-1]
+        return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
+
+    def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope | LogisticPosterior:
+        """The proposal law; refuses draws that would take too long, in public time by public numbers alone.
+
+        `size`: number of draws; None for few proposals per draw.
+
+        Raises:
+            ValueError: records longer than the feature bound, another number of records than n, or draws that take
+                (in public time: may take) more than `MOST_PROPOSALS` proposals each on average.
+            RuntimeError: the mode is not found, without public time.
+        """
+        if self.public_time:
+            self._check_public_time()
+            return self.release_law(self.model.checked(statistics, self.n))
+        around = logistic_exact.envelope(self.release_law(self.model.checked(statistics, self.n)), start, draws=size)
+        if around.log_least > math.log(MOST_PROPOSALS):
+            raise ValueError(
+                f"prior_precision (beta0 of the studies) is {self.model.prior_precision!r}; it must be one with which "
+                f"an exact draw about these data takes at most {MOST_PROPOSALS} proposals"
+            )
+        return around
+
+    def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
+        """Releases and, with `size`, their sampler's report.
+
+        Args:
+            statistics: of one data set (n d,) if `size` is given, else (..., n d).
+            rng: source of randomness.
+            size: number of releases.
+            start: `Drawn.start` of a similar posterior, which saves time.
+            prepared: the result of `prepare` for the same arguments.
+
+        Returns:
+            A Release of weights (size, d) or (..., d), with `Drawn` as its info where `size` is given.
+        """
+        if size is None:
+            return Release(self.perturb(statistics, rng))
+        around: Any = prepared or self.prepare(statistics, start, size)
+        if self.public_time:
+            public = self.schedule
+            values = sample_in_public_time(around, public, size, rng)
+            return Release(values, Drawn(None, public.proposals(size) / size, math.exp(public.log_expected)))
+        values, info = logistic_exact.sample(around, size, rng)
+        return Release(values, Drawn(around, *info))
+
+
+@dataclass(frozen=True)
+class LogisticDraw(LogisticSampling, WeightedPosterior):
+    """One draw with a Rényi guarantee, (λ, 2(ρcB)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17).
+
+    With the weighting "ball" it is the draw of OPS, the likelihood to a power and the prior truncated to ‖w‖ ≤ c/β, at
+    the smaller of two charges: what its pure cost implies, and theorem 17's. That holds on a ball too: on R^d take
+    f + k dist(w, ball)² in place of f, which is as strongly convex and has the same change between neighbours, and let
+    k → ∞.
+
+    Attributes:
+        coefficient: power ρ in (0, 1] of a diffused draw or one on the ball, or the β, at least the model's, of a
+            concentrated one (algorithms 5 and 4).
+
+    >>> draw = LogisticDraw.calibrate(BinaryRegression(2, 0.1), 100, Cost("rdp", 0.1, order=2), weighting="diffused")
+    >>> round(draw.coefficient, 3)
+    0.5
+    """
+
+    coefficient: float = 1.0
+
+    weightings: ClassVar[tuple[str, ...]] = ("ball", *WeightedPosterior.weightings)
+    named: ClassVar[str] = "Logistic{}"
+    norm: ClassVar[str] = "l2"
+    # `query` looks at w = 0, where the gradient changes by at most half of the sensitivity.
+    tight: ClassVar[bool] = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.weighting != "concentrated":
+            check_coefficient(self.coefficient)
+        elif not self.model.prior_precision <= self.coefficient < np.inf:
+            raise ValueError(f"coefficient is {self.coefficient!r}; it must be >= {self.model.prior_precision}, finite")
+
+    @classmethod
+    def calibrate(
+        cls,
+        model,
+        n: int,
+        budget: Cost,
+        *,
+        weighting: Weighting | Literal["ball"],
+        public_time: bool = True,
+    ) -> Self:
+        """The draw nearest to the true posterior's within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        return cls._within(model, n, budget, weighting=weighting, public_time=public_time)
+
+    @property
+    def method(self):
+        """The weighting, or "ops_renyi" on the ball."""
+        return "ops_renyi" if self.weighting == "ball" else self.weighting
+
+    @property
+    def name(self) -> str:
+        """A name for each weighting."""
+        return "LogisticOpsRenyi" if self.weighting == "ball" else super().name
+
+    @property
+    def recorded(self):
+        """The recorded settings, with a separate name for each weighting."""
+        name, module, settings = super().recorded
+        return name, "privpost.mechanisms.draws.logistic_ops" if self.weighting == "ball" else module, settings
+
+    @property
+    def r(self):
+        """The power ρ of the likelihood."""
+        return 1.0 if self.weighting == "concentrated" else self.coefficient
+
+    @property
+    def m(self):
+        """The model's β over that of the draw."""
+        return self.model.prior_precision / self.precision
+
+    @property
+    def power(self) -> float:
+        """ρ, the weight of the likelihood."""
+        return self.r
+
+    @property
+    def precision(self) -> float:
+        """β of the model, or of a concentrated draw."""
+        return self.coefficient if self.weighting == "concentrated" else self.model.prior_precision
+
+    @property
+    def radius(self) -> float | None:
+        """c/β of the ball; None without one."""
+        return self.model.feature_bound / self.precision if self.weighting == "ball" else None
+
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
+        """The smallest β ≥ the model's for a concentrated draw; else the largest ρ, on the ball by either charge."""
+        beta, bounds = model.prior_precision, (model.feature_bound, model.slope_bound)
+        if weighting == "concentrated":
+            return concentrated_precision(order, epsilon, n, beta, *bounds)
+        power = diffused_power(order, epsilon, n, beta, *bounds)
+        return max(power, ops_power(order, epsilon, beta, model.feature_bound)) if weighting == "ball" else power
+
+    @property
+    def sensitivity(self) -> float:
+        """2ρcB, largest change of the gradient of the tempered log-likelihood, at any w."""
+        return 2 * self.power * self.model.feature_bound * self.model.slope_bound
+
+    @property
+    def mu(self) -> float:
+        """μ such that a release is no easier to tell from its neighbour's than N(μ, 1) from N(0, 1): 2ρcB/√(nβ).
+
+        For an nβ-strongly log-concave draw by Gopi et al. (2022).
+        """
+        return self.sensitivity / np.sqrt(self.n * self.precision)
+
+    def query(self, data) -> np.ndarray:
+        """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
+        return self.power * np.asarray(data, float).sum(axis=-2) / 2
+
+    def rdp(self, orders) -> np.ndarray:
+        """2(ρcB)²λ/(nβ) at each order λ; on the ball, what its pure cost implies where that is less."""
+        bounds = self.model.feature_bound, self.model.slope_bound
+        gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
+        if self.weighting != "ball":
+            return gaussian
+        return np.minimum(gaussian, ops_rdp(orders, self.power, self.precision, self.model.feature_bound))
+
+    def privacy_curve(self, epsilon) -> float:
+        """`gaussian_curve` at μ, or on the ball the smaller of that and the pure charge's curve."""
+        gaussian = gaussian_curve(self.mu, epsilon)
+        if self.weighting != "ball":
+            return gaussian
+        pure = ops_pure_epsilon(self.power, self.precision, self.model.feature_bound)
+        return min(gaussian, pure_curve(float(pure), epsilon))
+
+    def recalibrated(self, budget) -> Self | None:
+        """Calibrated to the RDP budget μ²λ/2, μ the budget's; a direct draw as it is, None if its curve exceeds δ."""
+        if self.calibrated is None:
+            return self if self.privacy_curve(budget.epsilon) <= budget.delta else None
+        if self.weighting == "ball":
+            return self._recalibrated_on_ball(budget)
+        mu = 1 / gaussian_from_approximate(budget.epsilon, budget.delta)
+        # Rounded down, by less than the tests' tolerance.
+        within = Cost("rdp", 0.5 * mu**2 * self.order * (1 - 1e-9), order=self.order)
+        return self.calibrate(self.model, self.n, within, **self.options)
+
+    def _recalibrated_on_ball(self, budget):
+        """The mechanism with the larger of the powers that the two curves allow."""
+        gaussian = replace(self, weighting="diffused").recalibrated(budget).coefficient
+        whole = ops_pure_epsilon(1.0, self.precision, self.model.feature_bound)
+        pure = pure_from_approximate(budget.epsilon, budget.delta) / float(whole)
+        mechanism = replace(self, coefficient=max(gaussian, min(1.0, pure)))
+        # Rounding of ε0 − ε can exceed a small δ.
+        while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
+            mechanism = replace(mechanism, coefficient=float(np.nextafter(mechanism.coefficient, 0.0)))
+        return mechanism
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One weight and two."""
+        one, two = (partial(BinaryRegression, d) for d in (1, 2))
+        return [
+            cls(one(1.0), 4, 2.0, weighting="direct"),
+            cls(two(0.5), 3, 2.0, weighting="direct"),
+            cls(one(), 4, 2.0, 1.0, weighting="concentrated"),
+            cls(two(), 3, 2.0, 2.0, weighting="concentrated"),
+            *(cls(one(0.1), 4, 2.0, 0.3, weighting=weighting) for weighting in ("diffused", "ball")),
+            *(cls(two(0.1), 3, 2.0, 0.3, weighting=weighting) for weighting in ("diffused", "ball")),
+        ]

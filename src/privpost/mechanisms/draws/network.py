@@ -1,0 +1,131 @@
+"""One draw from the trimmed posterior of a Bayesian network, in two readings of its privacy."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from privpost.distributions import truncated_beta
+from privpost.mechanisms.pure import PureMechanism
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.checks import check_model, pure_epsilon
+
+
+@dataclass(frozen=True)
+class TrimmedSampler(PureMechanism):
+    """One exact draw from the posterior with every probability restricted to [ω, 1−ω] (Zhang et al. 2016).
+
+    On that set a factor of the likelihood changes by at most ln((1−ω)/ω), a record's likelihood by |I| times that,
+    and the posterior by twice as much, numerator and normaliser: 2|I| ln((1−ω)/ω)-DP for a substituted record.
+
+    Attributes:
+        epsilon: ε > 0 of the reading, which determines ω.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than BayesianNetwork.
+    """
+
+    norm: ClassVar[str] = "log-likelihood ratio"
+    releases: ClassVar[str] = "sample"
+    public_inputs: ClassVar[tuple[str, ...]] = ("graph", "prior")
+    models: ClassVar[tuple[type, ...]] = (BayesianNetwork,)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.omega < 0.5:
+            raise ValueError(f"epsilon is {self.epsilon!r}; it must be so large that ω < 1/2 in floating point")
+
+    @property
+    @abstractmethod
+    def log_ratio(self) -> float:
+        """ln((1−ω)/ω), the largest change of one factor of the likelihood."""
+
+    @property
+    def omega(self) -> float:
+        """ω in (0, ½): the trimmed posterior lives on [ω, 1−ω]."""
+        return float(1 / (1 + np.exp(self.log_ratio)))
+
+    @property
+    def sensitivity(self) -> float:
+        """|I| ln((1−ω)/ω), the largest change of a record's log-likelihood over θ."""
+        return len(self.model.nodes) * self.log_ratio
+
+    def query(self, data) -> np.ndarray:
+        """Log-likelihood where all θ are equal, on a grid of [ω, 1−ω] with both ends, shape (101,)."""
+        grid = np.linspace(self.omega, 1 - self.omega, 101)
+        theta = np.repeat(grid[:, None], self.model.theta_shape[0], axis=1)
+        return self.model.log_likelihood(theta, self.model.sufficient_statistics(data))
+
+    def _untrimmed(self, statistics):
+        return self.model.pairs(self.model.posterior(statistics))
+
+    def _perturb(self, statistics, rng):
+        """One exact draw of θ (..., m) per leading index."""
+        return truncated_beta.sample(self._untrimmed(statistics), self.omega, 1 - self.omega, rng)
+
+    def cost(self) -> Cost:
+        """2|I| ln((1−ω)/ω)-DP for a substituted record."""
+        return Cost("pure", 2 * self.sensitivity)
+
+    def log_density(self, release, statistics) -> np.ndarray | None:
+        """Log-density of the draw (..., m) given the counts (..., 2m)."""
+        terms = truncated_beta.log_density(release, self._untrimmed(statistics), self.omega, 1 - self.omega)
+        return terms.sum(axis=-1)
+
+
+@dataclass(frozen=True)
+class RecordSampler(TrimmedSampler):
+    """ω = 1/(1 + exp(ε/(2|I|))): ε-DP for a substituted record.
+
+    >>> round(RecordSampler(BayesianNetwork({"a": [], "b": ["a"]}), 100, 8.0).omega, 3)
+    0.119
+    """
+
+    method: ClassVar[str] = "sampler_record"
+
+    @property
+    def log_ratio(self):
+        """ε/(2|I|)."""
+        return self.epsilon / (2 * len(self.model.nodes))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two nodes, which have a parameter space that quadrature can cover."""
+        return [
+            cls(BayesianNetwork({"a": [], "b": []}, 1, 1), 3, 9.0),
+            cls(BayesianNetwork({"a": [], "b": []}, 2, 1), 2, 13.8),
+        ]
+
+
+@dataclass(frozen=True)
+class AttributeSampler(TrimmedSampler):
+    """ω = 1/(1 + exp(ε/2)): ε-DP only for a change of one attribute without children, |I|ε-DP for a whole record.
+
+    A node with c children enters 1 + c factors of the likelihood, so that its change costs up to (1 + c)ε.
+
+    >>> round(AttributeSampler(BayesianNetwork({"a": [], "b": ["a"]}), 100, 8.0).omega, 3)
+    0.018
+    """
+
+    method: ClassVar[str] = "sampler_attribute"
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost) -> Self:
+        """The widest interval whose cost for a substituted record is within the budget: ε = budget / |I|."""
+        check_model(model, cls.models)
+        return cls(model, n, pure_epsilon(budget, cls.method) / len(model.nodes))
+
+    @property
+    def log_ratio(self):
+        """ε/2."""
+        return self.epsilon / 2
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Two nodes, which have a parameter space that quadrature can cover."""
+        return [
+            cls(BayesianNetwork({"a": [], "b": []}, 1, 1), 3, 4.5),
+            cls(BayesianNetwork({"a": [], "b": []}, 2, 1), 2, 6.9),
+        ]

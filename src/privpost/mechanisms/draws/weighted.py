@@ -1,0 +1,182 @@
+"""The common base of posterior draws under Rényi DP: direct, diffused and concentrated weighting, for any model."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from privpost.mechanisms.base import Mechanism
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.checks import LARGEST, check_choice, check_coefficient, check_model, check_order, rdp_budget
+from privpost.privacy.divergences.renyi import largest_coefficient
+
+Weighting = Literal["direct", "diffused", "concentrated"]
+
+
+@dataclass(frozen=True)
+class WeightedPosterior(Mechanism):
+    """One draw from a posterior whose likelihood or prior is weighted, with a Rényi guarantee (Geumlek et al. 2017).
+
+    Attributes:
+        order: order λ ≥ 1 at which `cost` is stated.
+        weighting: "direct", the true posterior (algorithm 1), which has nothing to calibrate; "diffused": the
+            likelihood counts `r` times (algorithms 2 and 5); "concentrated": the prior 1/`m` times (algorithms 3, 4).
+
+    Class attributes:
+        named: the mechanism's name in ledgers and tables, with {} in place of the weighting.
+
+    Raises:
+        ValueError: an order below 1, a weighting that the class does not have, or a coefficient outside its range.
+    """
+
+    order: float
+    weighting: str = field(kw_only=True)
+
+    notion: ClassVar[str] = "rdp"
+    releases: ClassVar[str] = "sample"
+    weightings: ClassVar[tuple[str, ...]] = ("concentrated", "diffused", "direct")
+    named: ClassVar[str]
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_order(self.order)
+        check_choice("weighting", self.weighting, self.weightings)
+        if self.weighting == "direct" and self.coefficient != 1:
+            raise ValueError(f"coefficient is {self.coefficient!r}; a direct draw has none, so it must be 1")
+
+    @property
+    @abstractmethod
+    def coefficient(self) -> float:
+        """The weight, a field of each subclass; 1 for a direct draw."""
+
+    @property
+    def method(self) -> str:
+        """The weighting."""
+        return self.weighting
+
+    @property
+    def calibrated(self) -> str | None:
+        """The coefficient, unless the draw is direct."""
+        return None if self.weighting == "direct" else "coefficient"
+
+    @property
+    def options(self):
+        """The settings that `calibrate` takes beside model, n and budget."""
+        hidden = {"coefficient"} if len(self.weightings) > 1 else {"coefficient", "weighting"}
+        return {name: value for name, value in super().options.items() if name not in hidden}
+
+    @property
+    def name(self) -> str:
+        """A name for each weighting."""
+        return self.named.format(self.weighting.capitalize())
+
+    @property
+    def recorded(self):
+        """The recorded settings, with a separate name for each weighting."""
+        name, module, settings = super().recorded
+        hidden = {"weighting"} if self.calibrated else {"weighting", "coefficient"}
+        return name, module, {setting: value for setting, value in settings.items() if setting not in hidden}
+
+    @property
+    def r(self) -> float:
+        """Weight of the likelihood, in (0, 1]."""
+        return self.coefficient if self.weighting == "diffused" else 1.0
+
+    @property
+    def m(self) -> float:
+        """What the prior's natural parameters are divided by, in (0, 1]."""
+        return self.coefficient if self.weighting == "concentrated" else 1.0
+
+    def cost(self) -> Cost:
+        """(λ, ε)-RDP at the mechanism's order; ε is inf where it has none."""
+        epsilon: Any = self.rdp(self.order)
+        return Cost("rdp", float(epsilon), order=self.order)
+
+    @classmethod
+    @abstractmethod
+    def coefficient_within(cls, model, n: int, order: float, epsilon: float, *, weighting: str, **options) -> float:
+        """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP."""
+
+    @classmethod
+    def _within(cls, model, n: int, budget: Cost, **options: Any) -> Self:
+        """The result of `calibrate`.
+
+        Raises:
+            ValueError: the budget is of another notion, is below what a direct draw costs, or has a δ and no privacy
+                curve is known.
+        """
+        kind: Any = cls
+        # A class with one weighting needs no argument for it.
+        weighting = options.setdefault("weighting", cls.weightings[0])
+        check_choice("weighting", weighting, cls.weightings)
+        check_model(model, cls.models)
+        if getattr(budget, "notion", None) == "approximate":
+            return cls._by_curve(model, n, budget, **options)
+        epsilon, order = rdp_budget(budget, weighting)
+        if weighting != "direct":
+            return kind(model, n, order, float(cls.coefficient_within(model, n, order, epsilon, **options)), **options)
+        mechanism = kind(model, n, order, **options)
+        if not mechanism.cost().within(budget):
+            raise ValueError(f"budget is {budget}; the direct posterior costs {mechanism.cost()}")
+        return mechanism
+
+    @classmethod
+    def _by_curve(cls, model, n: int, budget: Cost, **options: Any) -> Self:
+        kind: Any = cls
+        weighting = options["weighting"]
+        coefficient = 1.0 if weighting == "direct" else cls.coefficient_within(model, n, 2.0, LARGEST, **options)
+        mechanism = kind(model, n, 2.0, float(coefficient), **options).recalibrated(budget)
+        if mechanism is None:
+            raise ValueError(f"budget is {budget}; no privacy curve of {weighting} meets it: its notion must be 'rdp'")
+        return mechanism
+
+
+@dataclass(frozen=True)
+class ConjugateDraw(WeightedPosterior):
+    """A weighted posterior of a conjugate model, which is a member of the prior's family.
+
+    The coefficient is r of a diffused draw or m of a concentrated one, in (0, 1].
+    """
+
+    norm: ClassVar[str] = "natural parameters"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_coefficient(self.coefficient)
+
+    @staticmethod
+    @abstractmethod
+    def supremum_over_neighbours(model, n: int, orders, r=1.0, m=1.0, **options) -> np.ndarray:
+        """Supremum of the Rényi divergence between neighbours' laws; orders and weights broadcast."""
+
+    @classmethod
+    def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
+        """The largest coefficient within the budget, by bisection."""
+        weight = "r" if weighting == "diffused" else "m"
+
+        def divergence(value):
+            return cls.supremum_over_neighbours(model, n, order, **{weight: value}, **options)
+
+        return float(largest_coefficient(divergence, epsilon))
+
+    def rdp(self, orders) -> np.ndarray:
+        """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
+        options = {name: value for name, value in self.options.items() if name != "weighting"}
+        return self.supremum_over_neighbours(self.model, self.n, orders, self.r, self.m, **options)
+
+    def log_density(self, release, statistics) -> np.ndarray | None:
+        """Log-density of the draw given the statistics."""
+        return self.model.log_density(release, self.release_law(statistics))
+
+    def query(self, data) -> np.ndarray:
+        """Natural parameters of the distribution that the release is drawn from."""
+        return self.model.natural_parameters(self.release_law(self.model.sufficient_statistics(data)))
+
+    def release_law(self, statistics) -> np.ndarray:
+        """Parameters (..., k) of the distribution that the release is drawn from, for statistics (..., d)."""
+        return self.model.posterior(self.r * np.asarray(statistics, float), self.model.prior / self.m)
+
+    def _perturb(self, statistics, rng):
+        """One draw of θ per leading index."""
+        return self.model.sample(self.release_law(statistics), rng)

@@ -1,0 +1,133 @@
+"""The common base of mechanisms that add noise to sufficient statistics."""
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from privpost.distributions import noise
+from privpost.mechanisms.base import COUNTED, Mechanism
+from privpost.models.conjugate.clamped_moments import ClampedMoments
+from privpost.privacy.checks import check_choice, check_given
+from privpost.samplers.noise_aware import exact_counts
+from privpost.samplers.noise_aware.draws import Draws, named
+
+Coordinates = Literal["all", "free"]
+
+
+@dataclass(frozen=True)
+class AdditiveNoiseMechanism(Mechanism):
+    """Independent noise on every released coordinate of the sufficient statistics.
+
+    The release is the noisy vector itself; `project` and the conjugate update of `posterior` are
+    post-processing, so that any number of parameters may be drawn.
+
+    Attributes:
+        coordinates: "all" releases all d statistics, "free" the first d−1 of counts that sum to the public n. The
+            default is "free" for two counts, which halves the noise, and "all" for others.
+
+    Raises:
+        ValueError: "free" for statistics that do not sum to the number of records; statistics without a known bound.
+    """
+
+    coordinates: Coordinates | None = field(default=None, kw_only=True)
+
+    releases: ClassVar[str] = "statistics"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.coordinates is None:
+            bits = type(self.model) in COUNTED and len(self.model.prior) == 2
+            object.__setattr__(self, "coordinates", "free" if bits else "all")
+        if not self.model.bounded:
+            raise ValueError(
+                f"model is {self.model!r}; no bound is known here on how far a record moves its statistics"
+            )
+        check_choice("coordinates", self.coordinates, get_args(Coordinates))
+        if self.coordinates == "free" and not np.allclose(self._record_statistics().sum(axis=-1), 1):
+            raise ValueError("coordinates is 'free'; that needs statistics of each record that sum to 1")
+
+    @abstractmethod
+    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Independent noise variates of the given shape."""
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of the released coordinates when one record is substituted, in `norm`."""
+        statistics = self.select(self._record_statistics())
+        change = np.abs(statistics[:, None] - statistics[None])
+        return float(np.max(change.sum(-1) if self.norm == "l1" else np.sqrt((change**2).sum(-1))))
+
+    def _record_statistics(self):
+        records = getattr(self.model, "extreme_records", self.model.records)
+        return np.stack([self.model.sufficient_statistics(record[None]) for record in records])
+
+    def neighbouring_statistics(self) -> np.ndarray | None:
+        """Statistics of data sets with a single record: the noise does not depend on other records."""
+        statistics = np.unique(self._record_statistics(), axis=0)
+        return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
+
+    def noise_cdf(self, value) -> np.ndarray | None:
+        """By quadrature or summation, if the release is one number with a known `log_density`; else None."""
+        return self._divergences.cdf(self, value)
+
+    def select(self, statistics) -> np.ndarray:
+        """The coordinates (..., q) of the statistics (..., d) that are released."""
+        statistics = np.asarray(statistics, float)
+        return statistics if self.coordinates == "all" else statistics[..., :-1]
+
+    def query(self, data) -> np.ndarray:
+        """The released coordinates of the data's sufficient statistics, before noise."""
+        return self.select(self.model.sufficient_statistics(data))
+
+    def _perturb(self, statistics, rng):
+        """The noisy coordinates, shape (..., q)."""
+        exact = self.select(statistics)
+        return noise.add(exact, self.noise(exact.shape, rng), rng)
+
+    def project(self, release) -> np.ndarray:
+        """Valid sufficient statistics (..., d) near a release (..., q).
+
+        "all": max(0, ·) per coordinate (Foulds et al. 2016). "free": clipped to [0, n], the last count being the
+        rest up to n, at least 0 (for one bit per record the projection to [0, n] of Geumlek et al. 2017).
+        Clamped moments as `ClampedMoments.project` has it.
+        """
+        release = np.asarray(release, float)
+        if isinstance(self.model, ClampedMoments):
+            return self.model.project(release, self.n)
+        if self.coordinates == "all":
+            return np.maximum(release, 0.0)
+        counts = np.clip(release, 0.0, self.n)
+        rest = np.maximum(self.n - counts.sum(axis=-1, keepdims=True), 0.0)
+        return np.concatenate([counts, rest], axis=-1)
+
+    def naive_posterior(self, release) -> np.ndarray:
+        """Parameters (..., k) of the conjugate update with the projected release; it ignores the noise."""
+        projected = self.project(release)
+        if isinstance(self.model, ClampedMoments):
+            return self.model.family.posterior(self.model.sums(projected, self.n))
+        return self.model.posterior(projected)
+
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
+        """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.
+
+        Exact, for counts of one category a record (bits too) and noise with a density: p(θ | y) = Σ_s p(θ | s) p(s | y)
+        over all counts s that sum to n, as in Bernstein and Sheldon (2018).
+        """
+        if type(self.model) not in COUNTED:
+            return super().posterior(release, draws, rng)
+        check_given(release, self.select(self.model.prior).shape, draws, rng)
+        if self.support == "integers" and np.any(np.asarray(release) != np.rint(release)):
+            raise ValueError(f"release is {release!r}; {self.method} releases whole numbers")
+        counts, factors = np.arange(self.n + 1.0), []
+        # The noise is independent over counts: with the others at 0 this is one count's density, up to a constant.
+        for unit, alpha in zip(np.eye(len(self.model.prior)), self.model.prior, strict=True):
+            log_density = self.log_density(release, counts[:, None] * unit)
+            if log_density is None:
+                return super().posterior(release, draws, rng)
+            factors.append(gammaln(alpha + counts) - gammaln(counts + 1) + log_density)
+        latent = exact_counts.latent_counts(factors, draws, rng)
+        return named(self.model.sample(self.model.posterior(latent), rng), self.model)

@@ -1,0 +1,90 @@
+"""The common bases of mechanisms that add independent noise of one deviation: any such, and normal noise."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from privpost.mechanisms.base import Mechanism
+from privpost.models.base import check_scale
+from privpost.privacy.accounting.approximate import gaussian_curve, gaussian_from_approximate
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.accounting.losses import Normal
+from privpost.privacy.checks import approximate_budget, check_order, rdp_budget
+
+
+@dataclass(frozen=True)
+class NoiseOfDeviation(Mechanism):
+    """A mechanism whose noise has the Rényi divergences of normal noise, Δ the L2 sensitivity.
+
+    Attributes:
+        sigma: σ > 0, the standard deviation of normal noise.
+        order: order λ ≥ 1 at which `cost` is stated.
+
+    Raises:
+        ValueError: a setting outside its range, or an unsupported model.
+    """
+
+    sigma: float
+    order: float
+
+    norm: ClassVar[str] = "l2"
+    notion: ClassVar[str] = "rdp"
+    calibrated: ClassVar[str] = "sigma"
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_scale(sigma=self.sigma)
+        check_order(self.order)
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
+        """The smallest σ within a Rényi budget, or whose privacy curve meets an (ε, δ) budget."""
+        unit = cls(model, n, 1.0, getattr(budget, "order", None) or 2.0, **options)
+        if getattr(budget, "notion", None) != "approximate":
+            epsilon, _ = rdp_budget(budget, cls.method)
+            return replace(unit, sigma=math.sqrt(unit.cost().epsilon / epsilon))
+        if (mechanism := unit.recalibrated(budget)) is None:
+            raise ValueError(f"budget is {budget}; no privacy curve of {cls.method} meets it: its notion must be 'rdp'")
+        return mechanism
+
+    def cost(self) -> Cost:
+        """(λ, ε)-RDP at the mechanism's order."""
+        return Cost("rdp", float(self.rdp(self.order)), order=self.order)
+
+    def rdp(self, orders) -> np.ndarray:
+        """λΔ²/(2σ²) at each order (Mironov 2017, corollary 3)."""
+        return np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2 / 2
+
+
+@dataclass(frozen=True)
+class GaussianNoise(NoiseOfDeviation):
+    """A mechanism whose release is the `select`ed statistics plus N(0, σ²) noise on each."""
+
+    method: ClassVar[str] = "gaussian"
+    # The released coordinates (..., q) of statistics (..., d), defined by the other base class.
+    select: ClassVar[Callable[..., np.ndarray]]
+
+    def noise(self, shape, rng) -> np.ndarray:
+        """Normal variates of standard deviation σ."""
+        return rng.normal(0.0, self.sigma, shape)
+
+    @property
+    def loss(self) -> Normal:
+        """The normal law of deviation 1 that neighbours shift by Δ/σ."""
+        return Normal(float(self.sensitivity / self.sigma))
+
+    def privacy_curve(self, epsilon) -> float:
+        """`gaussian_curve` at μ = Δ/σ."""
+        return gaussian_curve(self.sensitivity / self.sigma, epsilon)
+
+    def recalibrated(self, budget) -> Self:
+        """Recalibrated by `gaussian_from_approximate` (Balle and Wang 2018)."""
+        return replace(self, sigma=self.sensitivity * gaussian_from_approximate(*approximate_budget(budget)))
+
+    def log_density(self, release, statistics) -> np.ndarray | None:
+        """Log-density of the noisy coordinates (..., q) given the statistics (..., d)."""
+        distance = (np.asarray(release, float) - self.select(statistics)) / self.sigma
+        return (-0.5 * np.log(2 * np.pi) - np.log(self.sigma) - distance**2 / 2).sum(axis=-1)

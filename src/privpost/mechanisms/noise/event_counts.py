@@ -1,0 +1,95 @@
+"""Laplace noise on the counts of events in cells, and the posteriors of the hidden Markov model that it leaves."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from privpost.evaluation import diagnostics
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.models.events import EventCounts
+from privpost.privacy import count_tables
+from privpost.privacy.checks import check_given
+from privpost.samplers import chain
+from privpost.samplers.hidden_markov import gibbs
+from privpost.samplers.hidden_markov.seeds import Seeding
+from privpost.samplers.noise_aware import draws as noise_aware_draws
+from privpost.samplers.noise_aware import event_counts, exact_counts
+
+# Chains of `EventCountsLaplace.posterior`, their sweeps before the first stored draw, and between two of them.
+CHAINS = 4
+BURN_IN = 500
+THIN = 5
+
+
+def prior_of(model: EventCounts) -> gibbs.Prior:
+    """The model's sizes and concentrations as its sampler takes them."""
+    return gibbs.Prior(model.n_states, model.sizes, model.transition, model.emission)
+
+
+@dataclass(frozen=True)
+class EventCountsLaplace(LaplaceMechanism):
+    """Every cell's count of every level plus Lap(2D/ε), D the number of fields (Foulds et al. 2016, section 5).
+
+    This is the composition of D releases, one for each field's table, at a cost of ε/D each.
+
+    Raises:
+        ValueError: a setting outside its range, or another model than EventCounts.
+
+    >>> EventCountsLaplace(EventCounts((2,), (2, 3)), 100, 0.5).scale
+    8.0
+    """
+
+    models: ClassVar[tuple[type, ...]] = (EventCounts,)
+    # ours: Gibbs iterations of `posterior_draw`, which is post-processing.
+    iterations: ClassVar[int] = 50
+
+    @property
+    def sensitivity(self) -> float:
+        """2D, attained by an event that changes its cell or all of its levels."""
+        return count_tables.SENSITIVITY * len(self.model.sizes)
+
+    @property
+    def scale(self):
+        """2D/ε."""
+        return count_tables.noise_scale(self.epsilon, len(self.model.sizes))
+
+    def posterior_draw(self, release, rng) -> np.ndarray:
+        """Emission probabilities (..., K, levels) at the end of a chain on each clipped release."""
+        counts = self.model.tables(self.project(release))
+        flat = counts.reshape(-1, *counts.shape[-2:])
+        group = gibbs.Group(flat, np.ones(flat.shape[:2], bool))
+        sampler = gibbs.Chains([group], gibbs.Layout.of(self.model.regions), prior_of(self.model))
+        end: Any = gibbs.follow(sampler, [rng], self.iterations, [None])[0]
+        return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
+
+    def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
+        """Draws (draws, K, levels) of the emissions given one release, with the noise in their law.
+
+        Of one state and one cell they are exact. Otherwise they are the last draws of four chains, in a law that is not
+        quite the model's: it takes a cell's counts for Poisson variables, and its fields' totals for independent ones,
+        though all fields of a cell share one total and the number of all events is public. It is a little wider than
+        the model's posterior.
+
+        States have no names: their order differs from chain to chain.
+        """
+        check_given(release, (self.model.statistics_size,), draws, rng)
+        noisy, prior = self.model.tables(release), prior_of(self.model)
+        if noisy.shape[0] == prior.n_states == 1:
+            exact = noisy, self.model.sizes, prior.emission, self.n, self.scale
+            return exact_counts.class_posterior(*exact, draws, rng)[1].view(noise_aware_draws.Draws)
+        given = event_counts.NoisyCounts(
+            np.tile(noisy, (CHAINS, 1, 1)), np.ones((CHAINS, len(noisy)), bool), self.scale, self.n
+        )
+        sampler = event_counts.Chains(given, gibbs.Layout.of(self.model.regions), prior, Seeding(1))
+        sweeps = max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
+        run = chain.run(sampler, [rng], draws=sweeps, burn_in=BURN_IN, thin=THIN)
+        chains = np.stack([state.probabilities.copy() for state, _ in run])
+        # Sorted, the draws do not depend on the order of the states.
+        return noise_aware_draws.diagnosed(chains, draws, np.sort(chains, axis=2))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One cell, and two months of one region with two fields."""
+        return [cls(EventCounts((1,), (2,), 1), 4, 1.0), cls(EventCounts((2,), (2, 2)), 3, 1.0)]

@@ -1,0 +1,114 @@
+"""Laplace mechanism on sufficient statistics."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism, Coordinates
+from privpost.mechanisms.pure import PureMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.models.conjugate.clamped_moments import ClampedMoments
+from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
+from privpost.models.events import EventCounts
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.privacy.accounting.approximate import laplace_from_approximate
+from privpost.privacy.accounting.costs import Cost, at_most
+from privpost.privacy.accounting.losses import Response
+from privpost.privacy.checks import approximate_budget, check_given
+from privpost.samplers.noise_aware.draws import Draws, named
+
+
+@dataclass(frozen=True)
+class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
+    """Sufficient statistics plus independent Laplace noise of scale Δ/ε, Δ their L1 sensitivity.
+
+    ε-differentially private; the release is the whole privatised posterior. For bits as (successes, failures)
+    Δ = 2, and Ŝ = max(0, S + Lap(2/ε)²) as in Foulds et al. (2016), section 3; with `coordinates="free"` bits
+    are released as the number of successes, Δ = 1, as in Bernstein and Sheldon (2018).
+
+    Attributes:
+        epsilon: ε > 0.
+
+    Raises:
+        ValueError: a setting outside its range.
+
+    >>> LaplaceMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5)).scale
+    2.0
+    """
+
+    method: ClassVar[str] = "laplace"
+    norm: ClassVar[str] = "l1"
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "range of a record's statistics")
+
+    @classmethod
+    def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
+        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        return super().calibrate(model, n, budget, coordinates=coordinates)
+
+    @property
+    def scale(self) -> float:
+        """Scale Δ/ε of the noise; its variance is 2 scale²."""
+        return self.sensitivity / self.epsilon
+
+    @property
+    def loss(self) -> Response:
+        """One randomised response for each count that can move by one; a single one if no counts are released."""
+        counted = isinstance(self.model, BetaBernoulli | DirichletCategorical | EventCounts | BayesianNetwork)
+        times = round(self.sensitivity) if counted else 1
+        return Response(self.epsilon / times, times=times)
+
+    def noise(self, shape, rng) -> np.ndarray:
+        """Laplace variates of scale Δ/ε."""
+        return rng.laplace(0.0, self.scale, shape)
+
+    def noise_cdf(self, value) -> np.ndarray | None:
+        """½ e^(−|z|) below 0 and 1 − ½ e^(−|z|) above, z = value/scale."""
+        z = np.asarray(value, float) / self.scale
+        return np.where(z < 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
+
+    def privacy_curve(self, epsilon) -> float | None:
+        """1 − exp((ε − ε0)/2), ε0 the mechanism's ε, for noise on one number; None for noise on several."""
+        if np.shape(self.query(self.model.records[:1])) != (1,):
+            return None
+        return max(0.0, -math.expm1((epsilon - self.epsilon) / 2))
+
+    def recalibrated(self, budget) -> Self | None:
+        """Recalibrated by the closed form of `laplace_from_approximate`; None for noise on several numbers."""
+        allowed = approximate_budget(budget)
+        if self.privacy_curve(budget.epsilon) is None:
+            return None
+        epsilon = laplace_from_approximate(*allowed)
+        # A δ below 1e-7 can be lost to rounding of ε, which the ledger would notice.
+        while not at_most(replace(self, epsilon=epsilon).privacy_curve(budget.epsilon) or 0.0, budget.delta):
+            epsilon = math.nextafter(epsilon, 0.0)
+        return replace(self, epsilon=epsilon)
+
+    def log_density(self, release, statistics) -> np.ndarray | None:
+        """Log-density of the noisy coordinates (..., q) given the statistics (..., d)."""
+        scale = self.scale
+        distance = np.abs(np.asarray(release, float) - self.select(statistics))
+        return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
+
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
+        """As for other additive noise; for clamped moments (draws, 2), by quadrature with a normal law of the sums."""
+        if not isinstance(self.model, ClampedMoments):
+            return super().posterior(release, draws, rng)
+        check_given(release, (2,), draws, rng)
+        from privpost.samplers.noise_aware import normal_quadrature as noise_aware_normal_quadrature
+
+        law = noise_aware_normal_quadrature.posterior(self.model, np.asarray(release, float), self.n, self.scale)
+        return named(law.sample(draws, rng), self.model)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Bits and three categories, all counts and one fewer."""
+        bits, categories = BetaBernoulli(1, 1), DirichletCategorical((5, 5, 5))
+        return [
+            cls(bits, 8, 1.0, coordinates="all"),
+            cls(bits, 8, 0.1, coordinates="free"),
+            cls(categories, 4, 1.0),
+            cls(categories, 4, 1.0, coordinates="free"),
+        ]

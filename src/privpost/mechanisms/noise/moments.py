@@ -1,0 +1,80 @@
+"""The common base of mechanisms that add noise to second moments of features and label (Bernstein and Sheldon 2019)."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privpost.distributions import noise
+from privpost.mechanisms.base import Mechanism
+from privpost.models.regression.normal import NormalInverseGamma, NormalRegression
+from privpost.privacy.checks import check_given
+from privpost.samplers.noise_aware import draws as noise_aware_draws
+from privpost.samplers.noise_aware import regression as noise_aware_regression
+
+
+@dataclass(frozen=True)
+class NoisyMoments(Mechanism):
+    """Independent noise on the upper triangle of Σ vvᵀ, v = (x/X, y/Y) in units of the public bounds X and Y.
+
+    The coordinates are in order of rows; products of two features are multiplied by `products` before noise is added.
+    """
+
+    products: ClassVar[float] = 1.0
+    releases: ClassVar[str] = "statistics"
+    models: ClassVar[tuple[type, ...]] = (NormalRegression,)
+    public_inputs: ClassVar[tuple[str, ...]] = ("n", "prior", "bounds on features and label")
+
+    @abstractmethod
+    def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Independent noise variates of the given shape, in units of the public bounds."""
+
+    @property
+    @abstractmethod
+    def noise_law(self) -> noise_aware_regression.Noise:
+        """Law of the noise on every coordinate of the upper triangle, in the data's units."""
+
+    @property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column of every coordinate, shape (q,) each."""
+        return np.triu_indices(self.model.dimension + 1)
+
+    @property
+    def units(self) -> np.ndarray:
+        """What a second moment is multiplied by before noise is added, shape (q,)."""
+        model, (i, j) = self.model, self.places
+        bounds = np.append(np.full(model.dimension, model.feature_bound), model.label_bound)
+        return np.where((i < j) & (j < model.dimension), self.products, 1.0) / (bounds[i] * bounds[j])
+
+    def select(self, statistics) -> np.ndarray:
+        """The released coordinates (..., q) of statistics (..., d² + d + 1), without noise."""
+        i, j = self.places
+        return self.model.gram(statistics)[..., i, j] * self.units
+
+    def query(self, data) -> np.ndarray:
+        """The released coordinates of the data's second moments, before noise."""
+        return self.select(self.model.sufficient_statistics(data))
+
+    def _perturb(self, statistics, rng):
+        exact = self.select(statistics)
+        return noise.add(exact, self.noise(exact.shape, rng), rng)
+
+    def moments(self, release) -> np.ndarray:
+        """Noisy second moments in the data's units, shape (..., q), from a release (..., q)."""
+        return np.asarray(release, float) / self.units
+
+    def project(self, release) -> np.ndarray:
+        """Nearest positive semi-definite second moments (..., d + 1, d + 1), eigenvalues below 0 raised to 0."""
+        return noise_aware_regression.positive(noise_aware_regression.symmetric(self.moments(release)), 0.0)
+
+    def naive_posterior(self, release) -> NormalInverseGamma:
+        """Law of (w, σ²) if the projected moments were the data's; it ignores the noise."""
+        return self.model.given(self.project(release), self.n)
+
+    def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
+        """Draws (draws, d + 1) of (w, σ²) given a release (q,), by four ensembles of `noise_aware.moments`' walkers."""
+        check_given(release, self.units.shape, draws, rng)
+        chains = noise_aware_draws.regression(self.model, self.moments(release), self.n, self.noise_law, draws, rng)
+        return noise_aware_draws.named(noise_aware_draws.diagnosed(chains, draws, chains), self.model)

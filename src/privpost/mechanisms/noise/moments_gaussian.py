@@ -1,0 +1,47 @@
+"""Gaussian noise on the second moments of features and label, under Rényi DP or (ε, δ)-DP."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from privpost.mechanisms.noise.deviation import GaussianNoise
+from privpost.mechanisms.noise.moments import NoisyMoments
+from privpost.models.regression.normal import NormalRegression
+from privpost.samplers.noise_aware.regression import Noise
+
+
+@dataclass(frozen=True)
+class MomentsGaussian(GaussianNoise, NoisyMoments):
+    """Second moments plus independent N(0, σ²) noise in units of the bounds, products of two features times √2.
+
+    For one feature the L2 sensitivity is 2, from (1, 1) to (1, −1). For more it is √4.5: for records of norms r, r′ ≤ 1
+    and labels q, q′ the squared distance is r⁴ + r′⁴ − 2(x·x′)² + r²q² + r′²q′² − 2(x·x′)qq′ + (q² − q′²)², at the
+    worst x·x′ = −qq′/2 at most 2 + q² + q′² + q⁴ + q′⁴ − 1.5 q²q′², which is convex in q² and in q′².
+
+    Raises:
+        ValueError: a setting outside its range, or another model than NormalRegression.
+
+    >>> round(MomentsGaussian(NormalRegression(2), 100, 3.0, 2.0).cost().epsilon, 6)
+    0.5
+    """
+
+    products: ClassVar[float] = float(np.sqrt(2))
+
+    @property
+    def sensitivity(self) -> float:
+        """2 for one feature, else √4.5."""
+        return 2.0 if self.model.dimension == 1 else float(np.sqrt(4.5))
+
+    @property
+    def noise_law(self) -> Noise:
+        """Normal noise of standard deviation σ times the units of each coordinate."""
+        return Noise("gaussian", self.sigma / self.units)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One feature, with unit bounds and others."""
+        return [
+            cls(NormalRegression(1), 3, 2.0, 2.0),
+            cls(NormalRegression(1, feature_bound=2.0, label_bound=0.5), 2, 3.0, 1.0),
+        ]

@@ -1,0 +1,115 @@
+"""Geometric waiting times with a beta prior on the chance of success."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import betaln
+
+from privpost.models.conjugate.beta_bernoulli import BetaPrior
+from privpost.models.conjugate.univariate import SegmentMoments, UnivariateFamily
+
+# Records whose quantile is looked up.
+_TABLE = 2.0**20
+
+
+@dataclass(frozen=True)
+class BetaGeometric(BetaPrior, UnivariateFamily):
+    """x failures before the first success of chance θ, θ ~ Beta(alpha, beta); statistics (Σx, n), parameters (α, β).
+
+    A record adds 1 to α and x to β.
+
+    Raises:
+        ValueError: alpha or beta not positive and finite.
+
+    >>> BetaGeometric(1, 1).posterior([20.0, 10.0])
+    array([11., 21.])
+    """
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+    family: ClassVar[str] = "geometric"
+    lattice: ClassVar[bool] = True
+    record_support: ClassVar[tuple[float, float]] = (0.0, np.inf)
+
+    def update(self, statistics) -> np.ndarray:
+        """(n, Σx): successes and failures."""
+        return statistics[..., ::-1]
+
+    def sample_data(self, theta, n, rng) -> np.ndarray:
+        """Draws n records per θ, shape (..., n)."""
+        theta = np.asarray(theta, float)
+        return rng.geometric(theta[..., None], (*theta.shape, n)) - 1
+
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
+        """n ln θ + Σx ln(1 − θ), shape (...)."""
+        return super().log_likelihood(theta, np.asarray(statistics, float)[..., ::-1])
+
+    def cdf(self, x, theta) -> np.ndarray:
+        """1 − (1 − θ)^(x + 1) at integers, a step function."""
+        return -np.expm1((np.floor(np.maximum(x, -1.0)) + 1) * np.log1p(-np.asarray(theta, float)))
+
+    def quantile(self, probability, theta) -> np.ndarray:
+        """The smallest record with at least this probability at or below it, plus a half."""
+        exact = np.log1p(-np.asarray(probability, float)) / np.log1p(-np.asarray(theta, float))
+        return np.maximum(np.ceil(exact - 1 - 1e-9), 0.0) + 0.5
+
+    def predictive_quantile(self, probability) -> np.ndarray:
+        """The smallest record x with 1 − B(α, β + x + 1)/B(α, β) at least the probability, plus a half."""
+        probability = np.asarray(probability, float)
+        found = np.searchsorted(-self._above(np.arange(_TABLE)), probability - 1)
+        return np.where(found < _TABLE, found, self._far(probability)) + 0.5
+
+    def _above(self, record) -> np.ndarray:
+        """P(X > record) of the prior predictive law."""
+        return np.exp(betaln(self.alpha, self.beta + record + 1) - betaln(self.alpha, self.beta))
+
+    def _far(self, probability) -> np.ndarray:
+        """The quantile among whole numbers from the table's end on, by bisection of the logarithm; inf at 1."""
+        low, high = np.full(probability.shape, _TABLE), np.full(probability.shape, 1e300)
+        # 60 halvings of the logarithm reach its last digit.
+        for _ in range(60):
+            middle = np.sqrt(low) * np.sqrt(high)
+            beyond = self._above(middle) > 1 - probability
+            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+        return np.where((probability == 1) | (self._above(1e300) > 1 - probability), np.inf, np.ceil(high))
+
+    def record_moments(self, theta):
+        """(1 − θ)/θ and (1 − θ)/θ²."""
+        theta = np.asarray(theta, float)
+        mean = (1 - theta) / theta
+        return mean, mean / theta
+
+    def record_log_partition(self, eta):
+        """A(η) = −ln(1 − e^η)."""
+        return -np.log(-np.expm1(eta))
+
+    def eta(self, theta) -> np.ndarray:
+        """η = ln(1 − θ)."""
+        return np.log1p(-np.asarray(theta, float))
+
+    def theta_of(self, eta) -> np.ndarray:
+        """θ = 1 − e^η."""
+        return -np.expm1(eta)
+
+    def segment_moments(self, theta, low, high):
+        """Moments of a record in [low, high] in closed form, with q = 1 − θ and m integers in the interval.
+
+        The mean is low + q/θ − m qᵐ/(1 − qᵐ), the variance q/θ² − m² qᵐ/(1 − qᵐ)².
+        """
+        theta = np.asarray(theta, float)
+        low, log_q = np.maximum(np.ceil(low), 0.0), np.log1p(-theta)
+        size = np.floor(high) - low + 1
+        inside = -np.expm1(size * log_q)
+        # An infinite interval has no records above it.
+        size = np.where(np.isinf(size), 0.0, size)
+        beyond = size * (1 - inside) / inside
+        mean, variance = self.record_moments(theta)
+        moments = low + mean - beyond, variance - beyond * (beyond + size)
+        return SegmentMoments(np.exp(low * log_q) * inside, *moments)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Chances around a third, and widely spread ones."""
+        return [cls(10, 20), cls(6, 4)]

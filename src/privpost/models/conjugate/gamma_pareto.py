@@ -1,0 +1,71 @@
+"""Pareto records of known scale with a gamma prior on their shape."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from privpost.models.base import check_positive
+from privpost.models.conjugate.gamma_exponential import GammaExponential
+
+
+@dataclass(frozen=True)
+class GammaPareto(GammaExponential):
+    """x ~ Pareto(shape θ) on [scale, ∞), θ ~ Gamma(shape, rate); statistics (Σ ln(x/scale), n).
+
+    t(x) = ln(x/scale) ~ Exp(rate θ): all that depends on t alone is that of exponential records.
+
+    Attributes:
+        scale: smallest record, > 0; public.
+
+    Raises:
+        ValueError: a field that is not positive and finite.
+
+    >>> GammaPareto(2, 2).posterior([14.0, 10.0])
+    array([12., 16.])
+    """
+
+    scale: float = 1.0
+
+    family: ClassVar[str] = "pareto"
+    # θ is the rate of t(x), not of x.
+    theta_is_rate: ClassVar[bool] = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_positive("scale", self.scale)
+
+    @property
+    def record_support(self):
+        """[scale, ∞)."""
+        return (self.scale, np.inf)
+
+    def statistic(self, x) -> np.ndarray:
+        """ln(x/scale), −inf at 0 and below."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(x, 0.0) / self.scale)
+
+    def sample_data(self, theta, n, rng) -> np.ndarray:
+        """Draws n records per θ, shape (..., n)."""
+        return self.scale * np.exp(super().sample_data(theta, n, rng))
+
+    def cdf(self, x, theta) -> np.ndarray:
+        """1 − (x/scale)^(−θ), and 0 below scale."""
+        return super().cdf(self.statistic(x), theta)
+
+    def quantile(self, probability, theta) -> np.ndarray:
+        """scale (1 − probability)^(−1/θ)."""
+        return self.scale * np.exp(super().quantile(probability, theta))
+
+    def predictive_quantile(self, probability) -> np.ndarray:
+        """The exponential of a Lomax quantile, times scale."""
+        return self.scale * np.exp(super().predictive_quantile(probability))
+
+    def segment_moments(self, theta, low, high):
+        """Moments of ln(x/scale) of a record in [low, high], in closed form."""
+        return super().segment_moments(theta, self.statistic(low), self.statistic(high))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Heavy tails, and light ones above 2."""
+        return [cls(8, 2), cls(20, 5, 2.0)]

@@ -1,0 +1,93 @@
+"""Poisson counts with a gamma prior on their mean."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import nbdtrik, pdtr, pdtrik, xlogy
+
+from privpost.models.conjugate.univariate import GammaPrior, SegmentMoments
+
+
+@dataclass(frozen=True)
+class GammaPoisson(GammaPrior):
+    """x ~ Poisson(θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate); a record adds (x, 1).
+
+    Likelihoods omit the base measure 1/x!, which the counts' sum does not determine.
+
+    Raises:
+        ValueError: shape or rate not positive and finite.
+
+    >>> GammaPoisson(2, 2).posterior([14.0, 10.0])
+    array([16., 12.])
+    """
+
+    family: ClassVar[str] = "poisson"
+    lattice: ClassVar[bool] = True
+
+    def sample_data(self, theta, n, rng) -> np.ndarray:
+        """Draws n records per θ, shape (..., n)."""
+        theta = np.asarray(theta, float)
+        return rng.poisson(theta[..., None], (*theta.shape, n))
+
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
+        """Σx ln θ − n θ, shape (...)."""
+        theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
+        return xlogy(statistics[..., 0], theta) - statistics[..., 1] * theta
+
+    def cdf(self, x, theta) -> np.ndarray:
+        """P(X ≤ x), a step function."""
+        return np.where(np.asarray(x) < 0, 0.0, pdtr(np.floor(np.maximum(x, 0.0)), theta))
+
+    def quantile(self, probability, theta) -> np.ndarray:
+        """The smallest count with at least this probability at or below it, plus a half."""
+        return _half_above(pdtrik(probability, theta), probability)
+
+    def predictive_quantile(self, probability) -> np.ndarray:
+        """Quantile of the negative binomial distribution, plus a half."""
+        quantile = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
+        return _half_above(quantile, probability)
+
+    def record_moments(self, theta):
+        """Both mean and variance are θ."""
+        theta = np.asarray(theta, float)
+        return theta, theta
+
+    def record_log_partition(self, eta):
+        """A(η) = e^η."""
+        return np.exp(eta)
+
+    def eta(self, theta) -> np.ndarray:
+        """η = ln θ."""
+        return np.log(theta)
+
+    def theta_of(self, eta) -> np.ndarray:
+        """θ = e^η."""
+        return np.exp(eta)
+
+    def segment_moments(self, theta, low, high):
+        """Moments of a record in [low, high] in closed form: E[X 1] and E[X(X − 1) 1] are shifted probabilities.
+
+        The factor 1 is the indicator of the interval. As x p(x; θ) = θ p(x − 1; θ), the mean is θ S₁/S₀ with
+        S_k = P(low − k ≤ X ≤ high − k).
+        """
+        theta = np.asarray(theta, float)
+        low, high = np.ceil(low), np.floor(high)
+        none, one, two = (self.cdf(high - k, theta) - self.cdf(low - k - 1, theta) for k in range(3))
+        safe = np.maximum(none, 1e-300)
+        mean = theta * one / safe
+        return SegmentMoments(none, mean, np.maximum(theta**2 * two / safe + mean - mean**2, 0.0))
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """A prior of small counts (mean 4), and one of larger counts (mean 15)."""
+        return [cls(8, 2), cls(30, 2)]
+
+
+def _half_above(quantile, probability) -> np.ndarray:
+    """The smallest count at or above a continuous quantile, plus a half; at probability 0 the least, at 1 infinite.
+
+    At both ends the functions that invert distribution functions have no answer.
+    """
+    count = np.ceil(np.maximum(quantile - 1e-9, 0.0)) + 0.5
+    return np.where(np.equal(probability, 0), 0.5, np.where(np.equal(probability, 1), np.inf, count))

@@ -1,0 +1,79 @@
+"""The Fourier (Walsh-Hadamard) basis of a Bayesian network's contingency table."""
+
+import functools
+import itertools
+
+import numpy as np
+
+from privpost.models.networks.bayesian_network import BayesianNetwork
+
+# The exact sensitivity needs a transform over {0,1}^|I|; larger networks have the bound 2(|N_I|−1).
+LARGEST_TRANSFORM = 18
+
+
+@functools.lru_cache(maxsize=64)
+def closure(model: BayesianNetwork) -> tuple[tuple[int, ...], ...]:
+    """N_I: every subset of a family {i} ∪ π_i, as sorted column numbers, smallest first (∅ comes first)."""
+    subsets = {
+        tuple(sorted(subset))
+        for family in model.families
+        for size in range(len(family) + 1)
+        for subset in itertools.combinations(family, size)
+    }
+    return tuple(sorted(subsets, key=lambda subset: (len(subset), subset)))
+
+
+def signed_sums(data, subsets) -> np.ndarray:
+    """Σ over records of (−1)^(number of ones in the subset), for data (..., n, |I|); shape (..., len(subsets)).
+
+    2^(|I|/2) times the Fourier coefficients ⟨f^γ, h⟩ of the contingency table h.
+    """
+    signs = 1 - 2 * np.asarray(data)
+    return np.stack([signs[..., list(subset)].prod(axis=-1).sum(axis=-1) for subset in subsets], axis=-1)
+
+
+@functools.lru_cache(maxsize=64)
+def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
+    """Matrices from counts to signed sums (|N_I|, 2m), and back (2m, |N_I|).
+
+    A coefficient is read off one family that contains its subset; a family's cell is 2^−|family| times the signed
+    sum of the coefficients of its subsets (theorem 2 of Zhang et al. 2016).
+    """
+    subsets = closure(model)
+    place = {subset: i for i, subset in enumerate(subsets)}
+    forward = np.zeros((len(subsets), 2 * int(model.offsets[-1])))
+    backward = np.zeros(forward.T.shape)
+    done = set()
+    for offset, family in zip(model.offsets, model.families, strict=False):
+        size = len(family)
+        # The statistics hold a configuration's ones before its zeros.
+        values = np.array(list(itertools.product((0, 1), repeat=size)))
+        values[:, -1] = 1 - values[:, -1]
+        cells = 2 * int(offset) + np.arange(2**size)
+        for positions in itertools.chain.from_iterable(itertools.combinations(range(size), k) for k in range(size + 1)):
+            subset = tuple(sorted(family[position] for position in positions))
+            signs = 1 - 2 * (values[:, list(positions)].sum(axis=1) % 2)
+            backward[cells, place[subset]] = signs / 2**size
+            if subset not in done:
+                done.add(subset)
+                forward[place[subset], cells] = signs
+    return forward, backward
+
+
+@functools.lru_cache(maxsize=64)
+def largest_flips(model: BayesianNetwork) -> int:
+    """The most coefficients whose sign a substituted record can flip; |N_I| − 1 beyond 18 nodes, a bound.
+
+    Flipping the nodes D flips the coefficient of γ if |γ ∩ D| is odd: (|N_I| − Σ_γ (−1)^|γ∩D|) / 2 of them, the
+    sum being a Walsh-Hadamard transform of the indicator of N_I.
+    """
+    subsets = closure(model)
+    size = len(model.nodes)
+    if size > LARGEST_TRANSFORM:
+        return len(subsets) - 1
+    table = np.zeros(2**size, np.int32)
+    table[[sum(1 << node for node in subset) for subset in subsets]] = 1
+    for bit in range(size):
+        halves = table.reshape(-1, 2, 2**bit)
+        table = np.stack([halves[:, 0] + halves[:, 1], halves[:, 0] - halves[:, 1]], axis=1).ravel()
+    return int((len(subsets) - table.min()) // 2)

@@ -1,0 +1,143 @@
+"""Binary regression with other links than the logistic one, on a ball of weights."""
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from privpost.models.base import check_range
+from privpost.models.regression.binary import BinaryRegression
+
+LINKS = ("logistic", "probit", "cloglog")
+
+
+def probit_slope(z):
+    """Slope of −ln Φ(z): −φ(z)/Φ(z)."""
+    return -np.exp(-(z**2) / 2 - 0.5 * np.log(2 * np.pi) - log_ndtr(z))
+
+
+def cloglog_slope(z):
+    """Slope of −ln(1 − exp(−t)), t = exp(z): −t/(e^t − 1)."""
+    t = np.exp(np.minimum(z, 6.0))
+    return -t / np.expm1(t)
+
+
+def steepest(link: str, reach: float) -> tuple[float, float]:
+    """The largest slopes of −ln p(y | z) for y = 0 and y = 1 on |z| ≤ reach: Lipschitz constants of the loss.
+
+    Raises:
+        ValueError: an unknown link, or a reach that is not positive.
+    """
+    if link not in LINKS:
+        raise ValueError(f"link is {link!r}; allowed: {', '.join(LINKS)}")
+    check_range("(0, inf)", reach=reach)
+    if link == "cloglog":
+        return float(np.exp(reach)), float(-cloglog_slope(np.array(-reach)))
+    one = 1 / (1 + np.exp(-reach)) if link == "logistic" else float(-probit_slope(np.array(-reach)))
+    return one, one
+
+
+@functools.cache
+def largest_change(link: str, reach: float) -> float:
+    """The longest difference between two records' gradients of the loss, in units of c, on a ball with cR = reach.
+
+    Gradients of records with different labels differ by at most L₀ + L₁. Two records x and x' with the same label have
+    gradients s(x·w) x and s(x'·w) x' with one slope s, which differ most if w lies between them in their plane; the
+    norm of the difference, a function of five numbers, is maximised. For a symmetric link it is at most L₀ + L₁.
+
+    Raises:
+        ValueError: as `steepest`.
+    """
+    mixed = sum(steepest(link, reach))
+    if link != "cloglog":
+        return mixed
+    from scipy.optimize import minimize
+
+    def difference(numbers, slope):
+        """For two records; `numbers` are their angles to w over π, their lengths and the length of w, as shares."""
+        first, second, *lengths, w = numbers
+        across = [np.pi * first, -np.pi * second]
+        sizes = [t * slope(t * reach * w * np.cos(angle)) for t, angle in zip(lengths, across, strict=True)]
+        parts = [
+            np.array([size * np.cos(angle), size * np.sin(angle)]) for size, angle in zip(sizes, across, strict=True)
+        ]
+        return np.hypot(*(parts[0] - parts[1]))
+
+    grid = np.stack(
+        [axis.ravel() for axis in np.meshgrid(*[np.linspace(0, 1, 17)] * 2, [1.0], np.linspace(0, 1, 9), [1.0])]
+    )
+    maxima = []
+    for slope in (np.exp, lambda z: -cloglog_slope(-z)):
+        start = grid[:, np.argmax(difference(grid, slope))]
+        exactly = {"bounds": [(0, 1)] * 5, "options": {"ftol": 1e-14, "gtol": 1e-9}}
+        maxima.append(-minimize(lambda numbers, slope=slope: -difference(numbers, slope), start, **exactly).fun)
+    # A numerical maximum may be below the true one by its tolerance.
+    return float(max(mixed, (1 + 1e-4) * max(maxima)))
+
+
+@dataclass(frozen=True)
+class LinkRegression(BinaryRegression):
+    """A record is (x, y), y in {0, 1}, and the prior of `BinaryRegression` is restricted to ‖w‖₂ ≤ R.
+
+    Attributes:
+        link: one of `LINKS`.
+        radius: R > 0.
+
+    Raises:
+        ValueError: a setting outside its range.
+
+    >>> round(LinkRegression(2, link="probit", radius=2.0).slope_bound, 3)
+    2.373
+    """
+
+    link: str = "probit"
+    radius: float = 2.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        _ = self.slope_bound
+
+    @property
+    def slope_bound(self) -> float:
+        """B, half of the largest difference of two records' gradients on the ball, in units of c (`largest_change`)."""
+        return largest_change(self.link, self.feature_bound * self.radius) / 2
+
+    @property
+    def width(self) -> int:
+        """Features and label."""
+        return self.dimension + 1
+
+    @property
+    def records(self) -> np.ndarray:
+        """±c e_i with either label, shape (4d, d + 1)."""
+        x = super().records
+        return np.concatenate([np.column_stack([x, np.full(len(x), y)]) for y in (0.0, 1.0)])
+
+    def sufficient_statistics(self, data) -> np.ndarray:
+        """The records one after the other, shape (..., n (d + 1)).
+
+        Raises:
+            ValueError: a record that is not finite or longer than c, or a label other than 0 and 1.
+        """
+        data = np.asarray(data, float)
+        super().sufficient_statistics(data[..., :-1])
+        if not np.isin(data[..., -1], (0.0, 1.0)).all():
+            raise ValueError("data has labels other than 0 and 1")
+        return data.reshape(*data.shape[:-2], -1)
+
+    def statistics_of(self, features, labels) -> np.ndarray:
+        """Statistics (n (d + 1),) of examples: features (n, d), labels (n,) in {0, 1}."""
+        return self.sufficient_statistics(np.column_stack([features, labels]))
+
+    def log_likelihood(self, theta, statistics) -> np.ndarray:
+        """Σ ln p(y | x·w), shape (...), for weights (..., d) and one data set's statistics (n (d + 1),)."""
+        records = np.asarray(statistics, float).reshape(-1, self.width)
+        z, positive = np.asarray(theta, float) @ records[:, :-1].T, records[:, -1] == 1
+        if self.link == "cloglog":
+            rate = np.exp(z)
+            with np.errstate(divide="ignore"):
+                one = np.where(z < -30, z, np.log(-np.expm1(-rate)))
+            return np.where(positive, one, -rate).sum(axis=-1)
+        signed = np.where(positive, z, -z)
+        return (log_ndtr(signed) if self.link == "probit" else -np.logaddexp(0.0, -signed)).sum(axis=-1)

@@ -1,0 +1,277 @@
+"""Laws that dominate a release in privacy: they tell neighbours apart at least as well as the release does.
+
+A law gives the curve δ(ε) of a pair of distributions that is at least the release's curve for all neighbours, both
+ways. The product of such pairs dominates several releases together, if each pair is fixed beforehand, even if a release
+otherwise depends on earlier ones (Zhu, Dong and Wang 2022). In a ledger a law is JSON with public numbers only.
+"""
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import gammainc, gammaincc, logit
+
+from privpost.models.base import check_range, check_scale
+from privpost.privacy.accounting.approximate import ORDERS, beta_curve, pure_curve
+from privpost.privacy.accounting.costs import pure_to_rdp
+from privpost.privacy.checks import SMALLEST, check_count
+from privpost.privacy.divergences.renyi import dirichlet_categorical_supremum, gamma_divergence
+
+# Larger whole numbers are not handed to numpy.
+LARGEST_WHOLE = 2**62
+# A law's curve ends where it is this small; the rest counts as an infinite loss.
+TAIL = 1e-14
+# Up to this parameter incomplete beta and gamma functions are right to 1e-13.
+LARGEST_PARAMETER = 1e6
+# The most counts that are tried one by one, where their order is not known.
+MOST_COUNTS = 1000
+
+
+@dataclass(frozen=True)
+class Law(ABC):
+    """One release's law; equal releases have equal laws."""
+
+    name: ClassVar[str]
+    # Parts of [0, reach] in which a chord, which lies above the curve, replaces it.
+    parts: ClassVar[int] = 512
+    # The release's law is the product of this many equal laws.
+    times = 1
+
+    @abstractmethod
+    def curve(self, epsilon: np.ndarray) -> np.ndarray:
+        """δ at every ε ≥ 0, shape (k,)."""
+
+    def rdp(self, orders: np.ndarray) -> np.ndarray:
+        """Rényi DP parameters at orders; inf where none is known."""
+        return np.full(np.shape(orders), math.inf)
+
+    @property
+    def pure(self) -> float:
+        """Pure ε; inf where none is known."""
+        return math.inf
+
+    @property
+    def perfect(self) -> bool:
+        """Whether the release tells nothing."""
+        return self.pure == 0
+
+    @property
+    def reach(self) -> float:
+        """An ε at which δ is negligible."""
+        ends = np.append(2.0 ** np.arange(-20, 9), 1.5 * 2.0 ** np.arange(-20, 9))
+        ends.sort()
+        return float(next((end for end in ends if self.curve(np.array([end]))[0] <= TAIL), ends[-1]))
+
+    def line(self) -> dict[str, Any]:
+        """The law as a ledger has it."""
+        return {"law": self.name, **dataclasses.asdict(self)}
+
+
+@dataclass(frozen=True)
+class Response(Law):
+    """Randomised response, `times` times; it dominates every ε-DP release (Kairouz, Oh and Viswanath 2015).
+
+    It reveals the answer with probability δ, and then dominates every (ε, δ)-DP release.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    times: int = 1
+
+    name: ClassVar[str] = "response"
+    # Its curve is a chord.
+    parts: ClassVar[int] = 32
+
+    def __post_init__(self):
+        check_range("[0, inf)", epsilon=self.epsilon)
+        check_range("[0, 1]", delta=self.delta)
+        check_count("times", self.times)
+        check_range("[1, 1e6]", times=min(self.times, LARGEST_WHOLE))
+
+    def curve(self, epsilon):
+        return self.delta + (1 - self.delta) * pure_curve(self.epsilon, epsilon)
+
+    def rdp(self, orders):
+        return super().rdp(orders) if self.delta else self.times * pure_to_rdp(self.epsilon, orders)
+
+    @property
+    def pure(self):
+        return math.inf if self.delta else self.times * self.epsilon
+
+    @property
+    def reach(self):
+        # Divisions by an ε near the smallest float overflow.
+        return min(max(self.epsilon, SMALLEST), 512.0)
+
+
+@dataclass(frozen=True)
+class Normal(Law):
+    """Normal or discrete normal noise of deviation 1, `shift` the change between neighbours, by its Rényi curve."""
+
+    shift: float
+
+    name: ClassVar[str] = "normal"
+
+    def __post_init__(self):
+        check_scale(shift=self.shift)
+
+    def curve(self, epsilon):
+        return Summed(tuple(self.rdp(ORDERS).tolist())).curve(epsilon)
+
+    def rdp(self, orders):
+        return np.asarray(orders, float) * self.shift**2 / 2
+
+
+@dataclass(frozen=True)
+class Summed(Law):
+    """Releases of which only the sum of their Rényi curves at `ORDERS` is known."""
+
+    epsilons: tuple[float, ...]
+
+    name: ClassVar[str] = "summed"
+
+    def rdp(self, orders):
+        return np.array(self.epsilons) if np.array_equal(orders, ORDERS) else super().rdp(orders)
+
+    def curve(self, epsilon):
+        # Canonne, Kamath and Steinke 2020, proposition 12.
+        with np.errstate(over="ignore"):
+            logs = (ORDERS - 1) * (np.array(self.epsilons) - epsilon[:, None] + np.log1p(-1 / ORDERS)) - np.log(ORDERS)
+        return np.minimum(np.exp(np.minimum(logs.min(axis=1), 0.0)), 1.0)
+
+
+@dataclass(frozen=True)
+class Beta(Law):
+    """A share that is drawn from a beta law with parameters prior + weight · counts, truncated to `ends`.
+
+    Neighbours differ in one record; `others` records are in either of two categories. With more categories only two
+    counts differ. The ratio of Dirichlet densities then depends on the share of one in both, which has a beta law. All
+    other records may be in a third category, so that `others` is 0.
+
+    For a share on [0, 1] smaller parameters are worse: a draw from Beta(a, b) times an independent one from
+    Beta(a + b, c) has the law Beta(a, b + c), and both neighbours have the same a + b. So counts in a range are
+    dominated by the smallest of either.
+    """
+
+    prior: tuple[float, float]
+    weight: float
+    others: int
+    ends: tuple[float, float] = (0.0, 1.0)
+
+    name: ClassVar[str] = "beta"
+
+    def __post_init__(self):
+        (first, second), (low, high) = self.prior, self.ends
+        check_scale(first=first, second=second)
+        check_range("(0, 1]", weight=self.weight)
+        check_count("others", self.others + 1)
+        check_range("[0, 1e15]", others=min(self.others, LARGEST_WHOLE))
+        if not (0 <= low < high <= 1 and 1 - high < 1 - low):
+            raise ValueError(f"ends are {self.ends}; 0 <= low < high <= 1 must hold, also in floats near 1")
+
+    @property
+    def pure(self) -> float:
+        """Pure ε of a draw, from the range of the log-ratio of the densities; inf on [0, 1]."""
+        return self.weight * float(np.diff(logit(self.ends))[0])
+
+    @property
+    def reach(self):
+        return min(super().reach, self.pure)
+
+    def curve(self, epsilon):
+        worst = np.zeros(len(epsilon))
+        if math.isfinite(self.pure):
+            worst = pure_curve(self.pure, epsilon)
+            if self.others >= MOST_COUNTS or sum(self.prior) + self.weight * self.others > LARGEST_PARAMETER:
+                return worst
+        first, second = self._parameters()
+        p = np.stack([first + self.weight, second], axis=-1)[:, None]
+        q = np.stack([first, second + self.weight], axis=-1)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            curve = np.maximum(*(beta_curve(*way, epsilon, *self.ends) for way in ((p, q), (q, p)))).max(axis=0)
+        # The curve is nan where a truncated law's mass underflows.
+        return np.fmin(curve, worst) if math.isfinite(self.pure) else curve
+
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        """Both parameters, without the record that differs, of pairs that together dominate all counts."""
+        (first, second), step = self.prior, 1 if math.isfinite(self.pure) else 4
+        counts = np.array(list(_ranges(self.others, step)))
+        low, high = first + self.weight * counts[:, 0], second + self.weight * (self.others - counts[:, 1])
+        if math.isfinite(self.pure):
+            return low, high
+        return np.minimum(low, LARGEST_PARAMETER), np.minimum(high, LARGEST_PARAMETER)
+
+    def rdp(self, orders):
+        if math.isfinite(self.pure):
+            return pure_to_rdp(self.pure, orders)
+        return dirichlet_categorical_supremum(self.prior, self.others + 1, orders, self.weight)
+
+
+def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
+    """The numbers 0..most in ranges that are longer farther from both ends; single numbers with a step of 1."""
+    half, start = most // 2, 0
+    while start <= half:
+        stop = min(start if step == 1 else start + start // step, half)
+        yield start, stop
+        if most - start > half:
+            yield max(most - stop, half + 1), most - start
+        start = stop + 1
+
+
+@dataclass(frozen=True)
+class Gamma(Law):
+    """A rate drawn from a gamma law of known shape, whose rates for the worst neighbours are `rates`.
+
+    Between neighbours the logarithm of a draw shifts by that of the rates' ratio, and the ratio of densities is
+    monotone, so the curve grows with the rates' ratio.
+    """
+
+    shape: float
+    rates: tuple[float, float]
+
+    name: ClassVar[str] = "gamma"
+
+    def __post_init__(self):
+        check_range("(0, inf)", shape=self.shape)
+        check_scale(low=self.rates[0], high=self.rates[1])
+        if not self.rates[0] < self.rates[1]:
+            raise ValueError(f"rates are {self.rates}; they must rise")
+
+    def curve(self, epsilon):
+        if self.shape > LARGEST_PARAMETER:
+            return Summed(tuple(self.rdp(ORDERS).tolist())).curve(epsilon)
+        epsilon = np.minimum(epsilon, 700.0)
+        (low, high), shape = self.rates, self.shape
+        gap, ratio = high - low, shape * math.log(self.rates[0] / self.rates[1])
+        # Large draws are likelier at the lower rate, small ones at the higher rate; a large ε excludes all small ones.
+        large, small = (epsilon - ratio) / gap, np.maximum((-ratio - epsilon) / gap, 0.0)
+        ways = (
+            gammaincc(shape, low * large) - np.exp(epsilon) * gammaincc(shape, high * large),
+            gammainc(shape, high * small) - np.exp(epsilon) * gammainc(shape, low * small),
+        )
+        return np.maximum(np.maximum(*ways), 0.0)
+
+    def rdp(self, orders):
+        low, high = self.rates
+        return gamma_divergence(self.shape, low, high - low, np.asarray(orders, float))
+
+
+LAWS: dict[str, type[Law]] = {law.name: law for law in (Response, Normal, Beta, Gamma)}
+
+
+def read(entry: dict[str, Any]) -> Law:
+    """The law of a ledger's line: the stated law, or the worst law that its ε and δ allow.
+
+    Raises:
+        ValueError, TypeError, KeyError: the line states no known law.
+    """
+    if "loss" not in entry:
+        return Response(float(entry["epsilon"]), float(entry["delta"]))
+    fields: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in entry["loss"].items()
+    }
+    return LAWS[fields.pop("law")](**fields)

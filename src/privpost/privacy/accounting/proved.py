@@ -1,0 +1,88 @@
+"""The posterior draw nearest to the true posterior whose cost is proved to be within a budget.
+
+Coefficients are searched in floating point. Interval arithmetic gives the bound, for the same numbers that a draw uses.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from privpost.distributions.exact_draws import flint
+from privpost.privacy.accounting.approximate import ORDERS, largest_within
+from privpost.privacy.divergences import certified
+
+# The smallest coefficient that is tried.
+_LEAST = 1e-12
+
+
+def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta: float | None) -> tuple[Any, float]:
+    """Return the mechanism nearest to the true posterior that a budget allows, and an upper bound of its ε.
+
+    Args:
+        make: function of an ε ("ops") or of a coefficient that returns the mechanism.
+        weighting: "ops", or a weighting of a weighted posterior.
+        epsilon, delta: the budget; δ is None for "ops".
+
+    Raises:
+        ValueError: python-flint is missing, or no draw is within the budget.
+    """
+    flint()
+    if weighting == "direct":
+        mechanism = make(1.0)
+        if (cost := bound(mechanism, delta)[0]) > epsilon:
+            raise ValueError(
+                f"epsilon is {epsilon:g}, but a draw from the posterior itself costs {cost:.4g} at delta {delta:g}; "
+                "diffused and concentrated draws cost less."
+            )
+        return mechanism, cost
+    if weighting == "ops":
+        # Where T = 1 costs less than ε, the first bound is within the budget.
+        largest, step, what = epsilon, 2.0**-53, "temperature"
+    else:
+        assert delta is not None
+        largest, step, what = _largest(make, epsilon, delta), 1e-12, "coefficient"
+    for setting in _lessened(largest, step):
+        mechanism = make(setting)
+        if (cost := bound(mechanism, delta)[0]) <= epsilon:
+            return mechanism, cost
+    raise ValueError(f"epsilon is {epsilon:g}: no {what} is proved to meet it")
+
+
+def bound(mechanism, delta: float | None) -> tuple[float, float]:
+    """The proved ε, at δ unless it is None, and the order: the best one in floating point, then certified."""
+    if delta is None:
+        return mechanism.certified_epsilon(), math.inf
+    order = _converted(mechanism, delta)[1]
+    return certified.approximate_epsilon(mechanism.certified_rdp(order), order, delta), order
+
+
+def _largest(make, epsilon: float, delta: float) -> float:
+    """The largest coefficient that costs at most ε, in floating point."""
+    try:
+        return largest_within(lambda value: _converted(make(value), delta)[0] <= epsilon, _LEAST, 1.0, 60)
+    except ValueError:
+        # Orders are bounded, so even a draw from the prior costs something at δ. Rounded up: the named ε is enough.
+        least = 1.005 * _converted(make(_LEAST), delta)[0]
+        raise ValueError(
+            f"epsilon is {epsilon:g}, but must be at least {least:.3g}: less cannot be shown at delta {delta:g} by "
+            f"Rényi orders up to {ORDERS[-1]:g}."
+        ) from None
+
+
+def _lessened(value: float, step: float) -> Iterator[float]:
+    """Yield a value and ever smaller ones, down to 1e-12 times it; the relative step doubles each time, up to ½."""
+    least = 1e-12 * value
+    while value >= least:
+        yield value
+        value = min(math.nextafter(value, 0.0), value * (1 - step))
+        step = min(2 * step, 0.5)
+
+
+def _converted(mechanism, delta: float) -> tuple[float, float]:
+    """ε at δ by the best order, and that order, in floating point; inf if all orders are infinite."""
+    # dp-accounting's conversion gives no order for a cost that is infinite or negligible.
+    epsilons = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
+    best = np.argmin(epsilons)
+    return float(epsilons[best]), float(ORDERS[best])

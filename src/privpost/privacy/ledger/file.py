@@ -1,0 +1,223 @@
+"""A ledger in a file: lines of JSON, chained by hash, and written durably under a lock.
+
+The first line is the header, with the budget; every other line is a release. Each line contains the digest of the line
+before it and ends with its own, the SHA-256 of what precedes it. A line counts if its digest is right, with or without
+a newline; no line can be changed, removed or inserted unnoticed.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from privpost.atomic import sync_folder
+from privpost.lab.schema import SettingError
+from privpost.privacy.accounting import composition, losses
+from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.gate import BudgetExceeded, Ledger
+
+FORMAT = "privpost ledger 3"
+# The most bytes of a ledger, enough for some hundred thousand releases.
+LARGEST_LEDGER = 2**26
+
+
+class Content(NamedTuple):
+    """A ledger's content: its budget, its releases' lines, and the last line's digest."""
+
+    budget: Cost | None
+    entries: list[dict[str, Any]]
+    last: str
+
+    def spent(self, number: int | None = None) -> dict[str, float]:
+        """ε and δ of the first releases, or of all."""
+        entries = self.entries[:number]
+        return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
+
+    def together(
+        self, delta: float, number: int | None = None, tell: Callable[[int, int], None] | None = None
+    ) -> float:
+        """ε at δ of the first releases, or of all, if no earlier result chose a later release; inf if not known.
+
+        By the laws that the lines state (`composition.together`, which `tell` is for), and at most the sum.
+
+        Raises:
+            SettingError: laws, written by hand, of numbers that no release has.
+        """
+        spent = self.spent(number)
+        try:
+            composed = composition.together([*map(losses.read, self.entries[:number])], delta, tell)
+        # A line that was written by hand may state numbers that no release has.
+        except (ValueError, ArithmeticError, TypeError, MemoryError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            raise SettingError(f"the laws of {self._worst(delta)} have no cost together: {reason}") from None
+        return min(composed, spent["epsilon"]) if spent["delta"] <= delta else composed
+
+    def _worst(self, delta: float) -> str:
+        """The first line whose law alone has no cost."""
+        for number, entry in enumerate(self.entries, start=1):
+            try:
+                composition.together([losses.read(entry)], delta)
+            except (ValueError, ArithmeticError, TypeError, MemoryError):
+                return f"release {number} (line {number + 1})"
+        return "its lines"
+
+    def leaves(self, budget: Cost, cost: Cost) -> bool:
+        """Whether a budget covers one more cost beside all entries, by the gate's sums."""
+        gate = Ledger()
+        gate.open("data", budget)
+        try:
+            for entry in (*map(cost_of, self.entries), cost):
+                gate.charge("data", entry)
+        except BudgetExceeded:
+            return False
+        return True
+
+
+class Locked(NamedTuple):
+    """A ledger that no other process may write to: its file and the file's content."""
+
+    path: Path
+    handle: IO[bytes]
+    raw: bytes
+    content: Content
+
+    def append(self, lines: Sequence[dict[str, Any]]) -> str | None:
+        """Write lines, durably, or leave the ledger as it was.
+
+        Returns:
+            The last line's digest; None if the file has lost its name meanwhile.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        # A last line without a newline is complete all the same.
+        text, last = b"\n" * (self.raw[-1:] not in (b"", b"\n")), self.content.last
+        for line in lines:
+            body = json.dumps({**line, "previous": last}).encode()
+            last = _digest(body)
+            text += body[:-1] + _seal(last) + b"\n"
+        try:
+            while text:
+                text = text[self.handle.write(text) :]
+            os.fsync(self.handle.fileno())
+            sync_folder(self.path)
+            return last if _is_at(self.path, self.handle) else None
+        except OSError:
+            os.ftruncate(self.handle.fileno(), len(self.raw))
+            raise
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[Locked]:
+    """A locked ledger, created if missing; opened again if another file took its name while this waited for the lock.
+
+    Raises:
+        OSError: it cannot be opened or locked.
+        SettingError: it is no ledger, or its chain is broken.
+    """
+    while True:
+        handle = path.open("a+b", buffering=0)
+        try:
+            if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is no regular file")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if not _is_at(path, handle):
+                continue
+            try:
+                raw = _read(path, handle)
+                yield Locked(path, handle, raw, parsed(path, raw))
+                return
+            finally:
+                # A refused release leaves no empty ledger behind; a process that waits for the lock opens a new file.
+                with contextlib.suppress(OSError):
+                    if os.fstat(handle.fileno()).st_size == 0 and _is_at(path, handle):
+                        path.unlink()
+        finally:
+            # All charges are on the disk already.
+            with contextlib.suppress(OSError):
+                handle.close()
+
+
+def _is_at(path: Path, handle: IO[bytes]) -> bool:
+    """Whether a path names an open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def _read(path: Path, handle: IO[bytes]) -> bytes:
+    if os.fstat(handle.fileno()).st_size > LARGEST_LEDGER:
+        raise SettingError(f"{path}: it is larger than a ledger of {LARGEST_LEDGER} bytes.")
+    handle.seek(0)
+    return handle.read()
+
+
+def read(path: Path) -> Content:
+    """Return a ledger's content; raises SettingError if it cannot be read or is no ledger."""
+    try:
+        if not path.is_file():
+            raise SettingError(f"{path}: there is no such file")
+        with path.open("rb", buffering=0) as handle:
+            return parsed(path, _read(path, handle))
+    except OSError as error:
+        raise SettingError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def parsed(path: Path, raw: bytes) -> Content:
+    """Return the content of a ledger's bytes; raises SettingError, naming the first line that does not belong."""
+    content = Content(None, [], "")
+    lines = raw.removesuffix(b"\n").split(b"\n") if raw else []
+    for number, line in enumerate(lines):
+        try:
+            body, digest = line[: -len(_seal(""))] + b"}", line[-66:-2].decode("ascii")
+            if line != body[:-1] + _seal(digest) or _digest(body) != digest:
+                raise ValueError
+            entry = json.loads(body)
+            if entry["previous"] != content.last or (number == 0) is not (entry.get("format") == FORMAT):
+                raise ValueError
+            if number == 0:
+                content = Content(cost_of(entry["budget"]), [], digest)
+                continue
+            cost_of(entry)
+            losses.read(entry)
+            if entry["release"] != number:
+                raise ValueError
+            content.entries.append({**entry, "digest": digest})
+            content = content._replace(last=digest)
+        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
+            raise SettingError(_told(path, number + 1, raw)) from None
+    return content
+
+
+def _told(path: Path, number: int, raw: bytes) -> str:
+    if number == 1:
+        return f"{path} is no ledger of this version (line 1 is no entry of a ledger); it is left as it is."
+    if number > raw.count(b"\n"):
+        return (
+            f"{path}: line {number}, the last one, is cut off. If a statement of release {number - 1} exists, put "
+            "back what is missing; if none can exist, remove the line. Until then nothing can be released with it."
+        )
+    return (
+        f"{path}: line {number} is no entry of a ledger, or does not follow from the line before it; nothing can be "
+        "released with it."
+    )
+
+
+def cost_of(entry: dict[str, Any]) -> Cost:
+    """ε and δ of a line, or of a header's budget."""
+    return Cost("approximate", float(entry["epsilon"]), delta=float(entry["delta"]))
+
+
+def _seal(digest: str) -> bytes:
+    return b', "digest": "%s"}' % (digest or "0" * 64).encode()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

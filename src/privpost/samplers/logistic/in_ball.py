@@ -1,0 +1,97 @@
+"""Exact draws from the posterior of a logistic regression on a ball that cuts into it.
+
+On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times the density with precision nβ + λ, both unnormalised. So
+proposals come from the posterior under the stronger prior (`logistic.exact`), and one inside the ball is accepted with
+probability exp(λ(‖w‖² − R²)/2). λ ≥ 0 is such that E‖w‖² is about R², by Laplace's method; it affects the number of
+proposals alone.
+"""
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from privpost.distributions import gaussian_in_ball
+from privpost.models.regression.logistic import LogisticPosterior
+from privpost.samplers.logistic import exact
+
+# Fewest and most proposals at once.
+_FEWEST = 64
+_MOST = 1 << 12
+# Most repetitions of the search for λ.
+_ROUNDS = 4
+# Factor by which the mean of ‖w‖² must exceed R² for another search.
+_MISS = 1.05
+EXACT = True
+
+
+@dataclass(frozen=True)
+class InBall(exact.Envelope):
+    """Proposals from the posterior under the stronger prior, `posterior`, for the posterior on the ball.
+
+    Attributes:
+        tilt: λ.
+        radius: R.
+    """
+
+    tilt: float
+    radius: float
+
+
+def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBall:
+    """The proposals for a posterior on a ball; the search for the mode begins at `start`, those for a similar one.
+
+    Raises:
+        RuntimeError: the mode is not found.
+    """
+    mode = posterior.at_mode(None if start is None else start.mode)
+    tilt = _tilt(mode.mean, mode.factor @ mode.factor.T, posterior.radius)
+    around = exact.envelope(_tilted(posterior, tilt), start)
+    for _ in range(_ROUNDS):
+        centre, precision = around.mode.mean, around.mode.factor @ around.mode.factor.T
+        if tilt == 0 or centre @ centre + np.trace(np.linalg.inv(precision)) <= _MISS * posterior.radius**2:
+            break
+        # Deep in the tail the curvature differs from the mode's, so λ is found for a normal law fitted there.
+        untilted = precision - tilt * np.eye(len(centre))
+        tilt = _tilt(centre + tilt * np.linalg.solve(untilted, centre), untilted, posterior.radius)
+        around = exact.envelope(_tilted(posterior, tilt), around)
+    attributes = {entry.name: getattr(around, entry.name) for entry in fields(exact.Envelope)}
+    return InBall(**attributes, tilt=tilt, radius=posterior.radius)
+
+
+def _tilted(posterior: LogisticPosterior, tilt: float) -> LogisticPosterior:
+    """The posterior under the stronger prior, without the ball."""
+    return replace(posterior, prior_precision=posterior.prior_precision + tilt, radius=None)
+
+
+def _tilt(mean: np.ndarray, precision: np.ndarray, radius: float) -> float:
+    """λ at which N(mean, precision⁻¹) times exp(−λ‖w‖²/2) has E‖w‖² = R²; 0 where E‖w‖² ≤ R² without it."""
+    values, vectors = np.linalg.eigh(precision)
+    return gaussian_in_ball.tilt(vectors.T @ mean, values, radius)
+
+
+def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+    """Draws (size, d), and the number of proposals per accepted draw.
+
+    Raises:
+        ValueError: size < 1.
+        ArithmeticError: a log-acceptance above 0.
+    """
+    if size < 1:
+        raise ValueError(f"size is {size!r}; it must be >= 1")
+    drawn, accepted, proposed = [], 0, 0
+    while accepted < size:
+        number = min(_MOST, 2 * (size - accepted) * max(1, proposed) // max(1, accepted) + _FEWEST)
+        drawn.append(_accepted(around, number, rng))
+        accepted, proposed = accepted + len(drawn[-1]), proposed + number
+    return np.concatenate(drawn)[:size], proposed / accepted
+
+
+def _accepted(around: InBall, number: int, rng) -> np.ndarray:
+    """The accepted ones of `number` proposals; the ball is checked first, which does not need the records."""
+    uniforms = rng.random((number, 5))
+    steps, exponents, shells = around.steps(rng.standard_normal((number, around.law.dimension)), uniforms[:, :3])
+    weights = around.mode.mean + steps
+    excess = np.einsum("kd,kd->k", weights, weights) - around.radius**2
+    inside = np.flatnonzero((excess <= 0) & (np.log(uniforms[:, 3]) < around.tilt / 2 * excess))
+    log_acceptance = around.log_acceptance(steps[inside], exponents[inside], shells[inside])
+    return weights[inside[np.log(uniforms[inside, 4]) < log_acceptance]]

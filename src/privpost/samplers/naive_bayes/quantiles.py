@@ -1,0 +1,62 @@
+"""Compiled quantiles in the posterior of `naive_bayes.exact`, for many parameters; imported only where used."""
+
+import numpy as np
+from scipy.special import betainc, gammaln, xlog1py, xlogy
+
+from privpost.samplers.compiled import outer
+
+
+def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta) -> np.ndarray:
+    """P(Θ ≤ θ | z) of one probability of an attribute given the class, as `naive_bayes.exact.expectations` has it.
+
+    Args:
+        law: the posterior of `naive_bayes.exact.posterior`, leading axes (releases, trials).
+        parameter: (attribute from 0, class).
+        prior: (α, β).
+        theta: values in (0, 1), shape (trials,).
+
+    Returns:
+        Shape (releases, trials).
+    """
+    attribute, value = parameter
+    ones, zeros, sums = (np.ascontiguousarray(part[..., attribute, value, :]) for part in law.leaves[:3])
+    sizes = law.weights if value else law.weights[..., ::-1]
+    share = np.divide(sizes, sums, out=np.zeros(sizes.shape), where=sums > 0)
+    alpha, beta = prior
+    theta = np.asarray(theta, float)[:, None]
+    # I_θ(α + K, β + T − K) and its next step in T, at T = K.
+    a = alpha + np.arange(sums.shape[-1])
+    log_step = xlogy(a, theta) + xlog1py(beta, -theta) + gammaln(a + beta) - gammaln(a) - gammaln(beta + 1)
+    return np.clip(_mixed(ones, zeros, share, betainc(a, beta, theta), np.exp(log_step), theta[:, 0], *prior), 0.0, 1.0)
+
+
+@outer()
+def _mixed(ones, zeros, share, cdf, step, theta, alpha, beta):
+    """Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K), for each release and trial.
+
+    T is the size of the class, K the number of ones among its records, and I_θ(a, b) the distribution function of
+    Beta(a, b). The values of I at T come from those at T − 1, as I_θ(a, b + 1) is I_θ(a, b) plus the positive step
+    θ^a (1−θ)^b / (b B(a, b)).
+
+    Args:
+        ones, zeros: factors of the counts' probability (`naive_bayes.exact.Leaf`), shape (releases, trials, n + 1).
+        share: p(T | z) over the sum over K of ones(K) zeros(T − K), shape (releases, trials, n + 1).
+        cdf, step: I at T = K and its step to T = K + 1, shape (trials, n + 1); overwritten.
+        theta: θ, shape (trials,).
+        alpha, beta: the prior.
+    """
+    releases, trials, size = ones.shape
+    result = np.zeros((releases, trials))
+    for trial in range(trials):
+        for total in range(size):
+            for k in range(total):
+                b = beta + (total - 1 - k)
+                cdf[trial, k] += step[trial, k]
+                step[trial, k] *= (1 - theta[trial]) * (alpha + k + b) / (b + 1)
+            for release in range(releases):
+                if share[release, trial, total] > 0:
+                    terms = 0.0
+                    for k in range(total + 1):
+                        terms += ones[release, trial, k] * zeros[release, trial, total - k] * cdf[trial, k]
+                    result[release, trial] += share[release, trial, total] * terms
+    return result

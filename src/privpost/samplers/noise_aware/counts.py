@@ -1,0 +1,108 @@
+"""Compiled steps of Algorithm 1 of Bernstein and Sheldon (2018): variances of noise, counts, products of normal laws.
+
+Imported only where chains are run.
+"""
+
+import math
+
+import numpy as np
+
+from privpost.samplers.compiled import inner, outer
+
+
+@inner
+def variance_of(residual, scale, rng):
+    """Draw the noise's variance given one residual, as `noise_aware.gibbs.noise_variance` does.
+
+    Both roots of the sampler of Michael, Schucany and Haas (1976) are written for σ², without cancellation: with
+    e = |r|/b, h = ν²/2 for a standard normal ν and R = e + h + √(h(h + 2e)) they are b²R, which is taken with
+    probability R/(R + e), and b²e²/R.
+    """
+    distance = abs(residual) / scale
+    half = rng.standard_normal()
+    half *= 0.5 * half
+    root = distance + half + math.sqrt(half * (half + 2 * distance))
+    if rng.random() * (root + distance) > root:
+        return scale * scale * distance * (distance / root)
+    return scale * scale * root
+
+
+@outer()
+def noise_variances(residual, scale, variance, rng):
+    """Draw the noise's variance for each residual (k,) and scale (k,), and write it to `variance` (k,)."""
+    for k in range(len(residual)):
+        variance[k] = variance_of(residual[k], scale[k], rng)
+
+
+@outer()
+def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
+    """Draw counts of all categories, then the noise's variances given them, in place; return the number of rejections.
+
+    N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that they sum to n. Its product with
+    N(y, diag σ²) is that of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum: these are drawn
+    without the sum and then moved onto it along the variances. A trial without a valid draw in `rounds` rounds after
+    the first one keeps its counts, which leaves the conditional distribution invariant.
+
+    Args:
+        theta, release: θ and y, shape (categories, trials).
+        variance: σ², shape (categories, trials), overwritten.
+        n: public number of records.
+        scale: Δ/ε.
+        rounds: most rounds of rejection after the first one.
+        statistic: counts, shape (categories, trials), overwritten.
+    """
+    size, rejected = len(theta), 0
+    spread, centre, drawn = np.empty(size), np.empty(size), np.empty(size)
+    for t in range(theta.shape[1]):
+        total = 0.0
+        for j in range(size):
+            mean = n * theta[j, t]
+            spread[j] = mean / (1 + mean / variance[j, t])
+            centre[j] = spread[j] * (1 + release[j, t] / variance[j, t])
+            total += spread[j]
+        for _ in range(rounds + 1):
+            left, valid = float(n), True
+            for j in range(size):
+                drawn[j] = centre[j] + math.sqrt(spread[j]) * rng.standard_normal()
+                left -= drawn[j]
+            for j in range(size):
+                drawn[j] += spread[j] / total * left
+                valid &= 0 <= drawn[j] <= n
+            if valid:
+                for j in range(size):
+                    statistic[j, t] = drawn[j]
+                break
+            rejected += 1
+        for j in range(size):
+            variance[j, t] = variance_of(release[j, t] - statistic[j, t], scale, rng)
+    return rejected
+
+
+@outer()
+def multiply_normals(mean, covariance, observed, variance, factor):
+    """Multiply normal laws in place, trial by trial: arguments and results as of `noise_aware.gibbs.normal_product`.
+
+    `mean` (q, trials) is overwritten, and so is `factor` (q, q, trials), which must be 0 above the diagonal.
+    """
+    size, trials = mean.shape
+    matrix, gain, row = np.empty((size, size)), np.empty(size), np.empty(size)
+    for t in range(trials):
+        for i in range(size):
+            for k in range(size):
+                matrix[i, k] = covariance[i, k, t]
+        for j in range(size):
+            spread, gap = matrix[j, j] + variance[j, t], observed[j, t] - mean[j, t]
+            for i in range(size):
+                gain[i], row[i] = matrix[i, j] / spread, matrix[j, i]
+                mean[i, t] += gain[i] * gap
+            for i in range(size):
+                for k in range(size):
+                    matrix[i, k] -= gain[i] * row[k]
+        for j in range(size):
+            # If the other coordinates fix this one, rounding can take its variance below 0.
+            sd = math.sqrt(matrix[j, j]) if matrix[j, j] > 0 else math.inf
+            for i in range(j, size):
+                factor[i, j, t] = gain[i] = matrix[i, j] / sd
+            for i in range(j, size):
+                for k in range(j, i + 1):
+                    matrix[i, k] -= gain[i] * gain[k]

@@ -1,0 +1,128 @@
+"""Posterior of second moments given noisy ones, by ensembles of walkers; (w, σ²) follows by conjugacy.
+
+The model is that of `noise_aware.regression`, whose Gibbs sampler moves slowly where the noise is much larger than the
+label's residuals: their sum of squares then spans orders of magnitude. Here the parameters and V are integrated out,
+S = B D Bᵀ with a unit triangular B and a diagonal D, and walkers step along differences of other walkers in the entries
+of B and ln D (differential evolution, ter Braak 2006), half of an ensemble at a time, so that a step takes the scales
+and correlations of the posterior. Ensembles are independent of each other.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.models.regression.normal import NormalRegression
+from privpost.samplers.noise_aware.regression import Noise, positive, symmetric
+
+ENSEMBLES = 4
+# Walkers of an ensemble for each dimension, and the fewest.
+WALKERS, FEWEST = 3, 24
+# Share of steps by a whole difference, which jump between modes, and the size of a small step that is added.
+JUMPS, JITTER = 0.1, 1e-4
+
+
+class State(NamedTuple):
+    """Where all walkers are.
+
+    Attributes:
+        points: entries of B and ln D, shape (ensembles, walkers, dimensions).
+        logs: their log-densities, shape (ensembles, walkers).
+    """
+
+    points: np.ndarray
+    logs: np.ndarray
+
+
+class Moments:
+    """The walkers (`chain.Sampler`); a step of all of them costs the number of refused proposals.
+
+    Args:
+        model: prior and bounds.
+        moments: noisy second moments in the data's units, an upper triangle (q,).
+        n: public number of records, ≥ d + 1.
+        noise: its law.
+        constant: whether the first feature is the constant 1, whose second moment n is exact. Given that column, normal
+            records have an unknown mean.
+
+    Raises:
+        ValueError: n below d + 1.
+    """
+
+    def __init__(self, model: NormalRegression, moments, n: int, noise: Noise, constant: bool = False):
+        self._model, self._n, self._noise, self._fixed = model, n, noise, int(constant)
+        self._moments = np.asarray(moments, float)
+        self._size = p = model.dimension + 1
+        if n < p:
+            raise ValueError(f"n is {n}; second moments of {p} variables need at least as many records")
+        self._below = np.tril_indices(p, -1)
+        self._free = np.arange(self._fixed, p)
+        self._upper = np.triu_indices(p)
+        self.walkers = max(FEWEST, 2 * -(-WALKERS * (len(self._below[0]) + len(self._free)) // 2))
+
+    def init(self, rng) -> State:
+        """Every walker at the noisy moments less noise of its own."""
+        total = ENSEMBLES * self.walkers
+        start = positive(symmetric(self._moments - self._noise.draw(total, rng)), 1e-3 * self._n)
+        points = self._point(start).reshape(ENSEMBLES, self.walkers, -1)
+        return State(points, self._log_density(points))
+
+    def step(self, state: State, rng) -> tuple[State, int]:
+        """Both halves of every ensemble, one after the other."""
+        points, logs, half, refused = state.points.copy(), state.logs.copy(), self.walkers // 2, 0
+        for moving, resting in ((slice(None, half), slice(half, None)), (slice(half, None), slice(None, half))):
+            here = points[:, moving]
+            # Two different walkers of the other half.
+            first = rng.integers(half, size=here.shape[:2])
+            second = (first + rng.integers(1, half, size=first.shape)) % half
+            others, place = points[:, resting], np.arange(ENSEMBLES)[:, None]
+            length = 2.38 / np.sqrt(2 * here.shape[2]) * rng.uniform(0.3, 1.2, first.shape)
+            length = np.where(rng.random(first.shape) < JUMPS, 1.0, length)
+            step = length[..., None] * (others[place, first] - others[place, second])
+            proposed = here + step + JITTER * rng.standard_normal(here.shape)
+            there = self._log_density(proposed)
+            moved = np.log(rng.random(first.shape)) < there - logs[:, moving]
+            points[:, moving] = np.where(moved[..., None], proposed, here)
+            logs[:, moving] = np.where(moved, there, logs[:, moving])
+            refused += int((~moved).sum())
+        return State(points, logs), refused
+
+    def gram(self, points) -> np.ndarray:
+        """Second moments (..., p, p) at points (..., dimensions)."""
+        size, pairs = self._size, len(self._below[0])
+        factor = np.zeros((*points.shape[:-1], size, size))
+        factor[..., np.arange(size), np.arange(size)] = 1.0
+        factor[..., self._below[0], self._below[1]] = points[..., :pairs]
+        return (factor * self._diagonal(points)[..., None, :]) @ np.swapaxes(factor, -1, -2)
+
+    def theta(self, state: State, walker: int, rng) -> np.ndarray:
+        """(w, σ²) (ensembles, d + 1) given the second moments of one walker of each ensemble."""
+        return self._model.sample(self._model.given(self.gram(state.points[:, walker]), self._n), rng)
+
+    def _diagonal(self, points):
+        logs = points[..., len(self._below[0]) :]
+        exact = np.full((*points.shape[:-1], self._fixed), float(self._n))
+        # Beyond, densities are 0 in floats.
+        return np.concatenate([exact, np.exp(np.clip(logs, -600.0, 600.0))], axis=-1)
+
+    def _point(self, gram) -> np.ndarray:
+        if self._fixed:
+            # The walker's other entries are as they are; its first one is n.
+            gram = gram.copy()
+            gram[..., 0, 0] = self._n
+            gram = positive(gram, 1e-6 * self._n)
+        root = np.linalg.cholesky(gram)
+        diagonal = np.diagonal(root, axis1=-2, axis2=-1)
+        factor = root / diagonal[..., None, :]
+        return np.concatenate([factor[..., *self._below], 2 * np.log(diagonal[..., self._free])], axis=-1)
+
+    def _log_density(self, points) -> np.ndarray:
+        """ln p(S | z) plus the logarithm of S's Jacobian, up to a constant; −inf where floats end."""
+        gram, diagonal = self.gram(points), self._diagonal(points)
+        powers = self._size - 1 - np.arange(self._size) + (np.arange(self._size) >= self._fixed)
+        flat = gram.reshape(-1, self._size, self._size)
+        with np.errstate(all="ignore"):
+            value = self._model.log_marginal(flat, self._n)
+            residual = self._moments[:, None] - flat[:, *self._upper].T
+            value = (value + self._noise.log_density(residual)).reshape(points.shape[:-1])
+            value += (powers * np.log(diagonal)).sum(axis=-1)
+        return np.where(np.isfinite(value), value, -np.inf)

@@ -1,0 +1,47 @@
+"""Algorithm 2 of Bernstein and Sheldon (2018) for two unbounded statistics: normal records, both parameters unknown.
+
+The release is the sums Σr and Σr² of records clamped to public bounds, with Laplace noise (`ClampedMoments`). A sweep
+needs means and covariances of these sums and of the sums without bounds; here they have closed forms.
+"""
+
+import numpy as np
+
+from privpost.models.conjugate.clamped_moments import ClampedMoments
+from privpost.samplers.noise_aware.gibbs import Kernel, State, _valid_draws, noise_prior, noise_variance, normal_product
+
+
+def kernel(model: ClampedMoments, release, n: int, scale: float) -> Kernel:
+    """The chains for a batch of releases, whose θ is (2, trials): mean and variance.
+
+    A sweep draws the sums with and without bounds together, from their normal law given θ and the release; then θ by
+    conjugacy, and the noise variances. No records have sums with Σu² < (Σu)²/n: these are drawn again.
+
+    Args:
+        model: the family with its prior, and the bounds.
+        release: noisy sums, shape (2, trials).
+        n: public number of records.
+        scale: of the noise.
+    """
+    release = np.ascontiguousarray(release, float)
+    # The sums without bounds are not observed.
+    observed, unseen = np.concatenate([release, 0 * release]), np.full_like(release, np.inf)
+
+    def invalid(sums):
+        return np.flatnonzero(n * sums[3] < sums[2] ** 2)
+
+    def init(rng):
+        theta = model.sample(model.prior, rng, release.shape[1])
+        return State(theta.T, model.sum_moments(theta, n)[0], noise_prior(release.shape, scale, rng))
+
+    def step(state, rng):
+        variance = np.concatenate([state.variance, unseen])
+        mean, factor = normal_product(*model.sum_moments(state.theta.T, n), observed, variance)
+
+        def draw(z, at):
+            return mean[:, at] + np.einsum("ijt,jt->it", factor[..., at], z)
+
+        sums, rejected = _valid_draws(draw, invalid, state.statistic, rng)
+        theta = model.sample(model.family.posterior(model.sums(sums[2:].T, n)), rng)
+        return State(theta.T, sums, noise_variance(release - sums[:2], scale, rng)), rejected
+
+    return Kernel(init, step)

@@ -1,0 +1,347 @@
+"""Posteriors of noise-aware models by quadrature over a scalar θ: no Markov chain.
+
+The redacted sum given θ is treated as normal, as in Bernstein and Sheldon (2018). With Laplace noise its release y has
+a normal-Laplace density, so p(θ | y) is known up to a one-dimensional integral.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import erfcx, expit, logit
+
+from privpost.models.conjugate.univariate import UnivariateFamily
+from privpost.samplers.noise_aware.gibbs import Kernel, State, noise_prior, noise_variance, random_sum
+
+# Cells of the first grid, common to all trials, then of each trial's grids: each divides the relevant cells before it.
+_CELLS = (160, 96, 256)
+# A cell is left out if its log-density is this far below the peak: farther on the coarse grid, which can miss a peak.
+_DEPTHS = (60.0, 18.0)
+# Prior mass outside the grid on either side.
+_TAIL = 1e-10
+# Nodes of the Fourier inversion for the expectation over a record.
+_RECORD_NODES = 48
+# The inversion goes up to frequencies of this many turns per scale of the noise.
+_PERIODS = 6
+# Frequencies in a block of the inversion.
+_BLOCK = 64
+# The inversion ends where |φ|ⁿ is below this.
+_NOTHING = 1e-20
+# The first grid of `resolved_posterior` goes beyond the prior's range by this multiple of it on either side.
+_BEYOND = 20.0
+# That grid is finer for θ whose records have the interval within this many standard deviations of their mean.
+_DEVIATIONS = 40.0
+# Number of cells of its grids.
+_FINE = 2048
+# The largest share of the mass in one of these cells.
+_SHARE = 0.02
+# The largest share of the mass outside the grid.
+_OUTSIDE = 1e-4
+# Depth and number of peaks that are followed, for its first grid and for the others, of which there may be fewer.
+_GRIDS = ((60.0, 16), *((20.0, 16),) * 10, *((20.0, 0),) * 10)
+# Elements of one work array.
+_ELEMENTS = 100_000
+# Below this argument erfcx nears overflow; the Laplace density of the closer tail replaces it.
+_FAR = -20.0
+
+
+def log_normal_laplace(residual, variance, scale) -> np.ndarray:
+    """Log-density of the sum of N(0, variance) and Laplace noise of a scale b, broadcast shape.
+
+    With r the residual and v the variance it is e^(−r²/2v) [X(v/b − r) + X(v/b + r)] / 4b, X(t) = erfcx(t/√(2v)).
+    """
+    residual, variance = np.abs(residual), np.maximum(variance, 1e-12 * np.square(scale))
+    root, shift = np.sqrt(2 * variance), variance / scale
+    near = (shift - residual) / root
+    both = erfcx(np.maximum(near, _FAR)) + erfcx((shift + residual) / root)
+    inside = np.log(both) - np.square(residual / root)
+    # Φ rounds to 1 there, which leaves e^(v/2b² − r/b) / 2b.
+    beyond = (0.5 * shift - residual) / scale + np.log(2.0)
+    return np.where(near > _FAR, inside, beyond) - np.log(4 * np.asarray(scale))
+
+
+class Posterior(NamedTuple):
+    """Posteriors of a batch of trials: midpoints of intervals of θ, their widths and their masses, (trials, nodes)."""
+
+    theta: np.ndarray
+    width: np.ndarray
+    mass: np.ndarray
+
+    def sample(self, draws: int, rng) -> np.ndarray:
+        """Independent draws (draws,) from the first trial's posterior."""
+        cell = rng.choice(len(self.mass[0]), draws, p=self.mass[0])
+        return self.theta[0, cell] + self.width[0, cell] * (rng.random(draws) - 0.5)
+
+    def cdf(self, at) -> np.ndarray:
+        """P(Θ ≤ at | y) for one value of each trial, shape (trials,)."""
+        share = (np.asarray(at)[:, None] - self.theta) / self.width + 0.5
+        return np.clip((self.mass * np.clip(share, 0.0, 1.0)).sum(axis=1), 0.0, 1.0)
+
+    def quantiles(self, probabilities) -> np.ndarray:
+        """Each trial's quantiles at `probabilities`, shape (trials, probabilities)."""
+        left = self.theta[:, 0] - self.width[:, 0] / 2
+        ends = np.concatenate([left[:, None], self.theta + self.width / 2], axis=1)
+        reached = np.concatenate([np.zeros((len(left), 1)), np.cumsum(self.mass, axis=1)], axis=1)
+        return np.stack([np.interp(probabilities, *pair) for pair in zip(reached, ends, strict=True)])
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation, shape (trials,) each."""
+        mean = (self.mass * self.theta).sum(axis=1)
+        return mean, np.sqrt((self.mass * np.square(self.theta - mean[:, None])).sum(axis=1))
+
+
+def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
+    """The prior family's law with parameters (trials, k), in equal cells within eight standard deviations."""
+    mean, sd = model.mean(parameters), np.sqrt(model.variance(parameters))
+    ends = np.clip([mean - 8 * sd, mean + 8 * sd], *model.support)
+    edges = np.linspace(*ends, _CELLS[-1] + 1, axis=1)
+    mass = np.diff(model.posterior_cdf(edges, parameters[:, None]), axis=1)
+    return Posterior((edges[:, 1:] + edges[:, :-1]) / 2, np.diff(edges), mass / mass.sum(axis=1, keepdims=True))
+
+
+def coordinates(model: UnivariateFamily) -> tuple[Callable, Callable]:
+    """Functions from a real coordinate to θ and back; the coordinate is θ, ln θ or logit θ, by the support of θ."""
+    ends = np.isfinite(model.support)
+    if ends.all():
+        return expit, logit
+    return (np.exp, np.log) if ends[0] else (np.array, np.array)
+
+
+def parameter_edges(model: UnivariateFamily, cells: int = _CELLS[0]) -> np.ndarray:
+    """Edges of cells that hold the prior's mass, evenly spaced in the coordinate of θ; shape (cells + 1,)."""
+    to_theta, _ = coordinates(model)
+    limit = 700.0 if np.isfinite(model.support).any() else 1e6 * (1 + abs(float(model.mean(model.prior))))
+    reached = []
+    for target in (_TAIL, 1 - _TAIL):
+        low, high = -limit, limit
+        for _ in range(100):
+            middle = (low + high) / 2
+            above = model.posterior_cdf(to_theta(middle), model.prior) > target
+            low, high = (low, middle) if above else (middle, high)
+        reached.append(high)
+    return to_theta(np.linspace(*reached, cells + 1))
+
+
+def redacted_posterior(model: UnivariateFamily, release, n: int, scale, low, high) -> Posterior:
+    """Posterior of θ given the noisy sum of the records in [low, high], by quadrature.
+
+    Args:
+        model: the family and its prior.
+        release: y, shape (trials,).
+        n: public number of records.
+        scale: scale of the Laplace noise, scalar or (trials,).
+        low, high: the interval, scalars or (trials,).
+    """
+    release = np.asarray(release, float)
+    scale, low, high = (np.broadcast_to(np.asarray(value, float), release.shape) for value in (scale, low, high))
+    public = bool(np.all(low == low[:1]) and np.all(high == high[:1]))
+    edges = parameter_edges(model)
+    parts, part = [], max(1, _ELEMENTS // max(_CELLS))
+    for start in range(0, len(release), part):
+        trials = slice(start, start + part)
+
+        def log_joint(theta, trials=trials):
+            ends = slice(0, 1) if public and len(theta) == 1 else trials
+            return _log_joint(model, release[trials], n, scale[trials], (low[ends], high[ends]), theta)
+
+        grid = edges[None]
+        for cells, depth in zip(_CELLS[1:], _DEPTHS, strict=True):
+            grid = _refined(log_joint, grid, cells, depth)
+        theta, width = (grid[:, 1:] + grid[:, :-1]) / 2, np.diff(grid)
+        log_density = log_joint(theta)
+        mass = np.exp(log_density - log_density.max(axis=1, keepdims=True)) * width
+        parts.append(Posterior(theta, width, mass / mass.sum(axis=1, keepdims=True)))
+    return Posterior(*(np.concatenate(values) for values in zip(*parts, strict=True)))
+
+
+def _log_joint(model, release, n: int, scale, interval, theta) -> np.ndarray:
+    """ln p(y, θ) of trials (trials,) at θ (trials or 1, points)."""
+    mean, variance = random_sum(n, model.segment_moments(theta, *(end[:, None] for end in interval)))
+    return log_normal_laplace(release[:, None] - mean, variance, scale[:, None]) + model.log_density(theta, model.prior)
+
+
+def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: float, low, high) -> Posterior:
+    """`redacted_posterior` of one release, on grids that follow every peak until no cell holds much of the mass.
+
+    Several θ may explain one redacted sum. Each grid keeps the cells around the highest peaks, even if its midpoints
+    are far from the tops, and the first grid is fine where records fall into the interval. Cells need not be adjacent.
+
+    Raises:
+        ValueError: floats cannot resolve the posterior, or it reaches far beyond the prior's range.
+    """
+    releases, scales, *interval = (np.atleast_1d(np.asarray(value, float)) for value in (release, scale, low, high))
+
+    def log_joint(theta):
+        logs = _log_joint(model, releases, n, scales, interval, theta[None])[0]
+        # At very small θ squares of moments overflow.
+        return np.where(np.isfinite(logs), logs, -np.inf)
+
+    with np.errstate(all="ignore"):
+        edges = _first_edges(model, low, high)
+        left, width = edges[:-1], np.diff(edges)
+        for depth, peaks in _GRIDS:
+            if not (len(width) and np.isfinite(edges).all() and width.min() > 0):
+                break
+            middle = left + width / 2
+            weight = log_joint(middle) + np.log(width)
+            mass = np.exp(weight - weight.max())
+            mass /= mass.sum()
+            if mass.max() < _SHARE:
+                outside = log_joint(edges[[0, -1]]) + np.log(np.diff(edges)[[0, -1]] * _FINE / 2)
+                if np.exp(outside - weight.max()).max() * mass.max() > _OUTSIDE:
+                    break
+                return Posterior(middle[None], width[None], mass[None])
+            relevant = _relevant(weight, depth, peaks)
+            # Cells are at least halved: otherwise a grid of many cells, one of them too heavy, would stay as it is.
+            number = max(2, _FINE // max(1, relevant.sum()) + 1)
+            width = np.repeat(width[relevant] / number, number)
+            left = np.repeat(left[relevant], number) + width * np.tile(np.arange(number), relevant.sum())
+    raise ValueError("the posterior is too flat, too narrow or too far out for its quadrature")
+
+
+def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
+    """Edges, even in the coordinate of θ, far beyond the prior's range; more where records fall into [low, high]."""
+    to_theta, coordinate = coordinates(model)
+    least, most = coordinate(parameter_edges(model, 1))
+    limit = 700.0 if np.isfinite(model.support).any() else np.inf
+    beyond = _BEYOND * (most - least)
+    ends = max(least - beyond, -limit), min(most + beyond, limit)
+
+    def place(statistic, deviations):
+        # The mean of a record's statistic is monotone in θ.
+        start, stop = ends
+        rising = np.diff(model.record_moments(to_theta(np.array([0.0, 1e-3]) + (start + stop) / 2))[0])[0] > 0
+        for _ in range(100):
+            middle = (start + stop) / 2
+            mean, variance = model.record_moments(to_theta(middle))
+            above = bool(mean - deviations * np.sqrt(variance) > statistic) is bool(rising)
+            start, stop = (start, middle) if above else (middle, stop)
+        return start
+
+    inner = place(model.statistic(low), -_DEVIATIONS), place(model.statistic(high), _DEVIATIONS)
+    return np.unique(to_theta(np.concatenate([np.linspace(*ends, _FINE + 1), np.linspace(*inner, _FINE + 1)])))
+
+
+def _relevant(weight, depth: float, peaks: int) -> np.ndarray:
+    """Which cells matter: those whose mass is not negligible, the highest local peaks, and their neighbours."""
+    relevant = weight > weight.max() - depth
+    if peaks:
+        beside = np.pad(weight, 1, constant_values=-np.inf)
+        tops = np.flatnonzero((weight > beside[:-2]) & (weight >= beside[2:]))
+        relevant[tops[np.argsort(weight[tops])[-peaks:]]] = True
+    wide = relevant.copy()
+    wide[1:] |= relevant[:-1]
+    wide[:-1] |= relevant[1:]
+    return wide
+
+
+def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
+    """Edges (trials, cells + 1) of new cells, which evenly divide the cells whose log-density is not negligible.
+
+    The neighbours of such cells are divided as well: a peak can lie between two midpoints.
+    """
+    log_density = log_joint((edges[:, 1:] + edges[:, :-1]) / 2)
+    near = log_density > log_density.max(axis=1, keepdims=True) - depth
+    relevant = near.copy()
+    relevant[:, 1:] |= near[:, :-1]
+    relevant[:, :-1] |= near[:, 1:]
+    size, row = relevant.shape[1], np.arange(len(relevant))[:, None]
+    count = np.cumsum(relevant, axis=1)
+    # The last position is just below the end of the last cell: there is no cell beyond.
+    position = np.minimum(np.arange(cells + 1) / cells, 1 - 1e-12) * count[:, -1:]
+    # The cell in which a position lies, by one search in all rows: each is shifted beyond the one before.
+    shift = row * (size + 1)
+    cell = np.searchsorted((count + shift).ravel(), (position + shift).ravel(), side="right")
+    cell = cell.reshape(position.shape) - row * size
+    edges = np.broadcast_to(edges, (len(relevant), size + 1))
+    left, right = np.take_along_axis(edges, cell, axis=1), np.take_along_axis(edges, cell + 1, axis=1)
+    return left + (position - np.take_along_axis(count, cell, axis=1) + 1) * (right - left)
+
+
+def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, interval, theta) -> np.ndarray:
+    """p(y | θ) up to a constant, without the normal approximation of the redacted sum: a check of it.
+
+    The noisy sum has the characteristic function φ(ω)ⁿ/(1 + b²ω²), with φ that of one record's t(x) 1[low ≤ x ≤ high].
+    The trapezoidal rule inverts it. φ is computed as an integral over the record's quantiles.
+
+    Args:
+        model: the family.
+        release: y, shape (trials,).
+        n: public number of records.
+        scale: scale b of the Laplace noise.
+        interval: (low, high), scalars.
+        theta: shape (points,).
+
+    Returns:
+        Shape (trials, points).
+    """
+    release, theta = np.asarray(release, float), np.asarray(theta, float)[:, None]
+    below, above = (model.cdf(end, theta) for end in interval)
+    node, weight = np.polynomial.legendre.leggauss(_RECORD_NODES)
+    statistic = model.statistic(model.quantile(below + (above - below) * (node + 1) / 2, theta))
+    # The period holds all sums, and the noise on either side until its density falls below e^−40.
+    ends = np.concatenate([[0.0], model.statistic(np.asarray(interval))])
+    period = n * np.ptp(ends) + 80 * scale + np.ptp(release)
+    step, last = 2 * np.pi / period, int(_PERIODS * period / scale)
+    # e^(iωt) is its value at the first ω of a block times a value of the first block: a matrix product per block.
+    inner = np.exp(1j * step * np.arange(_BLOCK)[:, None] * statistic[:, None])
+    first, turn = np.ones_like(statistic, complex), np.exp(1j * step * _BLOCK * statistic)
+    values = np.zeros((len(theta), len(release)))
+    for start in range(0, last, _BLOCK):
+        omega = step * np.arange(start, min(start + _BLOCK, last))
+        waves = (inner @ (first * weight / 2)[..., None])[:, : len(omega), 0]
+        first *= turn
+        noisy = power(1 + (above - below) * (waves - 1), n)
+        size = np.abs(noisy[:, -1]).max()
+        noisy /= 1 + (scale * omega) ** 2
+        if start == 0:
+            noisy[:, 0] /= 2
+        values += (noisy @ np.exp(-1j * omega[:, None] * release)).real
+        # |φ| falls with ω, and what follows is below rounding.
+        if size < _NOTHING:
+            break
+    return np.maximum(values.T, 0.0)
+
+
+def power(values, n: int) -> np.ndarray:
+    """valuesⁿ by repeated squaring, which is much quicker than complex powers."""
+    result = values if n % 2 else np.ones_like(values)
+    while n := n // 2:
+        values = values * values
+        result = result * values if n % 2 else result
+    return result
+
+
+def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high) -> Kernel:
+    """Gibbs sampler of the law of `redacted_posterior`, with the sum integrated out when it updates θ.
+
+    θ | σ², y has density ∝ p(θ) N(y; m(θ), V(θ) + σ²), drawn on the trial's cells; s | θ, σ², y and σ² | y − s
+    follow as in algorithm 2.
+
+    Args: as for `redacted_posterior`.
+    """
+    theta, width, _ = redacted_posterior(model, release, n, scale, low, high)
+    low, high = (np.broadcast_to(np.asarray(value, float), release.shape)[:, None] for value in (low, high))
+    mean, variance = random_sum(n, model.segment_moments(theta, low, high))
+    squared = np.square(release[:, None] - mean)
+    log_prior = model.log_density(theta, model.prior) + np.log(width)
+    row = np.arange(len(release))
+
+    def init(rng):
+        start = theta[row, rng.integers(theta.shape[1], size=len(row))]
+        return State(start, np.zeros_like(start), noise_prior(release.shape, scale, rng))
+
+    def step(state, rng):
+        total = variance + state.variance[:, None]
+        log_weights = log_prior - 0.5 * (np.log(total) + squared / total)
+        log_weights -= log_weights.max(axis=1, keepdims=True)
+        cumulative = np.cumsum(np.exp(log_weights), axis=1)
+        target = rng.random(len(row)) * cumulative[:, -1]
+        cell = row, (cumulative <= target[:, None]).sum(axis=1)
+        gain = variance[cell] / total[cell]
+        spread = np.sqrt(gain * state.variance)
+        statistic = mean[cell] + gain * (release - mean[cell]) + spread * rng.standard_normal(len(row))
+        drawn = theta[cell] + width[cell] * (rng.random(len(row)) - 0.5)
+        return State(drawn, statistic, noise_variance(release - statistic, scale, rng)), 0
+
+    return Kernel(init, step)

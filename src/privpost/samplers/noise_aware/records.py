@@ -1,0 +1,292 @@
+"""Posterior of a Bayesian network given noisy counts, by a Markov chain on the n records themselves.
+
+All probabilities θ are integrated out. With s the counts of the latent records x and f the density of the noise,
+
+    p(x | z) ∝ Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
+
+Overlapping families share latent counts as they share data: nothing is approximated, and the chain's limit is the exact
+posterior. Two kinds of Metropolis steps take turns. A *flip* changes one bit of one record, with θ integrated out. A
+*shift* draws θ from its conditional and changes one θ_ij and all bits that depend on it: with x = 1[u < θ] and the u of
+all records fixed, bits with u between the old and the new θ flip, their children's probabilities change, and so on down
+the graph. The counts enter its acceptance ratio through the noise alone. Below a noise scale of 8, shifts run in a
+sweep with probability scale/8. Flips mix well where the release says much, shifts where it says little. A sweep costs
+O(n) per node and edge, whatever the size of the alphabet. Given the counts, the probabilities are independent beta
+variables, so averages over records need no draws of θ.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.samplers.compiled import inner, outer
+
+# Noise scale below which shifts are made less often, as most are rejected.
+RARE = 8.0
+
+
+class State(NamedTuple):
+    """Bits of the latent records, (chains, n, |I|), and their counts, (chains, m, 2): ones and zeros for each θ."""
+
+    records: np.ndarray
+    counts: np.ndarray
+
+
+class _Graph(NamedTuple):
+    """A network as arrays.
+
+    `offsets` (|I| + 1,) are the indices of each node's first θ. `parents` have `weights` in the index of the node's
+    configuration; the node has `child_weights` in those of its `children`; `after` are its descendants, parents before
+    children. These lists go node by node; a node's part begins at its `…_first` (|I| + 1,).
+    """
+
+    offsets: np.ndarray
+    parent_first: np.ndarray
+    parents: np.ndarray
+    weights: np.ndarray
+    child_first: np.ndarray
+    children: np.ndarray
+    child_weights: np.ndarray
+    after_first: np.ndarray
+    after: np.ndarray
+
+    @classmethod
+    def of(cls, model: BayesianNetwork) -> "_Graph":
+        above = [[(p, 2**k) for k, p in enumerate(reversed(family[:-1]))] for family in model.families]
+        below = [[(c, w) for c, edges in enumerate(above) for p, w in edges if p == i] for i in range(len(above))]
+        order = [model.nodes.index(node) for node in graphs.topological_order(model.parents)]
+        after = []
+        for i in range(len(order)):
+            reached = {i}
+            for node in order:
+                reached |= {node} if reached & {p for p, _ in above[node]} else set()
+            after.append([node for node in order if node in reached - {i}])
+        firsts = [np.cumsum([0, *map(len, lists)]).astype(np.int64) for lists in (above, below, after)]
+        flat = [
+            np.array([pair for each in lists for pair in each], np.int64).reshape(-1, 2) for lists in (above, below)
+        ]
+        (parents, weights), (children, child_weights) = (each.T.copy() for each in flat)
+        after = np.array([node for each in after for node in each], np.int64)
+        offsets = model.offsets.astype(np.int64)
+        return cls(offsets, firsts[0], parents, weights, firsts[1], children, child_weights, firsts[2], after)
+
+
+class Records:
+    """Chains (`chain.Sampler`) on the latent records, one per release.
+
+    A step of the sampler takes every flip once, in place, and every shift once; where there is little noise, a chain's
+    shifts run with probability scale/`RARE`. It reports no cost.
+
+    Args:
+        model: the network.
+        release: noisy counts, truncated to [0, n] or not (see `naive_bayes.exact`), shape (chains, 2m).
+        n: public number of records.
+        scale: scale of the Laplace noise, shape (chains,) or a scalar.
+    """
+
+    def __init__(self, model: BayesianNetwork, release, n: int, scale):
+        self._model, self._n, self._graph = model, n, _Graph.of(model)
+        release = np.asarray(release, float)
+        self._release = np.ascontiguousarray(release.reshape(len(release), -1, 2))
+        self._scale = np.broadcast_to(np.asarray(scale, float), len(release)).copy()
+        self._prior = np.array([model.alpha, model.beta], float)
+
+    def init(self, rng: np.random.Generator) -> State:
+        """Return records from the prior."""
+        model = self._model
+        data = model.sample_data(model.sample(model.prior, rng, len(self._release)), self._n, rng)
+        counts = np.rint(model.sufficient_statistics(data)).astype(np.int64)
+        return State(data.astype(np.int8), counts.reshape(self._release.shape))
+
+    def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
+        """Take every flip, and the shifts of some chains or all."""
+        flips(*state, self._release, self._scale, self._prior, self._graph, rng)
+        shifts(*state, self._release, self._scale, self._prior, self._graph, rng, RARE)
+        return state, None
+
+
+@inner
+def _configurations(here, code, graph):
+    """Write to `code` (n, |I|) the index of the θ that governs each node of each record; one edge after the other."""
+    for i in range(here.shape[1]):
+        code[:, i] = graph.offsets[i]
+        for k in range(graph.parent_first[i], graph.parent_first[i + 1]):
+            parent, weight = graph.parents[k], graph.weights[k]
+            for r in range(len(here)):
+                code[r, i] += weight * here[r, parent]
+
+
+@outer(seconds=2)
+def flips(records, counts, release, scale, prior, graph, rng):
+    """One Metropolis step for each bit of each record, in place; shapes as in `State` and `Records`."""
+    total, (n, size) = prior[0] + prior[1], records.shape[1:]
+    codes = np.empty((n, size), np.int64)
+    for c in range(len(records)):
+        count, noisy, precision = counts[c], release[c], 1 / scale[c]
+        _configurations(records[c], codes, graph)
+        for r in range(n):
+            here, code = records[c, r], codes[r]
+            for i in range(size):
+                one, j = np.int64(here[i]), code[i]
+                # Column 0 holds ones, column 1 zeros.
+                old, new, sign = 1 - one, one, 1 - 2 * one
+                ratio = (prior[new] + count[j, new]) / (prior[old] + count[j, old] - 1)
+                cost = _moved(noisy, count, j, new, 1) + _moved(noisy, count, j, old, -1)
+                first, last = graph.child_first[i], graph.child_first[i + 1]
+                for k in range(first, last):
+                    child = graph.children[k]
+                    a, v = code[child], 1 - np.int64(here[child])
+                    b = a + sign * graph.child_weights[k]
+                    above = (prior[v] + count[b, v]) * (total + count[a, 0] + count[a, 1] - 1)
+                    ratio *= above / ((prior[v] + count[a, v] - 1) * (total + count[b, 0] + count[b, 1]))
+                    cost += _moved(noisy, count, b, v, 1) + _moved(noisy, count, a, v, -1)
+                if rng.random() < ratio * math.exp(-cost * precision):
+                    count[j, old] -= 1
+                    count[j, new] += 1
+                    for k in range(first, last):
+                        child = graph.children[k]
+                        v = 1 - np.int64(here[child])
+                        count[code[child], v] -= 1
+                        code[child] += sign * graph.child_weights[k]
+                        count[code[child], v] += 1
+                    here[i] = 1 - one
+
+
+@inner
+def _moved(noisy, count, j, v, by):
+    """How much a count's distance from its release grows if the count changes by ±1."""
+    distance = noisy[j, v] - count[j, v]
+    return abs(distance - by) - abs(distance)
+
+
+@inner
+def _proposed(theta, alpha, beta, rng):
+    """A new θ, from the prior or near the old one and reflected at 0 and 1; log-ratio of the prior to the proposal."""
+    if rng.random() < 0.5:
+        return rng.beta(alpha, beta), 0.0
+    width = 0.5 ** rng.integers(1, 6)
+    new = abs(theta + width * (2 * rng.random() - 1))
+    new = 2 - new if new > 1 else new
+    log_ratio = (alpha - 1) * math.log(new / theta) if alpha != 1 else 0.0
+    return new, log_ratio + ((beta - 1) * (math.log1p(-new) - math.log1p(-theta)) if beta != 1 else 0.0)
+
+
+@outer(seconds=11)
+def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
+    """One step for each θ and the bits that depend on it, in place; in a chain with probability min(1, scale/rare).
+
+    Shapes as in `State` and `Records`.
+    """
+    n, size = records.shape[1:]
+    theta = np.empty(counts.shape[1])
+    # The configuration of each record's nodes, and what a shift adds to it.
+    code, added = np.empty((n, size), np.int64), np.zeros(size, np.int64)
+    order, first = np.empty(n, np.int64), np.empty(np.diff(graph.offsets).max() + 1, np.int64)
+    moved, bits, codes = np.empty(n, np.int64), np.empty((n, size), records.dtype), np.empty((n, size), np.int64)
+    new = np.empty_like(counts[0])
+    for c in range(len(records)):
+        if rng.random() * rare >= scale[c]:
+            continue
+        here, count, noisy = records[c], counts[c], release[c]
+        for j in range(len(theta)):
+            theta[j] = rng.beta(prior[0] + count[j, 0], prior[1] + count[j, 1])
+        _configurations(here, code, graph)
+        _copy(count, new)
+        for i in range(size):
+            # A shift of a node does not change that node's configurations.
+            _sort(code, i, graph, order, first)
+            for j in range(graph.offsets[i], graph.offsets[i + 1]):
+                proposal, log_ratio = _proposed(theta[j], prior[0], prior[1], rng)
+                old, theta[j] = theta[j], proposal
+                # Only bits of one value may flip.
+                bit, chance = _flipping(old, proposal)
+                n_moved, cost = 0, 0.0
+                for t in range(first[j - graph.offsets[i]], first[j - graph.offsets[i] + 1]):
+                    r = order[t]
+                    if here[r, i] == bit and rng.random() < chance:
+                        moved[n_moved] = r
+                        _copy_row(here, r, bits, n_moved)
+                        _copy_row(code, r, codes, n_moved)
+                        cost += _cascade(bits[n_moved], codes[n_moved], i, theta, noisy, new, added, graph, rng)
+                        n_moved += 1
+                if -rng.standard_exponential() < log_ratio - cost / scale[c]:
+                    _copy(new, count)
+                    for t in range(n_moved):
+                        _copy_row(bits, t, here, moved[t])
+                        _copy_row(codes, t, code, moved[t])
+                else:
+                    theta[j] = old
+                    _copy(count, new)
+
+
+@inner
+def _copy_row(source, i, target, j):
+    for k in range(source.shape[1]):
+        target[j, k] = source[i, k]
+
+
+@inner
+def _copy(source, target):
+    for i in range(len(source)):
+        _copy_row(source, i, target, i)
+
+
+@inner
+def _sort(code, node, graph, order, first):
+    """Sort the records by the configuration of a node's parents: write `order` and each configuration's `first`."""
+    size, least = graph.offsets[node + 1] - graph.offsets[node], graph.offsets[node]
+    first[: size + 1] = 0
+    for r in range(len(code)):
+        first[code[r, node] - least + 1] += 1
+    for k in range(size):
+        first[k + 1] += first[k]
+    place = first[:size].copy()
+    for r in range(len(code)):
+        k = code[r, node] - least
+        order[place[k]] = r
+        place[k] += 1
+
+
+@inner
+def _flipping(old, new):
+    """The value of bits 1[u < θ] that may flip as θ changes, and their probability: u is uniform given the bit."""
+    return (1, (old - new) / old) if new < old else (0, (new - old) / (1 - old))
+
+
+@inner
+def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
+    """Flip a node of a record and the descendants that follow with their u fixed, in place; return the cost.
+
+    The cost is how much the counts' distances from their releases grow; `added` is zero before and after.
+    """
+    cost = _flip(bits, code[node], node, noisy, count, added, graph)
+    for k in range(graph.after_first[node], graph.after_first[node + 1]):
+        child = graph.after[k]
+        if added[child]:
+            a, v = code[child], 1 - np.int64(bits[child])
+            code[child] = a + added[child]
+            added[child] = 0
+            # The record moves from the old configuration to the new one; then its bit may flip there.
+            cost += _moved(noisy, count, a, v, -1)
+            count[a, v] -= 1
+            cost += _moved(noisy, count, code[child], v, 1)
+            count[code[child], v] += 1
+            bit, chance = _flipping(theta[a], theta[code[child]])
+            if bit == 1 - v and rng.random() < chance:
+                cost += _flip(bits, code[child], child, noisy, count, added, graph)
+    return cost
+
+
+@inner
+def _flip(bits, j, node, noisy, count, added, graph):
+    """Flip one bit, which θ_j governs, and add its children's change of configuration to `added`; return the cost."""
+    one = np.int64(bits[node])
+    cost = _moved(noisy, count, j, 1 - one, -1) + _moved(noisy, count, j, one, 1)
+    count[j, 1 - one] -= 1
+    count[j, one] += 1
+    bits[node] = 1 - one
+    for k in range(graph.child_first[node], graph.child_first[node + 1]):
+        added[graph.children[k]] += (1 - 2 * one) * graph.child_weights[k]
+    return cost

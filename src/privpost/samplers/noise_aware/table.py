@@ -1,0 +1,98 @@
+"""Posterior of a Bayesian network given noisy counts, by a Markov chain on the table of all records.
+
+The latent state is the contingency table h of the n records over the 2^|I| cells; all probabilities θ are integrated
+out. With A the counts of one record in each cell, s = Ah, and f the density of the noise,
+
+    p(h | z) ∝ n!/Π_x h_x! · Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
+
+Overlapping families share latent counts as they share data: nothing is approximated, and the chain's limit is the exact
+posterior. There are two kinds of Metropolis steps. A *move* carries t records from one cell to another. A *shift* draws
+one θ_ij from its conditional and changes it together with the records that it governs: with x = 1[u < θ] and the u of
+all records fixed, records with u between the old and the new θ flip. Moves mix well where the release says much, shifts
+where it says little. The table is for small networks. Given the counts, the probabilities are independent beta
+variables, so averages over tables need no draws of θ.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from privpost.models.networks.bayesian_network import LARGEST_ALPHABET, BayesianNetwork
+
+
+def cells(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
+    """All records (2^|I|, |I|) and their counts (2^|I|, 2m).
+
+    Raises:
+        ValueError: a network of more than 8 nodes.
+    """
+    if len(model.nodes) > LARGEST_ALPHABET:
+        raise ValueError(f"the network has {len(model.nodes)} nodes; its table needs at most {LARGEST_ALPHABET}")
+    records = np.array(list(itertools.product((0, 1), repeat=len(model.nodes))))
+    return records, model.sufficient_statistics(records[:, None, :])
+
+
+class State(NamedTuple):
+    """Records per cell `table` (2^|I|, chains), and the counts `counts` (2m, chains) of them."""
+
+    table: np.ndarray
+    counts: np.ndarray
+
+
+class Tables:
+    """Chains (`chain.Sampler`) on the contingency table, one per release; all of them take the same steps at once.
+
+    A step of the sampler takes every move and shift once, in place, and reports no cost.
+
+    Args:
+        model: the network.
+        release: noisy counts, truncated to [0, n] or not (see `naive_bayes.exact`), shape (chains, 2m).
+        n: public number of records.
+        scale: scale of the Laplace noise, shape (chains,) or a scalar.
+
+    Raises:
+        ValueError: a network of more than 8 nodes.
+    """
+
+    def __init__(self, model: BayesianNetwork, release, n: int, scale):
+        # Imported only to run chains: loading the compiler takes longer than most commands.
+        from privpost.samplers.noise_aware import table_kernels as kernels
+
+        records, cell_counts = cells(model)
+        self._model, self._n, self._sweep = model, n, kernels.sweep
+        self._cell_counts = np.rint(cell_counts).astype(np.int64)
+        self._release = np.ascontiguousarray(np.asarray(release, float).T)
+        self._precision = 1 / np.broadcast_to(np.asarray(scale, float), self._release.shape[1:])
+        size = np.arange(n + 1.0)
+        both = np.concatenate([gammaln(prior + size) for prior in (model.alpha, model.beta)])
+        self._logs = gammaln(size + 1), both, gammaln(model.alpha + model.beta + size)
+        self._widths = 2 ** np.arange(max(1, int(np.log2(max(n // 4, 2)))))
+        pairs = itertools.combinations(range(len(records)), 2)
+        steps: list = [(-1, [a], [b]) for a, b in pairs if (a ^ b).bit_count() == 1]
+        index = model.configurations(records)
+        for parameter, node in enumerate(model.owner):
+            governed = index[:, node] == parameter
+            zeros, ones = (np.flatnonzero(governed & (records[:, node] == value)) for value in (0, 1))
+            steps.append((parameter, zeros, ones))
+        self._steps = kernels.Steps.of(steps, self._cell_counts, n)
+
+    def init(self, rng: np.random.Generator) -> State:
+        """Return data from the prior."""
+        model, size, chains = self._model, len(self._cell_counts), self._release.shape[1]
+        data = model.sample_data(model.sample(model.prior, rng, chains), self._n, rng)
+        code = data @ (2 ** np.arange(len(model.nodes))[::-1])
+        flat = (code + size * np.arange(chains)[:, None]).ravel()
+        table = np.bincount(flat, minlength=size * chains).reshape(chains, -1).T.copy()
+        return State(table, self._cell_counts.T @ table)
+
+    def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
+        """Take every step once, in random order: moves between cells that differ in one node, and shifts."""
+        self._take(rng.permutation(len(self._steps.theta)), state, rng)
+        return state, None
+
+    def _take(self, order, state: State, rng: np.random.Generator) -> None:
+        prior = float(self._model.alpha), float(self._model.beta)
+        arguments = self._release, self._precision, self._steps, self._logs, prior, self._widths
+        self._sweep(order, state.table, state.counts, *arguments, rng)
