@@ -189,7 +189,12 @@ def _runs_chains(module: str) -> bool:
             seen.add(name)
             waiting += [other for other in provenance.imports(_text(name)) if other.startswith("privpost.experiments.")]
     samplers = {n for module in seen for n in provenance.imports(_text(module)) if n.startswith("privpost.samplers.")}
-    return any(_text(name) and not _declares_exact(name) for name in samplers)
+    return any(_text(name) and not _declares_exact(name) for name in samplers if not _is_folder(name))
+
+
+def _is_folder(module: str) -> bool:
+    path = provenance.file_of(module)
+    return path is not None and path.name == "__init__.py"
 
 
 def _declares_exact(module: str) -> bool:

@@ -121,9 +121,18 @@ def test_validity_notes_read_tables_and_imports():
     assert "Made up stands in" in describe.validity_notes(exact, {}, data)[0]
 
 
+STUDY = "privpost.experiments.made_up.one.study"
+
+
 def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
     assert describe._declares_exact("privpost.samplers.logistic.exact")
     assert not describe._declares_exact("privpost.samplers.noise_aware.gibbs")
+    # A sampler's folder is no sampler.
+    texts, text_of = {STUDY: "from privpost.samplers.logistic import exact as logistic_exact\n"}, describe._text
+    monkeypatch.setattr(describe, "_text", lambda module: texts.get(module) or text_of(module))
+    assert not describe._runs_chains(STUDY)
+    texts[STUDY] = "from privpost.samplers.noise_aware import gibbs as noise_aware_gibbs\n"
+    assert describe._runs_chains(STUDY)
     monkeypatch.setattr(describe, "_declares_exact", lambda module: True)
     assert not describe._runs_chains("privpost.experiments.bernstein2018.convergence.study")
     assert describe.neighbours() == "one record substituted, n public"
