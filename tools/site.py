@@ -46,8 +46,12 @@ def main() -> None:
         base = [f"{module}.{name}" for name, module in BASES.items() if package in module]
         _write_reference(package, [*base, *(f"{module}.{name}" for name, module in sorted(homes.items()))])
     for package in INSIDE:
-        modules = sorted(lookup.modules(Path("src/privpost", package)))
-        _write_reference(package, [f"privpost.{package}.{module}" for module in modules])
+        _write_reference(package, modules_of(package))
+
+
+def modules_of(package: str) -> list[str]:
+    """Return the modules of a package, those of its folders included."""
+    return [f"privpost.{package}.{module}" for module in sorted(lookup.modules(Path("src/privpost", package)))]
 
 
 def _write_linked(page: Path) -> None:

@@ -45,6 +45,16 @@ def drawn(svg: str) -> list[tuple]:
     return found
 
 
+def test_the_pages_of_the_api_cover_modules_in_folders(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    site = module("site")
+    named = {name for package in site.INSIDE for name in site.modules_of(package)}
+    folders = [ROOT / "src/privpost" / package for package in site.INSIDE]
+    files = [path for folder in folders for path in folder.rglob("*.py") if path.name != "__init__.py"]
+    assert named == {".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in files}
+    assert "privpost.samplers.hidden_markov.gibbs" in named
+
+
 @pytest.mark.parametrize("stem", FIGURES)
 def test_a_compact_figure_draws_the_same_in_less_than_two_thirds(stem):
     """Both are parsed as XML and compared element by element; numbers agree to half of the hundredth they keep."""
