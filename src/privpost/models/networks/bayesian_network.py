@@ -114,9 +114,7 @@ class BayesianNetwork(BetaPrior):
         Raises:
             ValueError: data of another number of columns.
         """
-        data = np.asarray(data)
-        if data.shape[-1] != len(self.nodes):
-            raise ValueError(f"data has {data.shape[-1]} columns; the network has {len(self.nodes)} nodes")
+        data = self._checked(data)
         index = np.empty(data.shape, np.int64)
         for i, family in enumerate(self.families):
             code = np.zeros(data.shape[:-1], np.int64)
@@ -125,17 +123,23 @@ class BayesianNetwork(BetaPrior):
             index[..., i] = self.offsets[i] + code
         return index
 
+    def _checked(self, data) -> np.ndarray:
+        data = np.asarray(data)
+        if data.shape[-1] != len(self.nodes):
+            raise ValueError(f"data has {data.shape[-1]} columns; the network has {len(self.nodes)} nodes")
+        return data
+
     def sufficient_statistics(self, data) -> np.ndarray:
         """Counts (ones, zeros) of every θ in data of shape (..., n, |I|); shape (..., 2m).
 
         Raises:
             ValueError: a value other than 0 and 1, naming the node; data of another number of columns.
         """
-        data = np.asarray(data)
-        index = self.configurations(data)
+        data = self._checked(data)
         for i, node in enumerate(self.nodes):
             if not np.all((data[..., i] == 0) | (data[..., i] == 1)):
                 raise ValueError(f"node {node!r}: data has values other than 0 and 1")
+        index = self.configurations(data)
         cell = 2 * index + 1 - data.astype(np.int64)
         return counts(cell.reshape(*data.shape[:-2], -1), self.statistics_size)
 
