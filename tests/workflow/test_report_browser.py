@@ -164,7 +164,7 @@ def test_a_figure_enlarges_and_closes_with_the_keyboard(window):
 
 def test_every_figure_has_alternative_text_and_every_field_a_name(window):
     alternatives = window.run("return [...document.querySelectorAll('figure img')].map((image) => image.alt)")
-    shown = [ROOT / "figures" / study.paper / f"{stem}.svg" for study in grid.load_studies() for stem in study.figures]
+    shown = [ROOT / study.figure_path(stem) for study in grid.load_studies() for stem in study.figures]
     assert len(alternatives) == sum(map(Path.is_file, shown)) + len(marked.functions(overall))
     assert all(len(text) > 30 for text in alternatives)
     assert len(set(alternatives)) == len(alternatives)

@@ -121,7 +121,6 @@ def place(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        patch.setattr(sweeps, "FOLDER", folder / "sweeps")
         patch.setattr(style, "save", small)
         yield folder
 
@@ -138,7 +137,8 @@ def test_two_points_give_rows_that_can_be_told_apart_and_a_figure(place, name, k
     asked = asked._replace(cells=[replace(cell, folder=str(place / "cells")) for cell in asked.cells])
     assert len(asked.cells) == 2
     assert cells.compute_each(asked.study, asked.cells) == {}
-    written = sweeps.write(asked, asked.cells, list(map(cells.stored, asked.cells)))
+    folder = place / "sweeps" / name / key
+    written = sweeps.write(asked, folder, [], asked.cells, list(map(cells.stored, asked.cells)))
     assert written.failed == {}
     assert "Traceback" not in capsys.readouterr().err
     drawn = [path for path in written.paths if path.suffix == ".png"]

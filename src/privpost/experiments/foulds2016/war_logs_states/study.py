@@ -215,6 +215,9 @@ def tabulate(cells):
                 line = _operations(config.iterations, logs.counts.shape, row, fit[f"{name}_variates"])
                 tables["war_logs_operations"].append({**fixed, **line})
     made = {name: pd.DataFrame(lines) for name, lines in tables.items()}
+    # None of these is of OPS.
+    for name in ("war_logs_emissions", "war_logs_turns"):
+        made[name] = made[name].drop(columns="truncation", errors="ignore")
     return {**made, "war_logs_cpu": recorded_times()}
 
 
