@@ -175,6 +175,8 @@ def claims(argv: list[str]) -> int:
         print(textwrap.fill(text, width, subsequent_indent=indent))
         passed = len(claim.checks) - len(claim.failed)
         say(f"{passed} of {counted(len(claim.checks), 'check')} pass" + _failing(claim.failed, given.evidence))
+        if claim.by:
+            say(", ".join(f"{of} {mark}" for of, mark in claim.by.items()))
         if ids or given.evidence:
             folder = where[claim.id].removesuffix("/claims")
             say(f"scored by {where[claim.id]}: src/privpost/experiments/{folder}/claims.py")

@@ -23,6 +23,8 @@ from privpost.lab.schema import SettingError
 VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
 # The outcomes of checks on data that stand in for the paper's own; no verdict on a claim rests on them.
 SEEN = ("seen", "not seen")
+# All checks pass, some do, none does; a dagger follows where the data stand in for the paper's own.
+MARKS = ("●", "◐", "✖")
 
 
 class Part(NamedTuple):
@@ -31,11 +33,15 @@ class Part(NamedTuple):
     kind: str
     name: str
     value: Any
+    of: str = ""
 
 
-def check(name: str, passed: Any, stand_in: Any = False) -> Part:
-    """Say whether one check passes; a claim holds when all its checks on the paper's own data pass."""
-    return Part("stand-in" if stand_in else "check", name, bool(passed))
+def check(name: str, passed: Any, stand_in: Any = False, of: str = "") -> Part:
+    """Say whether one check passes; a claim holds when all its checks on the paper's own data pass.
+
+    `of` is the data set, model or network that it is about: the scorecard shows the outcome of each.
+    """
+    return Part("stand-in" if stand_in else "check", name, bool(passed), of)
 
 
 def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[Part]:
@@ -83,6 +89,7 @@ class Claim:
         variant: the variant of the study that was tested.
         stand_in: whether all its data stand in for the paper's own.
         seen: `seen` where all checks on stand-ins pass, `not seen` where one fails, empty without any.
+        by: the outcome of the checks on each data set or model, as `check(…, of=…)` names them, one of `MARKS`.
         reason: which checks fail, or why the claim cannot be tested; empty when it holds.
     """
 
@@ -96,6 +103,7 @@ class Claim:
     variant: str = "paper"
     stand_in: bool = False
     seen: str = ""
+    by: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
 
     @property
@@ -144,7 +152,7 @@ class Declared(NamedTuple):
         if not outcome["verdict"]:
             raise ValueError(f"{id}: a claim needs a check, or a reason why it cannot be tested")
         fields["stand_in"] = fields.get("stand_in", False) or bool(seen and not judged)
-        evidence = self._of(parts, "number")
+        evidence, fields["by"] = self._of(parts, "number"), _by(parts, fields.get("stand_in", False))
         return Claim(id, place, statement, test, checks={**judged, **seen}, evidence=evidence, **outcome, **fields)
 
     def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
@@ -156,6 +164,17 @@ class Declared(NamedTuple):
                     raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice, with two values")
                 named[part.name] = value
         return named
+
+
+def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:
+    """Return how the checks on each data set or model come out."""
+    marks = {}
+    for of in dict.fromkeys(part.of for part in parts if part.of):
+        checks = [part for part in parts if part.of == of and part.kind in ("check", "stand-in")]
+        passed = sum(part.value for part in checks)
+        mark = MARKS[0] if passed == len(checks) else MARKS[1] if passed else MARKS[2]
+        marks[of] = mark + "†" * (stand_in or all(part.kind == "stand-in" for part in checks))
+    return marks
 
 
 def claim(id: str, place: str, statement: str, test: str, *, cases: Any = ({},), **fields: Any):

@@ -15,8 +15,8 @@ from privpost.lab.study import Study
 from privpost.report import reasons
 
 COLUMNS = (
-    "id", "paper", "whose", "study", "place", "statement", "test", "verdict", "reason", "checks", "failed", "why",
-    "unexplained", "see", "evidence", "variant", "stand_in", "seen",
+    "id", "paper", "whose", "study", "place", "statement", "test", "verdict", "by", "reason", "checks", "failed",
+    "why", "unexplained", "see", "evidence", "variant", "stand_in", "seen",
 )  # fmt: skip
 # The verdict of a study's row while it has no tables; it has no claims either, so the row stands for them all.
 NOT_SCORED = "not scored"
@@ -142,6 +142,7 @@ def table(scored: Iterable[Scored]):
                     "see": " ".join(sees),
                     "unexplained": json.dumps(unexplained, ensure_ascii=False),
                     "checks": str(len(claim.checks)),
+                    "by": json.dumps(claim.by, ensure_ascii=False) if claim.by else "",
                     "failed": json.dumps(claim.failed, ensure_ascii=False),
                     "evidence": json.dumps(plain(claim.evidence), ensure_ascii=False, allow_nan=False),
                     "stand_in": "yes" if claim.stand_in else "in part" if claim.seen else "no",

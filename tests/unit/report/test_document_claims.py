@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from privpost import discovery
+from privpost.lab.claims import check
+from privpost.lab.claims import claim as declare
 from privpost.lab.schema import SettingError
 from privpost.report import documents, scorecard
 from privpost.report.documents import claims
@@ -70,6 +72,22 @@ def test_claims_of_the_papers_are_counted_apart_and_part_is_not_whole(claim):
     assert words["tally"]("geumlek2017") == "1 of 2 hold, 1 in part; of 1 whose data nobody has 1 seen on stand-ins"
     assert words["tally_ours"]() == "0 of 1 hold, 1 not"
     assert words["tally"]("zhang2016") == "none testable"
+
+
+def test_a_claim_has_one_row_with_the_outcome_on_each_data_set():
+    """Of checks that name a data set all, some or none pass; stand-ins have a dagger, whatever the verdict."""
+
+    @declare("G1", "section 1", "It is so.", "a test")
+    def several():
+        yield check("a", True, of="abalone")
+        yield check("b", False, of="adult")
+        yield check("c", True, of="adult")
+        yield check("d", False, True, "iraq_sigact")
+        yield check("e", False, of="some_model")
+        yield check("f", True)
+
+    card = scorecard.table([Scored("geumlek2017/tradeoff", several.claims[0].score({}))])
+    assert claims.by(next(card.itertuples())) == "Abalone ●, Adult ◐, Iraq SIGACT (stand-in) ✖†, some model ✖"
 
 
 def test_what_a_claim_says_of_several_data_sets_is_printed_once(card, claim):

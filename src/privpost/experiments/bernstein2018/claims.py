@@ -34,12 +34,12 @@ def approximation(approximation):
     for (task, prior, epsilon), rows in table.sort_values("n").groupby(["task", "prior", "epsilon"]):
         name = f"{f'Beta({prior})' if task == 'binomial' else task}, epsilon={epsilon:g}"
         small = (rows[rows.n >= 100].total_variation <= SMALL).all()
-        yield check(f"total variation at most {SMALL:g} from n = 100 on ({name})", small)
+        yield check(f"total variation at most {SMALL:g} from n = 100 on ({name})", small, of=task)
         at_largest, worst = rows.iloc[-1], rows.loc[rows.total_variation.idxmax()]
         # For redacted sums it first grows with n, as the noise hides less, and stays small (the first check).
         if task == "binomial":
             smaller = at_largest.total_variation + limit * at_largest.total_variation_sem < worst.total_variation
-            yield check(f"smaller at the largest n than at its worst ({name})", smaller)
+            yield check(f"smaller at the largest n than at its worst ({name})", smaller, of=task)
         largest, at_last = f"largest total variation, {name}", f"total variation at the largest n, {name}"
         for words, row, where in ((largest, worst, f" (n={worst.n:g})"), (at_last, at_largest, "")):
             yield from number(words + where, row.total_variation, row.total_variation_sem, of=words)

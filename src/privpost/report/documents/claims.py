@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from privpost.datasets import catalogue
 from privpost.evaluation.rows import markdown
 from privpost.report import reasons, scorecard
 from privpost.report.templates import number
@@ -34,6 +35,7 @@ def names(card) -> dict[str, Callable]:
         "of_paper": lambda paper: list(scorecard.of_papers(card[card.paper == paper]).itertuples()),
         "ours": lambda: list(card[card.whose == "ours"].itertuples()),
         "mark": mark,
+        "by": by,
         "statement": statement,
     }
 
@@ -42,6 +44,15 @@ def mark(row) -> str:
     """Return a claim's verdict with its sign, and beside it the outcome on data that stand in for the paper's."""
     beside = f", {row.seen} †" if row.seen and row.seen != row.verdict else ""
     return f"{MARKS[row.verdict]} {row.verdict}{beside}"
+
+
+def by(row) -> str:
+    """Return the outcome on each data set or model that a claim is about, in words; empty for a claim about one."""
+    marks = json.loads(row.by or "{}")
+    named = {
+        catalogue.title(of) if of in catalogue.names() else of.replace("_", " "): mark for of, mark in marks.items()
+    }
+    return ", ".join(f"{name} {mark}" for name, mark in named.items())
 
 
 def statement(row) -> str:

@@ -68,9 +68,11 @@ def naive(calibration):
         yield from number(f"KS at the corners, {name}", [row.ks for row in (worst, better_n, better_epsilon, best)])
         # The difference of two empirical distribution functions of M values is within this with probability 95 %.
         noise = float(worst.ks_limit) * np.sqrt(2)
-        yield check(f"miscalibrated at the smallest n and epsilon ({name})", worst.p_value < LEVEL / len(models))
-        yield check(f"improves with n ({name})", worst.ks - better_n.ks > noise)
-        yield check(f"improves with epsilon ({name})", worst.ks - better_epsilon.ks > noise)
+        yield check(
+            f"miscalibrated at the smallest n and epsilon ({name})", worst.p_value < LEVEL / len(models), of=model
+        )
+        yield check(f"improves with n ({name})", worst.ks - better_n.ks > noise, of=model)
+        yield check(f"improves with epsilon ({name})", worst.ks - better_epsilon.ks > noise, of=model)
     yield from number("95 % limit of a KS statistic", worst.ks_limit)
     yield from about(variant=", ".join(sorted(rows.variant.unique())))
 

@@ -33,6 +33,6 @@ def run_length(convergence):
         yield from number(f"largest share of releases with stuck chains, {name} (n={stuck.n:g})", stuck.stuck_share)
         yield from number(f"largest share of releases with a biased chain, {name}", rows.biased_share.max())
         yield from number(f"fewest effective draws of one chain, {name} (n={fewest.n:g})", per_chain)
-        yield check(name, (rows.rhat_median < MIXED).all() and per_chain >= ENOUGH)
+        yield check(name, (rows.rhat_median < MIXED).all() and per_chain >= ENOUGH, of=model)
     yield from number("draws of one chain", gibbs.n_draws.max())
     yield from about(variant=", ".join(sorted(convergence.variant.unique())))

@@ -61,7 +61,7 @@ def naive_converges(utility):
         yield from number(f"standard error of the slope, {name}", np.hypot(*(errors / mmd)) / range_of_n)
         decreases = (np.diff(rows.mmd2_mean) < limit * np.hypot(rows.mmd2_sem[1:], rows.mmd2_sem[:-1].values)).all()
         # The noise moves the posterior mean by O(1/(nε)): the slope tends to −1; half of it is asked for.
-        yield check(f"MMD decreases in n ({name})", decreases and slope < -0.5)
+        yield check(f"MMD decreases in n ({name})", decreases and slope < -0.5, of=model)
 
 
 @claim(
@@ -85,9 +85,10 @@ def gain_vanishes(utility):
             yield from number(name, share[model, n, epsilon], errors[model, n, epsilon])
         both = np.hypot(errors[low], errors[high])
         much, little = share[low] - limit * errors[low] > MUCH, share[high] + limit * errors[high] < LITTLE
-        yield check(f"more than half at the smallest n and epsilon ({model})", much)
-        yield check(f"less than a fifth at the largest ({model})", little)
-        yield check(f"less at the largest than at the smallest ({model})", share[low] - share[high] > limit * both)
+        yield check(f"more than half at the smallest n and epsilon ({model})", much, of=model)
+        yield check(f"less than a fifth at the largest ({model})", little, of=model)
+        less = share[low] - share[high] > limit * both
+        yield check(f"less at the largest than at the smallest ({model})", less, of=model)
 
 
 @claim(

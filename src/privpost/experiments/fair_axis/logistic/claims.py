@@ -49,7 +49,7 @@ def contest(logistic_pairs, id, says, one, other, metric):
     for dataset, part in differ.groupby("dataset"):
         behind, undecided = part[part.lead < -limit], part[part.lead.abs() <= limit]
         least, settings = part.loc[part.lead.idxmin()], (rows.dataset == dataset).sum()
-        yield check(f"{one} ahead of {other} on {dataset}", (part.lead > limit).all())
+        yield check(f"{one} ahead of {other} on {dataset}", (part.lead > limit).all(), of=dataset)
         evidence = {
             "settings": settings,
             "same posterior": settings - len(part),

@@ -51,7 +51,9 @@ def naive_bayes(war_logs_differences):
     rows = paper(war_logs_differences, "naive_bayes")
     for (dataset, truncation), part in rows.groupby(["dataset", "truncation"]):
         ahead = above(part, "joint", THRESHOLD)
-        yield check(f"Laplace ahead at every epsilon (M = {truncation:g}, {dataset})", ahead.all(), stands_in(dataset))
+        yield check(
+            f"Laplace ahead at every epsilon (M = {truncation:g}, {dataset})", ahead.all(), stands_in(dataset), dataset
+        )
         yield from number(f"settings with Laplace ahead, M = {truncation:g}, {dataset}", f"{sum(ahead)} of {len(part)}")
         yield from number(
             f"Laplace less OPS, smallest and largest, M = {truncation:g}, {dataset}", ends(part.joint_mean)
@@ -73,9 +75,10 @@ def dense(war_logs_differences, war_logs_likelihood):
     for (dataset, truncation), part in rows[rows.dataset != SPARSE].groupby(["dataset", "truncation"]):
         case = f"(M = {truncation:g}, {dataset})"
         lead = part.joint_mean.to_numpy()
-        yield check(f"Laplace ahead at every epsilon {case}", above(part, "joint", THRESHOLD).all(), stands_in(dataset))
+        ahead = above(part, "joint", THRESHOLD).all()
+        yield check(f"Laplace ahead at every epsilon {case}", ahead, stands_in(dataset), dataset)
         largest = len(lead) > 1 and lead[0] == max(lead) > 0
-        yield check(f"its lead is largest at the smallest epsilon {case}", largest, stands_in(dataset))
+        yield check(f"its lead is largest at the smallest epsilon {case}", largest, stands_in(dataset), dataset)
         behind = int(below(part, "joint", THRESHOLD).sum())
         yield from number(f"epsilons with OPS ahead {case}", f"{behind} of {len(part)}")
     yield from leads(rows[rows.dataset != SPARSE])
@@ -93,7 +96,7 @@ def sparse(war_logs_differences, war_logs_likelihood):
     rows = select(paper(war_logs_differences, "hmm"), dataset=SPARSE)
     yield untestable("Afghanistan is not there")
     for epsilon, part in rows.groupby("epsilon"):
-        yield check(f"OPS not behind at epsilon = {epsilon:g}", not above(part, "joint", THRESHOLD).all())
+        yield check(f"OPS not behind at epsilon = {epsilon:g}", not above(part, "joint", THRESHOLD).all(), of=SPARSE)
     yield from leads(rows)
     yield from reached(select(war_logs_likelihood, start="random", dataset=SPARSE))
 
@@ -116,14 +119,14 @@ def starts(war_logs_likelihood, war_logs_differences):
     for (dataset, method), part in pairs.groupby(["dataset", "method"]):
         nats = part.log_joint_mean - part.log_joint_mean_random
         case = f"{method}, {dataset}"
-        yield check(f"random starts end below ({case})", (nats > 0).all(), stands_in(dataset, ours=True))
+        yield check(f"random starts end below ({case})", (nats > 0).all(), stands_in(dataset, ours=True), dataset)
         yield from number(f"nats that random starts end below, smallest and largest, {case}", ends(nats))
         yield from number(f"R-hat from random starts, smallest and largest, {case}", ends(part.rhat_max_random))
     rows = select(war_logs_differences, first="seeded")
     rows = rows[(rows.second == "non_private") | (rows.epsilon >= LARGE)]
     for dataset, part in rows.groupby("dataset"):
         near = (abs(part.joint_mean) < ALIKE).all()
-        yield check(f"held-out likelihoods are alike ({dataset})", near, stands_in(dataset, ours=True))
+        yield check(f"held-out likelihoods are alike ({dataset})", near, stands_in(dataset, ours=True), dataset)
         yield from number(f"seeded less random, smallest and largest, {dataset}", ends(part.joint_mean))
     yield from reached(war_logs_likelihood)
 
@@ -143,7 +146,7 @@ def paid_updates(war_logs_differences):
         # Three splits have too few degrees of freedom for the threshold.
         ahead, case = above(part, "joint", THRESHOLD), f"(M = {truncation:g}, {dataset})"
         stand_in = stands_in(dataset, ours=True)
-        yield check(f"one sample of OPS is ahead at every epsilon {case}", ahead.all(), stand_in)
+        yield check(f"one sample of OPS is ahead at every epsilon {case}", ahead.all(), stand_in, dataset)
         yield from number(f"epsilons with OPS ahead {case}", f"{int(ahead.sum())} of {len(part)}")
     yield from leads(rows)
 
@@ -170,10 +173,11 @@ def aware(war_logs_differences, war_logs_likelihood):
             ahead, behind = family(part, score), family(part, score, -1)
             for epsilon in ahead:
                 case = f"epsilon = {epsilon:g}, {score} score ({dataset})"
+                other = dataset != DENSE
                 if epsilon >= LARGE:
-                    yield check(f"noise-aware ahead of every OPS at {case}", ahead[epsilon][0], dataset != DENSE)
+                    yield check(f"noise-aware ahead of every OPS at {case}", ahead[epsilon][0], other, dataset)
                 else:
-                    yield check(f"noise-aware behind no OPS at {case}", not behind[epsilon][1], dataset != DENSE)
+                    yield check(f"noise-aware behind no OPS at {case}", not behind[epsilon][1], other, dataset)
             yield from leads(part, score)
         yield from leads(part, "one_draw")
     yield from reached(select(war_logs_likelihood, start="seeded"))
@@ -196,7 +200,7 @@ def one_state(war_logs_differences, war_logs_likelihood):
         for score in SCORES:
             ahead = family(many, score)[SMALL][0]
             stand_in = stands_in(dataset, ours=True)
-            yield check(f"one state ahead of all, {score} score ({dataset})", ahead, stand_in)
+            yield check(f"one state ahead of all, {score} score ({dataset})", ahead, stand_in, dataset)
             best = many.loc[many[f"{score}_mean"].idxmin()]
             case = f"{score} score, {dataset}"
             yield from number(f"lead over the best of many states, {case}", best[f"{score}_mean"], best[f"{score}_sem"])
@@ -217,8 +221,8 @@ def gains(rows, behind_and_ahead):
         for score in SCORES:
             ahead, behind = behind_and_ahead(part, score)
             case, stand_in = f"{score} score ({dataset})", stands_in(dataset, ours=True)
-            yield check(f"ahead at the smallest epsilon, {case}", ahead, stand_in)
-            yield check(f"behind at no epsilon, {case}", not behind, stand_in)
+            yield check(f"ahead at the smallest epsilon, {case}", ahead, stand_in, dataset)
+            yield check(f"behind at no epsilon, {case}", not behind, stand_in, dataset)
             yield from leads(part, score)
 
 

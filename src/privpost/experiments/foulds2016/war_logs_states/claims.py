@@ -54,7 +54,7 @@ def uses_all(war_logs_states_used):
         yield from shares_used(row, f"{dataset}, {STARTS[start]}")
         if start == "random":
             used = row.states_used_at_all > row.n_states - 0.5
-            yield check(f"the non-private HMM uses all of its states ({dataset})", used, stands_in(dataset))
+            yield check(f"the non-private HMM uses all of its states ({dataset})", used, stands_in(dataset), dataset)
 
 
 @claim(
@@ -73,7 +73,7 @@ def uses_few(war_logs_states_used):
             within = FEW - margin <= row[column] <= MOST + margin
             if start == "random":
                 name = f"the Laplace HMM uses {FEW} to {MOST} states ({share} of the cells, {dataset})"
-                yield check(name, within, stands_in(dataset))
+                yield check(name, within, stands_in(dataset), dataset)
 
 
 @claim(
@@ -90,9 +90,9 @@ def run_time(war_logs_cpu, war_logs_operations):
         case = f"{row.n_states:g} states" + ("" if row.method == "laplace" else f", M = {row.truncation:g}")
         yield from number(f"CPU time over that without privacy, {row.method}, {case}", row.ratio)
         if row.method == "laplace":
-            yield check(f"Laplace adds less than a tenth ({case})", row.ratio < 1.1)
+            yield check(f"Laplace adds less than a tenth ({case})", row.ratio < 1.1, of=AFGHANISTAN)
         else:
-            yield check(f"OPS takes 1.5 to 3 times the time ({case})", 1.5 <= row.ratio <= 3)
+            yield check(f"OPS takes 1.5 to 3 times the time ({case})", 1.5 <= row.ratio <= 3, of=AFGHANISTAN)
     for (method, dataset, n_states), ratios in operations(war_logs_operations):
         name = f"counted operations over those without privacy, {method}, {dataset}, {n_states} states"
         yield from number(name, ends(ratios))
@@ -121,8 +121,8 @@ def casualties(war_logs_emissions):
         below = int((rates.enemy < rates.civilian).sum())
         if start == "random":
             friendly = (rates.enemy < rates.friendly_or_host).all()
-            yield check("enemy rates below friendly or host rates in all states", friendly)
-            yield check("enemy rates below civilian rates in 2 of 3 states", below == 2)
+            yield check("enemy rates below friendly or host rates in all states", friendly, of=AFGHANISTAN)
+            yield check("enemy rates below civilian rates in 2 of 3 states", below == 2, of=AFGHANISTAN)
         yield from number(f"states in which enemy rates are below civilian rates, {STARTS[start]}", below)
         yield from number(f"R-hat, {STARTS[start]}", part.rhat_max.iloc[0])
         for field in rates:
@@ -149,7 +149,7 @@ def one_sample(war_logs_maps):
         yield from number(f"R-hat, M = {truncation:g}, {STARTS[start]}", maps.rhat_max.iloc[0])
         if start == "random":
             noisier = f"OPS's final sample is noisier than its most frequent states (M = {truncation:g})"
-            yield check(noisier, difference > LIMIT * error)
+            yield check(noisier, difference > LIMIT * error, of=AFGHANISTAN)
 
 
 @claim(
@@ -164,7 +164,7 @@ def complexity(war_logs_operations):
         yield from number(f"operations over those without privacy, smallest and largest, {method}", ends(ratios))
     for (method, dataset), ratios in operations(war_logs_operations, by=["method", "dataset"]):
         name = f"{method}: less than twice the operations, at every number of states ({dataset})"
-        yield check(name, (ratios < 2).all(), stands_in(dataset))
+        yield check(name, (ratios < 2).all(), stands_in(dataset), dataset)
 
 
 @claim(
@@ -199,7 +199,7 @@ def noisier_map(war_logs_maps):
                 yield from number(f"OPS minus Laplace, {case}", difference, error, of=case)
                 noisier.append(difference > LIMIT * error + (2 * distance if measure == "disagreement" else 0))
             name = f"OPS's final sample is noisier by both measures (M = {truncation:g}, {dataset})"
-            yield check(name, all(noisier), stands_in(dataset, ours=True))
+            yield check(name, all(noisier), stands_in(dataset, ours=True), dataset)
 
 
 @claim(
@@ -217,7 +217,8 @@ def surge(war_logs_turns):
         months = part.dropna(subset="month").set_index("region").month.astype(str)
         late = int((months >= SURGE_PEAK).sum())
         if start == "random":
-            yield check(f"most regions turn in {SURGE_PEAK} or later, {case}", late > len(part) / 2, stand_in=True)
+            most = late > len(part) / 2
+            yield check(f"most regions turn in {SURGE_PEAK} or later, {case}", most, stand_in=True, of=IRAQ[0])
         yield from number(f"regions that turn, {case}", f"{len(months)} of {len(part)}")
         yield from number(f"regions that turn in {SURGE_PEAK} or later, {case}", late)
         yield from number(f"month in which each turns, {case}", dict(sorted(months.items())))
@@ -255,6 +256,6 @@ def readings(war_logs_emissions):
                 for state in part.state.unique()
             ]
             if start == "random":
-                yield check(f"a state's most frequent levels are {words}", any(fits), stand_in=True)
+                yield check(f"a state's most frequent levels are {words}", any(fits), True, IRAQ[1])
         for (state, field), level in most.items():
             yield from number(f"state {state}, {field}, {STARTS[start]}", level)

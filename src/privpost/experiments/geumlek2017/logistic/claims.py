@@ -54,7 +54,7 @@ def beats_ops(logistic_pairs, id, place, score, words):
     for (dataset, variant, second), part in rows.groupby(["dataset", "variant", "second"]):
         name, limit = f"{second} on {dataset}, {variant}", critical(rows, len(rows))
         least = part.loc[part.lead.idxmin()]
-        yield check(f"{name}: {words} than OPS", least.lead > limit)
+        yield check(f"{name}: {words} than OPS", least.lead > limit, of=dataset)
         evidence = {"cells": len(part), "critical t": limit, **counts(part, limit), "smallest t": least.lead}
         evidence |= {"its difference": least.difference_mean, "its standard error": least.difference_sem}
         yield from number(name, evidence)
@@ -85,7 +85,7 @@ def diffused_not_behind(logistic_pairs):
             "where behind (order, log epsilon, by how much, standard error)": where.values.tolist(),
         }
         yield from number(f"{metric} on {dataset}", evidence)
-        yield check(f"{metric} on {dataset}", behind.empty)
+        yield check(f"{metric} on {dataset}", behind.empty, of=dataset)
 
 
 @claim(
@@ -132,7 +132,7 @@ def own_bound(logistic_pairs):
         name, limit = f"{metric} on {dataset}, {variant}", critical(rows, len(rows) // len(METRICS))
         same = (part.difference_mean == 0) & (part.difference_sem == 0)
         evidence = {"cells": len(part), "critical t": limit, "the same draws": same.sum(), **counts(part, limit)}
-        yield check(name, (part.lead >= -limit).all())
+        yield check(name, (part.lead >= -limit).all(), of=dataset)
         yield from number(name, evidence | {"smallest t": part.lead.min()})
 
 
@@ -159,7 +159,7 @@ def smallest_ball(logistic):
         limit = critical(part, len(both))
         least = part.loc[part.gain.idxmin()]
         clear = ((part.gain > GAIN) & (part.gain > limit * part.error)).all()
-        yield check(f"below the paper's OPS on {dataset}", clear)
+        yield check(f"below the paper's OPS on {dataset}", clear, of=dataset)
         evidence = {"smallest gain": least.gain, "its standard error": least.error, "critical t": limit}
         evidence |= {"at ln epsilon": least.log_epsilon, "largest error on the smallest ball": part.smallest.max()}
         yield from number(f"on {dataset}", evidence)
@@ -188,7 +188,7 @@ def smallest_ball_beside_samplers(logistic_pairs):
         if part.empty:
             continue
         limit = critical(part, comparisons)
-        yield check(f"ahead of {second} on abalone", (part.lead > limit).all())
+        yield check(f"ahead of {second} on abalone", (part.lead > limit).all(), of="abalone")
         least = part.loc[part.lead.idxmin()]
         evidence = {"critical t": limit, "smallest t": least.lead, "its difference": least.difference_mean}
         yield from number(f"{second} on abalone", {**evidence, "its standard error": least.difference_sem})
@@ -274,8 +274,8 @@ def radius_matters(ops_radius):
         best = part.loc[part["mean"].idxmin()]
         limit = student_limit(int(part.n_repeats.min()), LEVEL / rows.dataset.nunique())
         gain, error = paper["mean"] - smallest["mean"], np.hypot(paper["sem"], smallest["sem"])
-        yield check(f"near the best radius on {dataset}", smallest["mean"] - best["mean"] <= LOSS)
-        yield check(f"below the paper's ball on {dataset}", gain > limit * error)
+        yield check(f"near the best radius on {dataset}", smallest["mean"] - best["mean"] <= LOSS, of=dataset)
+        yield check(f"below the paper's ball on {dataset}", gain > limit * error, of=dataset)
         evidence = {"above the best radius": smallest["mean"] - best["mean"], "gain": gain, "its standard error": error}
         evidence |= {"best radius, in smallest ones": best.times_smallest, "critical t": limit}
         yield from number(f"on {dataset}", evidence)
