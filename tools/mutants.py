@@ -87,6 +87,7 @@ def main() -> int:
         if time.monotonic() < end:
             raise
         print(f"no fault was tried: the tests take longer than {given.seconds} s")
+        return 0
     return int(any([judged(path) for path in modules]))
 
 

@@ -116,6 +116,7 @@ def test_changed_files_are_those_since_the_branch_left_with_most_new_lines_first
     git("init", "-q", "-b", "main")
     for name in ("first", "second", "third"):
         Path(f"{name}.py").write_text("a = 1\n")
+        Path("on_main.py").write_text(f"name = {name!r}\n")
         commit(name)
     git("checkout", "-q", "-b", "branch", "HEAD~1")
     Path("first.py").write_text("a = 2\n")
