@@ -1,48 +1,12 @@
-"""The shipped tables of Bernstein and Sheldon (2018), the figures drawn from them, and why B13 fails where it does."""
+"""Why B13 fails where it does."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy.special import betainc
 
-from privpost.drawing import style
 from privpost.evaluation.calibration import ks_limit, ks_statistic
-from privpost.lab import grid, tables
 from privpost.mechanisms.choices.exponential import ExponentialMechanism
 from privpost.models import BetaBernoulli
-
-STUDIES = ("calibration", "utility", "convergence")
-
-
-def shipped(name):
-    return tables.read_tables(grid.load_study(f"bernstein2018/{name}"))
-
-
-def test_tables_say_what_is_private_and_how_it_is_drawn():
-    table = shipped("calibration")["calibration"]
-    # An infinite charge in the ledger is the naive method's on redacted sums, and the true posterior has no charge.
-    redacted = table.model.isin(["exponential", "normal"])
-    assert (table.private == ((table.method != "non_private") & ~((table.method == "naive") & redacted))).all()
-    assert ((table.sampling == "mcmc") == (table.method == "gibbs")).all()
-    assert set(table.sampling) == {"mcmc", "exact"}
-    assert set(table[table.method == "exact"].model) == set(table.model)
-    # All models have as many trials; so has the study of bounds and segments.
-    assert {*table.n_trials, *shipped("calibration")["truncation"].n_trials} == {2000}
-    utility = shipped("utility")["utility"]
-    assert "exponential" in set(utility.model)
-    assert ((utility.sampling == "mcmc") == (utility.method == "gibbs")).all()
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_figures_are_drawn_from_tables_alone(name):
-    study, own, labels = grid.load_study(f"bernstein2018/{name}"), shipped(name), set()
-    with style.context():
-        for stem in study.figures:
-            figure = study.draw(stem, own)
-            assert all(axes.lines for axes in figure.get_axes())
-            labels |= {text.get_text() for legend in figure.legends for text in legend.get_texts()}
-            plt.close(figure)
-    assert name != "calibration" or any(label.startswith("Hollow") for label in labels)
 
 
 @pytest.mark.parametrize("n, epsilon, learns", [(100, 0.01, False), (10_000, 0.1, True)])

@@ -68,15 +68,6 @@ def test_a_tiny_cell_spends_its_budget_and_is_good_on_the_smallest_ball(cell):
     assert error[1] < 0.3 < error.iloc[-1]
 
 
-def test_shipped_rows_are_on_the_balls_they_say():
-    study = grid.load_study(NAME)
-    if not study.table_path("ops_radius").is_file():
-        pytest.skip("the table is not in this checkout")
-    table = tables.read_tables(study)["ops_radius"]
-    assert len(table) == 3 * 11 * 2
-    check_privacy(table)
-
-
 def test_no_records_have_a_mode_beyond_the_smallest_ball():
     """Against random data, whose modes are found anew by Newton's method."""
     rng, n, beta = np.random.default_rng(4), 40, 1e-3

@@ -7,7 +7,6 @@ from scipy.special import log_softmax
 from privpost.distributions import truncated_beta
 from privpost.experiments.zhang2016 import guarantees
 from privpost.experiments.zhang2016.bounds import study as bounds
-from privpost.experiments.zhang2016.mechanisms import METHODS
 from privpost.lab import grid, store, tables
 from privpost.lab.streams import Streams
 from privpost.mechanisms.choices.map_estimate import MapMechanism, utility_sensitivity
@@ -41,11 +40,6 @@ def bound_tables():
     return shipped("bounds")
 
 
-@pytest.fixture(scope="module")
-def regression():
-    return shipped("linear_regression")
-
-
 # Naive Bayes
 
 
@@ -66,33 +60,6 @@ def test_accuracies_are_near_an_independent_draft(bayes, method, variant, expect
     assert rows[[1.0, 10.0]].tolist() == pytest.approx(expected, abs=0.04)
 
 
-def test_non_private_accuracy_and_shape_of_the_tables(bayes):
-    table = bayes["naive_bayes"]
-    truth = table[table.method == "non_private"]
-    assert len(truth) == 1
-    assert truth.epsilon.isna().all()
-    assert 0.95 < truth.accuracy_mean.item() < 0.98
-    shared = {"epsilon", "accuracy_mean", "accuracy_sem", "stealth_rate", "t", "n_repeats"}
-    assert {"method", "variant", "runs", *shared} <= set(table)
-    assert {"t", "epsilon", "stealth_rate", "bound"} <= set(bayes["stealth"])
-    assert set(table.method) == {"non_private", *METHODS}
-
-
-def test_stealth_holds_in_the_share_of_runs_that_was_asked_for(bayes):
-    table = bayes["naive_bayes"]
-    rows = table[(table.method == "fourier") & (table.runs == "all")]
-    chosen = rows[rows.variant != "bound"]
-    # 0.03: 5 standard errors of two shares of 6000 runs, the pilot's and the experiment's.
-    assert chosen.stealth_rate.to_numpy() == pytest.approx(0.9, abs=0.03)
-    assert rows[rows.variant == "bound"].stealth_rate.min() > 0.99
-    paper = chosen[chosen.variant == "paper"]
-    assert paper.t.between(0.09, 0.13).all()
-    stealthy = table[(table.variant == "paper") & (table.runs == "stealthy")].set_index("epsilon").n_repeats
-    assert (stealthy == (paper.set_index("epsilon").stealth_rate * 6000).round()).all()
-    rates = bayes["stealth"].pivot_table(index="t", columns="epsilon", values="stealth_rate")
-    assert (rates.diff().dropna() >= 0).all().all()
-
-
 def test_accounts_of_naive_bayes_and_of_its_pilots():
     (result,) = smoke("naive_bayes")
     accounts = {row["account"]: row for row in result.record["ledger"]}
@@ -106,60 +73,7 @@ def test_accounts_of_naive_bayes_and_of_its_pilots():
     assert accounts["sampler_attribute/paper/epsilon=10"]["spent"]["epsilon"] == 170
 
 
-# Linear regression
-
-
-def test_regression_table(regression):
-    table = regression["linear_regression"]
-    columns = [
-        "dataset",
-        "variant",
-        "method",
-        "prior_precision",
-        "epsilon",
-        "mse_mean",
-        "mse_sem",
-        "n_repeats",
-        "acceptance",
-    ]
-    assert set(columns) <= set(table)
-    assert table[table.method == "non_private"].epsilon.isna().all()
-    private = table[table.method == "sampler_record"].set_index(["noise_variance", "prior_precision"])
-    ends = [(0.02, 1), (0.02, 100), (1, 1), (1, 100)]
-    assert private.epsilon[ends].tolist() == pytest.approx([6050, 200, 121, 4])
-    # One draw of d = 8 weights adds about dσ²/n. Off by the prior's share, a quarter at bσ² = 100, and 4.5 standard
-    # errors: 7e-6 a row.
-    variance, b = (private.index.get_level_values(name).to_numpy() for name in ("noise_variance", "prior_precision"))
-    expected = 8 * variance / 33454
-    allowed = 0.25 * expected * b * variance / 100 + 4.5 * private.excess_sem
-    assert (abs(private.excess_mean - expected) < allowed).all()
-    # The two incomes of a few are clipped; the bound of the first version clipped 5 %.
-    assert table.clipped_share.unique() == pytest.approx([702 / 334535])
-    # Regression: from our own table.
-    assert table.residual_variance.unique() == pytest.approx([0.0198], abs=1e-4)
-
-
 # Bounds
-
-
-def test_bounds_that_hold_and_those_that_do_not(bound_tables):
-    table = bound_tables["bounds"]
-    assert {"statement", "graph", "n", "epsilon", "parameter", "empirical", "bound", "holds"} <= set(table)
-    share = table.groupby("statement").holds.mean()
-    for statement in ("proposition_1", "theorem_1", "theorem_3", "lemma_4"):
-        assert share[statement] == 1
-    printed = ("theorem_1_unsquared", "theorem_1_expectation", "lemma_4_printed", "sampler utility without a root")
-    for statement in ("corollary_3", "theorem_1_difference", "corollary 4", "lemma 2 with edges", *printed):
-        assert share[statement] < 1
-    dense = table[(table.statement == "corollary_3") & (table.graph == "collider_4") & (table.epsilon == 1)]
-    row = dense[(dense.parameter == "t=0.1") & (dense.n == 20)]
-    assert row.empirical.item() == pytest.approx(0.003, abs=0.003)
-    assert row.bound.item() == pytest.approx(-np.expm1(-0.1), rel=1e-12)
-    difference = table[table.statement == "theorem_1_difference"].set_index(["parameter", "n"])
-    assert not difference.holds["alpha=beta=0.2", 1]
-    assert difference.holds[["alpha=beta=0.5", "alpha=beta=1", "alpha=beta=2"]].all()
-    # A bound that never binds would test nothing.
-    assert (table[table.statement == "lemma_4"].bound < 1).any()
 
 
 def test_quantiles_of_proposition_1_have_their_closed_form(bound_tables):
@@ -213,15 +127,6 @@ def test_loss_of_algorithm_3_is_that_of_the_mechanism_with_its_sensitivity(bound
     losses = table[table.statement == "corollary 4"].set_index("n").empirical
     # Independent: beta densities of scipy on the grid, with ln 199 as their sensitivity.
     assert losses[[20, 50]].tolist() == pytest.approx([1.57, 2.55], abs=0.005)
-
-
-def test_table_1_counts_the_rows_of_bounds(bound_tables):
-    table = bound_tables["table1"].set_index("method")
-    assert set(table.index) == {"laplace", "fourier", "sampler_record", "map"}
-    assert table.privacy_rows_that_hold["map"] < table.privacy_rows["map"]
-    assert (table.privacy_rows_that_hold == table.privacy_rows)[["laplace", "fourier", "sampler_record"]].all()
-    assert (table.restored_rows_that_hold == table.restored_rows).all()
-    assert table.largest_loss["map"] == pytest.approx(2.55, abs=0.005)
 
 
 def test_bounds_take_a_graph_of_ones_own(tmp_path):

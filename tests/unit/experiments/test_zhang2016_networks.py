@@ -1,15 +1,8 @@
 """Networks of 14 nodes on Adult, and naive Bayes on one data set."""
 
 import numpy as np
-import pytest
 
 from privpost.experiments.zhang2016.adult_network import study as adult_network
-from privpost.lab import grid, tables
-
-
-@pytest.fixture(scope="module")
-def shipped():
-    return tables.read_tables(grid.load_study("zhang2016/adult_network"))
 
 
 def test_bits_are_few_levels_of_the_columns():
@@ -25,16 +18,3 @@ def test_bits_are_few_levels_of_the_columns():
     found = adult_network.bits(columns, levels)
     assert len(found) == 14
     assert all(bit.tolist() == [0, 1] for name, bit in found.items() if name != "manual")
-
-
-def test_what_holds_on_adult(shipped):
-    table, edges = shipped["adult_network"], shipped["adult_graphs"]
-    learned = edges[edges.graph == "learned"]
-    assert len(learned) == 14
-    assert learned.in_degree.max() == 3
-    aware = table[table.method.isin(["exact", "gibbs"])]
-    assert set(aware.graph) == {"naive_bayes", "learned"}
-    assert aware.n.max() == 250
-    truth = table[table.method == "non_private"]
-    assert (truth.divergence_mean == 0).all()
-    assert truth.accuracy_mean.between(0.8, 0.85).all()
