@@ -10,6 +10,7 @@ The function's parameters name the tables that it reads.
 
 import inspect
 import re
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -50,9 +51,19 @@ def parameters(function: Callable) -> list[str]:
 def draw(function: Callable, tables: Mapping[str, Any]) -> Any:
     """Return the figure that a function draws from the tables that its parameters name.
 
-    Raises SettingError, naming the figure, for a table that is not there.
+    Raises SettingError, naming the figure, for a table that is not there, and for a column that none of them has.
     """
     if lacking := [name for name in parameters(function) if name not in tables]:
         known = ", ".join(tables)
         raise SettingError(f"figure {function.figure}: there is no table {lacking[0]!r}; there are: {known}")
-    return function(**{name: tables[name] for name in parameters(function)})
+    read = {name: tables[name] for name in parameters(function)}
+    try:
+        return function(**read)
+    except KeyError as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        if "pandas" not in Path(last.filename).parts:
+            raise
+        raise SettingError(
+            f"figure {function.figure}: {' and '.join(read)} has no column or row named {error}. "
+            "Published tables may be older than the code: make reproduce STUDY=<paper>/<study>, then make publish."
+        ) from error

@@ -157,3 +157,21 @@ def test_a_figure_of_a_table_that_is_not_there_is_named():
 
     with pytest.raises(SettingError, match="figure errors: there is no table 'nois'; there are: noise"):
         figures.draw(errors, {"noise": None})
+
+
+@pytest.mark.parametrize("columns", ["mean", ["n", "mean"]])
+def test_a_column_that_a_table_lacks_is_one_line_that_says_what_to_run(columns):
+    @figures.figure("errors")
+    def errors(noise):
+        return noise[columns]
+
+    @figures.figure("slip")
+    def slip(noise):
+        return {}["mean"]
+
+    message = r"figure errors: noise has no column or row named .*mean.*make reproduce STUDY="
+    with pytest.raises(SettingError, match=message):
+        figures.draw(errors, {"noise": pd.DataFrame({"n": [1]})})
+    # A mistake of the figure's own stays what it is.
+    with pytest.raises(KeyError, match="mean"):
+        figures.draw(slip, {"noise": pd.DataFrame({"n": [1]})})
