@@ -15,6 +15,8 @@ from privpost.report.scorecard import Scored
 REASONS = """\
 ## G1
 
+See: docs/a.md#small
+
 Checks: `ahead at *`
 
 Noise has a variance of {{ number["variance"] | fixed(1) }}.
@@ -58,7 +60,7 @@ def test_what_explains_nothing_is_named(card, tmp_path):
 def test_a_claim_that_fails_has_a_heading_with_tally_and_reason(card):
     text = claims.failing(card("ahead at n = 1"))
     assert text.splitlines()[0] == "### G1: holds in part"
-    assert text.endswith("1 of 2 checks fail. Noise has a variance of 2.0.")
+    assert text.endswith("1 of 2 checks fail. Noise has a variance of 2.0. [Details](a.md#small).")
     assert documents.anchor("G1-a_b: holds in part (`x`)") == "g1-a_b-holds-in-part-x"
 
 

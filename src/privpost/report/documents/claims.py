@@ -69,7 +69,7 @@ def failed(card):
 
 
 def failing(card) -> str:
-    """Return the claims that do not hold as stated, each with what fails and why, under a heading of its own.
+    """Return the claims that do not hold as stated, each with what fails, why, and where it is derived, under a heading.
 
     A claim about several data sets, "data: statement", is printed once.
     """
@@ -84,7 +84,8 @@ def failing(card) -> str:
         # Where all checks fail the heading says so.
         checks = scorecard.tally(row)
         share = "" if re.match(r"(\d+) of \1 checks fail", checks) else f"{checks}. "
-        parts += [f"{share}{scorecard.explanation(row)}".replace("\n", " "), ""]
+        places = " ".join(f"[Details]({see.removeprefix('docs/')})." for see in row.see.split())
+        parts += [f"{share}{scorecard.explanation(row)} {places}".replace("\n", " ").rstrip(), ""]
     return "\n".join(parts).rstrip()
 
 
