@@ -9,8 +9,8 @@ STUDY ?=
 BENCHMARKS ?=
 BASELINE ?=
 FRESH ?=
-EVERY ?= 1
 BASE ?= main
+LIMIT ?= 0
 RUN = .venv/bin/python -m
 
 export PYTHON
@@ -37,10 +37,10 @@ quick: environment ## the tests of what changed, and one study at toy size
 environment: ## make .venv from the lock, once
 	@tools/environment.sh
 
-# By hand, some minutes a file: STUDY is a study, or a module such as mechanisms/laplace; EVERY=5 takes every fifth fault.
-# Without STUDY, as in continuous integration: two minutes for the modules that differ from where the branch left BASE.
-mutants: environment ## which small faults does no quick test see, in a study, a mechanism or what changed? (STUDY= EVERY= BASE=)
-	.venv/bin/python tools/mutants.py $(if $(STUDY),$(STUDY) --every $(EVERY),--changed $(BASE) --seconds 120)
+# By mutmut, some minutes a file: STUDY is a study, or a module such as mechanisms/laplace. Without it: the modules that
+# differ from where the branch left BASE. LIMIT=300 ends it then; `.venv/bin/mutmut browse` shows what became of each.
+mutants: environment ## which small faults does no quick test see, in a study, a module or what changed? (STUDY= BASE= LIMIT=)
+	.venv/bin/python tools/mutants.py $(STUDY) --base $(BASE) --seconds $(LIMIT)
 
 figures: environment ## draw the published tables, into build/published, also as PDF and PNG
 	@$(RUN) privpost draw --printed
@@ -77,4 +77,4 @@ lock: ## resolve pyproject.toml anew; needs uv
 
 # Removes what a rebuild makes again; never what is published, nor the raw data.
 clean: ## remove build, logs and prepared data; never what is published or raw data
-	rm -rf build logs .snakemake data/prepared
+	rm -rf build logs mutants .snakemake data/prepared

@@ -2,8 +2,8 @@
 
 A module there has `NAME` and `run()`, which returns rows made by `bars.row`. Both sides of a ratio are measured in one
 run on one machine, one thread each. Writes results/benchmarks.csv after each module, and then its figure. Rows of
-benchmarks that were not run stay in the table; bars of `bars.BARS` that nobody measured have no ratio there. A module
-that fails is reported, and the others are measured.
+benchmarks that were not run stay in the table, those of modules that are gone do not; bars of `bars.BARS` that nobody
+measured have no ratio there. A module that fails is reported, and the others are measured.
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ def main(names: list[str]) -> int:
         print(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     former = pd.read_csv(TABLE) if TABLE.is_file() else pd.DataFrame(columns=COLUMNS)
+    former = former[former.benchmark.isin(list(known))]
     rows, failed, lacking = {}, [], []
     for name in names or known:
         start = time.perf_counter()

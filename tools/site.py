@@ -13,6 +13,7 @@ import shutil
 from pathlib import Path
 
 import privpost
+from privpost import lookup
 from privpost.lab import grid
 from privpost.report import documents
 
@@ -45,7 +46,7 @@ def main() -> None:
         base = [f"{module}.{name}" for name, module in BASES.items() if package in module]
         _write_reference(package, [*base, *(f"{module}.{name}" for name, module in sorted(homes.items()))])
     for package in INSIDE:
-        modules = sorted(path.stem for path in Path("src/privpost", package).glob("[!_]*.py"))
+        modules = sorted(lookup.modules(Path("src/privpost", package)))
         _write_reference(package, [f"privpost.{package}.{module}" for module in modules])
 
 

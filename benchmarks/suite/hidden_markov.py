@@ -7,7 +7,8 @@ from bars import reference, row, side_by_side
 from hidden_markov_loop import sweep
 
 from privpost.datasets import war_logs
-from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, prior_of
+from privpost.mechanisms.event_counts import EventCountsLaplace, prior_of
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables
 from privpost.samplers.hidden_markov import gibbs

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from privpost import lookup
 from privpost.lab.schema import SettingError
 from privpost.mechanisms.base import Mechanism
 from privpost.models.base import ConjugateModel
@@ -22,9 +22,9 @@ from privpost.privacy.checks import check_budget
 
 
 def _classes(package: str, base: type) -> Iterator[type]:
-    """Yield the public concrete subclasses of `base` in the modules of a package, in the order of module and name."""
-    for module_info in iter_modules(import_module(f"privpost.{package}").__path__):
-        module = _imported(f"privpost.{package}.{module_info.name}")
+    """Yield the public concrete subclasses of `base` in the modules of a package, in the order of file and name."""
+    for place in lookup.modules(*import_module(f"privpost.{package}").__path__):
+        module = _imported(f"privpost.{package}.{place}")
         for name, member in inspect.getmembers(module, inspect.isclass):
             public = member.__module__ == module.__name__ and not name.startswith("_")
             if public and issubclass(member, base) and not inspect.isabstract(member):
@@ -81,7 +81,7 @@ class Kind(NamedTuple):
 
 
 def kinds() -> list[Kind]:
-    """Every mechanism with each of its weightings, in the order of module, class and weighting.
+    """Every mechanism with each of its weightings, in the order of file, class and weighting.
 
     Raises:
         ValueError: a mechanism without an example of one of its weightings.
@@ -128,7 +128,7 @@ def rebuild(described) -> Any:
 
 
 def models() -> dict[str, type[ConjugateModel]]:
-    """Every conjugate model, keyed by the name of its module.
+    """Every conjugate model, keyed by the name of its file.
 
     Raises:
         ValueError: a module that defines more than one conjugate model.

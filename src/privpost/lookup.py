@@ -1,9 +1,12 @@
-"""Which module of a package defines a class, without importing any of them; packages that need not be there."""
+"""The modules of a package, sub-folders included, and which of them defines a class, without importing any.
+
+Also packages that need not be there.
+"""
 
 import difflib
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -22,8 +25,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def modules(*folders: str | Path) -> list[str]:
+    """Return the modules in some folders, as `noise.laplace`, in the order of their files' names."""
+    return sorted({_module(path, folder) for path, folder in _paths(*folders)}, key=_last_first)
+
+
+def _last_first(module: str) -> tuple[str, str]:
+    return module.rpartition(".")[2], module
+
+
 def home(name: str, *folders: str | Path) -> str | None:
-    """Return the name of the module in some folders that defines a class, or None where none does."""
+    """Return the module in some folders that defines a class, as `noise.laplace`, or None where none does."""
     return _homes(_files(*folders)).get(name)
 
 
@@ -40,13 +52,23 @@ def optional(module: str, needed: str, install: str) -> ModuleType:
         raise ValueError(f"{needed}. Install it: {install}") from error
 
 
-def _files(*folders: str | Path) -> tuple[tuple[Path, int], ...]:
-    return tuple((path, path.stat().st_mtime_ns) for folder in folders for path in sorted(Path(folder).glob("*.py")))
+def _paths(*folders: str | Path) -> Iterator[tuple[Path, Path]]:
+    """Yield each file of code in some folders and their sub-folders, but a folder's own `__init__`, and the folder."""
+    for folder in map(Path, folders):
+        yield from ((path, folder) for path in sorted(folder.rglob("*.py")) if path.name != "__init__.py")
+
+
+def _module(path: Path, folder: Path) -> str:
+    return ".".join(path.relative_to(folder).with_suffix("").parts)
+
+
+def _files(*folders: str | Path) -> tuple[tuple[Path, str, int], ...]:
+    return tuple((path, _module(path, folder), path.stat().st_mtime_ns) for path, folder in _paths(*folders))
 
 
 @functools.cache
-def _homes(files: tuple[tuple[Path, int], ...]) -> dict[str, str]:
-    return {name: path.stem for path, _ in files for name in _CLASS.findall(path.read_text(encoding="utf-8"))}
+def _homes(files: tuple[tuple[Path, str, int], ...]) -> dict[str, str]:
+    return {name: module for path, module, _ in files for name in _CLASS.findall(path.read_text(encoding="utf-8"))}
 
 
 def find(package: str, name: str) -> type:

@@ -90,6 +90,10 @@ def test_a_module_that_fails_costs_the_others_nothing(modules, monkeypatch, tmp_
     assert there == ["a"]
     assert pd.read_csv(tmp_path / "benchmarks.csv").benchmark.tolist() == ["a", "c"]
     assert run.main(["a", "c"]) == 0
+    # Rows of a module that is gone go.
+    del found["c"]
+    assert run.main(["a"]) == 0
+    assert pd.read_csv(tmp_path / "benchmarks.csv").benchmark.tolist() == ["a"]
 
 
 def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monkeypatch, tmp_path, capsys):
@@ -178,7 +182,7 @@ def test_the_recorded_rebuild_is_judged(modules, monkeypatch, tmp_path):
     monkeypatch.setattr(rebuild.grid, "load_studies", lambda: [])
     monkeypatch.setattr(rebuild.page, "run_times", lambda studies, results: times)
     assert rebuild._recorded() == []
-    (tmp_path / "build").mkdir()
+    (tmp_path / "build/paper").mkdir(parents=True)
     record = {"seconds": 300, "cores": 2, "cell_seconds": 500.0}
     (tmp_path / "build/paper/rebuild.json").write_text(json.dumps(record))
     rows = {row["what"]: row for row in rebuild._recorded()}

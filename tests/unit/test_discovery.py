@@ -38,6 +38,7 @@ def test_discovery_finds_the_shipped_mechanisms():
         _ = mechanisms.NoSuchMechanism
 
 
+NEW_MODULE = "privpost.mechanisms.new_mechanism"
 NEW_MECHANISM = """
 from dataclasses import dataclass
 from privpost.mechanisms.laplace import LaplaceMechanism
@@ -48,13 +49,22 @@ class NewMechanism(LaplaceMechanism):
 """
 
 
-def test_a_new_file_is_a_new_mechanism(tmp_path, monkeypatch):
-    (tmp_path / "new_mechanism.py").write_text(NEW_MECHANISM)
+@pytest.mark.parametrize("place", ["new_mechanism", "of_mine.new_mechanism", "of_mine.and_others.new_mechanism"])
+def test_a_new_file_is_a_new_mechanism_in_whichever_folder(tmp_path, monkeypatch, place):
+    path = tmp_path.joinpath(*place.split(".")).with_suffix(".py")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(NEW_MECHANISM)
     monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism", raising=False)
     assert [kind.name for kind in discovery.mechanisms()["new"]] == ["NewMechanism"]
     assert mechanisms.NewMechanism.method == "new"
-    monkeypatch.delitem(sys.modules, "privpost.mechanisms.new_mechanism")
+    assert mechanisms.NewMechanism.__module__ == f"privpost.mechanisms.{place}"
+    for name in [name for name in sys.modules if name.startswith(("privpost.mechanisms.of_mine", NEW_MODULE))]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_the_order_is_that_of_the_files_names_in_whichever_folder():
+    files = [kind.__module__.rpartition(".")[2] for kind in CLASSES]
+    assert files == sorted(files)
 
 
 def test_importing_one_mechanism_leaves_the_others_alone():

@@ -226,11 +226,21 @@ def _unturned(declared, own) -> set[tuple[str, str]]:
     return left
 
 
+def _shared(name) -> ModuleType:
+    return importlib.import_module(f"privpost.experiments.{name.replace('/', '.')}")
+
+
+def read_by(name) -> list[str]:
+    """Return the studies that claims over several studies read: their paper's, and those of other papers they name."""
+    read = getattr(_shared(name), "READS", ())
+    return [each for each in STUDIES if each.split("/")[0] == name.split("/")[0] or each in read]
+
+
 @pytest.mark.parametrize("name", [*STUDIES, *SHARED])
 def test_the_published_scorecard_is_what_the_published_tables_give(name, monkeypatch):
     """Regression: verdicts, checks and evidence of a study came out of its own functions; score anew: make publish."""
     monkeypatch.chdir(ROOT)
-    studies = [grid.load_study(each) for each in STUDIES if each == name or name == f"{each.split('/')[0]}/claims"]
+    studies = [grid.load_study(each) for each in (read_by(name) if name in SHARED else [name])]
     scored = [each for each in scorecard.score(studies) if each.study == name]
     published = scorecard.read(ROOT / "results/scorecard.csv").query("study == @name")
     fresh = scorecard.table(scored).astype(str)
@@ -251,14 +261,11 @@ def test_a_falsified_table_turns_every_check(name, monkeypatch):
 @pytest.mark.parametrize("name", SHARED)
 def test_a_falsified_table_turns_the_claims_over_several_studies(name, monkeypatch):
     monkeypatch.chdir(ROOT)
-    paper = name.split("/")[0]
-    module = importlib.import_module(f"privpost.experiments.{paper}.claims")
-    read = getattr(module, "READS", ())
-    studies = [grid.load_study(name) for name in STUDIES if name.startswith(f"{paper}/") or name in read]
+    studies = [grid.load_study(each) for each in read_by(name)]
     if not all(study.table_path(table).is_file() for study in studies for table in study.tables):
-        pytest.skip(f"tables of {paper} are not in this checkout")
+        pytest.skip(f"tables that {name} reads are not in this checkout")
     own = {name: table for study in studies for name, table in tables.read_tables(study).items()}
-    assert unturned(module, own) == set()
+    assert unturned(_shared(name), own) == set()
 
 
 def test_the_published_scorecard_has_every_study_with_claims_and_no_other():

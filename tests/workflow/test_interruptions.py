@@ -114,7 +114,7 @@ def test_a_failed_cell_is_named_with_its_reason_and_costs_no_other(clone):
     lacking = output.partition("Not built:")[2]
     assert f"{QUICK}: 1 of 2 cells could not be computed (logs/smoke/{QUICK}/part_1.log)" in lacking
     log = (clone / f"logs/smoke/{QUICK}/part_1.log").read_text()
-    assert "privpost: 0.5: RuntimeError: seeded failure" in log
+    assert "privpost: coefficient=0.5: RuntimeError: seeded failure" in log
     assert len(cells(clone)) == 1
 
 

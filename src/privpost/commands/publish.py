@@ -95,8 +95,8 @@ def _draw(drawn: list[Study]) -> None:
 def _remove_unnamed(studies: list[Study]) -> None:
     """Remove published tables, ledgers and figures that no study names any more, and say so."""
     files = ((*map(s.table_path, s.tables), s.ledger_path, *map(s.figure_path, s.figures)) for s in studies)
-    found = [path for name in ("*.csv", "ledger.json") for path in published.RESULTS.glob(f"*/*/{name}")]
-    found += published.FIGURES.glob("*/*/*.svg")
+    found = [path for name in ("*.csv", "ledger.json") for path in published.RESULTS.glob(f"*/*/**/{name}")]
+    found += published.FIGURES.glob("*/*/**/*.svg")
     for path in sorted({*found}.difference(*files)):
         path.unlink()
         print(f"{path} is removed: no study names it")

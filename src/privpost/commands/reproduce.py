@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 from privpost.commands import options
 from privpost.lab import cells, compare, forecast, grid, plan, published, tables
 from privpost.lab.plan import figure_files, table_files
-from privpost.lab.project import LOGS, PUBLISHED, built
+from privpost.lab.project import LOGS, PUBLISHED, built, remove
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
 from privpost.progress import counted, minutes
@@ -49,8 +48,7 @@ def main(argv: list[str]) -> int:
     possible, missing = plan.possible(studies), plan.missing(*studies)
     if given.fresh:
         for study in studies:
-            if study.cells_folder.exists():
-                shutil.rmtree(study.cells_folder)
+            remove(study.cells_folder)
             _forget(study)
     for study in possible:
         # Of other settings and code Snakemake makes them again by itself, unless its own records are gone; that a file
@@ -58,8 +56,8 @@ def main(argv: list[str]) -> int:
         lacking = study.results.exists() and any(not Path(path).is_file() for path in table_files(study))
         if lacking or tables.outdated(study):
             _forget(study)
-        if study.drawings.exists() and any(not Path(path).is_file() for path in figure_files(study)):
-            shutil.rmtree(study.drawings)
+        if any(not Path(path).is_file() for path in figure_files(study)):
+            remove(study.drawings)
     watch = _announce(possible, given)
     start = time.perf_counter()
     code = _snakemake(given, studies, watch)
@@ -80,8 +78,7 @@ def main(argv: list[str]) -> int:
 def _forget(study: Study) -> None:
     """Remove a study's tables, and the marks of its parts, so that its jobs run."""
     for folder in (study.results, plan.parts_folder(study)):
-        if folder.exists():
-            shutil.rmtree(folder)
+        remove(folder)
 
 
 def _told(study: Study) -> list[Cell]:

@@ -1,6 +1,5 @@
 """`privpost status` and `privpost prune`: what the store and the build hold, and the removal of what no grid names."""
 
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +7,7 @@ from privpost.atomic import abandoned_in, is_abandoned
 from privpost.commands import options, sweeps
 from privpost.lab import cells, grid, published, store, tables
 from privpost.lab.plan import lacking, table_files
-from privpost.lab.project import built
+from privpost.lab.project import built, remove
 from privpost.lab.study import Study
 from privpost.progress import counted, some
 
@@ -118,7 +117,7 @@ def prune(argv: list[str]) -> int:
     for path in paths:
         print(path)
         if not given.dry_run:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            remove(path) if path.is_dir() else path.unlink(missing_ok=True)
     print(f"{len(paths)} files, {size:.1f} MB {'would be' if given.dry_run else 'were'} removed")
     return 0
 

@@ -97,6 +97,7 @@ LOOKS = {
     "table": Look("#fb02b9", ">", "-", "Table chain"),
     "noise_calibrated": Look("#d700dd", "^", "-", "Normal, noise added"),
     "widened": Look("#460953", "v", "-", "Noise-naive, widened"),
+    "randomised_response": Look("#8e78ff", "X", "-", "Randomised response"),
 }
 # For methods that have no look yet; the name decides which one is taken.
 RESERVE = ("#A05A2C", "#6B4C9A", "#2F6F73", "#4D4D4D")

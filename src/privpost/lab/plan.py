@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from privpost import configurations
+from privpost import configurations, lookup
 from privpost.datasets import catalogue, fetch
 from privpost.lab import grid, provenance
 from privpost.lab.project import PREPARED, built
@@ -197,7 +197,7 @@ def code_of(study: Study) -> str:
     named = [f"privpost.datasets.{name}" for name in datasets_of(study)]
     modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *WRITING, *named]
     if provenance.discovers(modules):
-        modules += [f"privpost.mechanisms.{path.stem}" for path in (provenance.PACKAGE / "mechanisms").glob("*.py")]
+        modules += [f"privpost.mechanisms.{name}" for name in lookup.modules(provenance.PACKAGE / "mechanisms")]
     return provenance.text_digest(modules)
 
 

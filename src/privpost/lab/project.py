@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 from privpost import configurations
@@ -45,6 +46,18 @@ def enter(*, checkout: bool = False) -> None:
         raise FileNotFoundError(
             f"no conf/config.yaml at or above {here}: run privpost inside a checkout of the project"
         )
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, if there is one; raises OSError, naming it, where it cannot be removed."""
+    if not folder.exists():
+        return
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        # The system names a file in the folder, without the folder.
+        error.filename = os.fspath(folder)
+        raise
 
 
 def plainly(error: OSError | MemoryError) -> str:

@@ -65,7 +65,7 @@ def file_of(module: str) -> Path | None:
         if path.is_file():
             return path
     home = lookup.home(base.name, base.parent) if (base.parent / "__init__.py").is_file() else None
-    return None if home is None else base.parent / f"{home}.py"
+    return None if home is None else base.parent.joinpath(*home.split(".")).with_suffix(".py")
 
 
 def files(modules: Iterable[str]) -> list[Path]:

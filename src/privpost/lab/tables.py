@@ -2,7 +2,7 @@
 
 import hashlib
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,9 +152,10 @@ class Points(NamedTuple):
 def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Result], asked: Iterable[str]) -> Points:
     """Return the tables of some points, each tabulated by itself, with the settings that tell points apart.
 
-    Each setting that is in `asked`, or that differs between the cells, has a column of its name. Where the table has a
-    column of this name itself, that one serves if all its entries are the point's value; if not, the setting's column
-    is `<setting>_setting`, since an empty entry of the table's own may stand for an average.
+    Each setting that is in `asked`, or that differs between the cells and has a value at a point of the table, has a
+    column of its name. Where the table has a column of this name itself, that one serves if all its entries are the
+    point's value; if not, the setting's column is `<setting>_setting`, since an empty entry of the table's own may
+    stand for an average.
     """
     asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
     keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
@@ -178,7 +179,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
                 rows[name].append(frame.assign(**settings))
             if len(rows[name]) > JOINED:
                 rows[name] = [_concat(rows[name])]
-    joined = {name: _joined(frames, keys) for name, frames in rows.items() if frames}
+    joined = {name: _joined(frames, keys, asked) for name, frames in rows.items() if frames}
     return Points(
         {name: frame for name, (frame, _) in joined.items()}, {name: columns for name, (_, columns) in joined.items()},
         failed,
@@ -204,11 +205,13 @@ def _concat(frames: Sequence):
     return pd.concat([frame.dropna(axis="columns", how="all") for frame in frames], ignore_index=True)
 
 
-def _joined(frames: Sequence, keys: Sequence[str]) -> tuple[Any, list[str]]:
+def _joined(frames: Sequence, keys: Sequence[str], asked: Container[str]) -> tuple[Any, list[str]]:
     """Return the points' rows as one DataFrame, settings first, and the settings' columns."""
     frame, columns = _concat(frames), []
     for place, key in enumerate(keys):
         column = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None
+        if column is None and key not in asked:
+            continue
         if key in frame and column is not None and (frame[key].astype(str) == column.astype(str)).all():
             columns.append(key)
             continue

@@ -2,7 +2,7 @@
 from privpost.mechanisms.discrete_noise import DiscreteGaussianMechanism as DiscreteGaussianMechanism
 from privpost.mechanisms.discrete_noise import GeometricMechanism as GeometricMechanism
 from privpost.mechanisms.event_counts import EventCountsLaplace as EventCountsLaplace
-from privpost.mechanisms.event_counts import HiddenMarkovSampler as HiddenMarkovSampler
+from privpost.mechanisms.event_states import HiddenMarkovSampler as HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism as FourierMechanism
 from privpost.mechanisms.gamma_sampling import GammaDraw as GammaDraw

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import gibbs
 from privpost.privacy.accounting import Cost

@@ -124,8 +124,8 @@ def _law(release: Any) -> Law:
     if callable(curve) and (epsilons := curve(ORDERS)) is not None:
         return Summed(tuple(np.asarray(epsilons, float).tolist()))
     raise ValueError(
-        f"a release is {release!r}; it must be a law of privpost.privacy.losses, a pure or approximate Cost, a "
-        "mechanism, or a function of orders that gives Rényi DP parameters"
+        f"a release is {release!r}; it must be a law of privpost.privacy.losses, a pure or approximate "
+        "Cost, a mechanism, or a function of orders that gives Rényi DP parameters"
     )
 
 

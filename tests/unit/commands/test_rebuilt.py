@@ -356,6 +356,7 @@ def test_publishing_that_is_interrupted_leaves_no_scorecard_of_other_tables(rebu
 
 def test_what_no_study_names_any_more_is_removed_from_what_is_published(rebuilt, capsys):
     renamed = [TABLE.with_name("old.csv"), Path("results/toy/old/ledger.json"), Path("figures/toy/curve/old.svg")]
+    renamed += [TABLE.parent / "parts/old.csv", Path("figures/toy/curve/parts/old.svg")]
     for path in renamed:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

@@ -62,7 +62,7 @@ def confused(looks: dict[str, style.Look], pairs) -> list[tuple]:
 def together() -> set[tuple[str, str]]:
     """Return the pairs of methods that some published table of a study has; the audit's are never lines of a figure."""
     found = set()
-    for path in sorted(Path("results").glob("*/*.csv")):
+    for path in sorted(Path("results").glob("*/*/*.csv")):
         if path.parent.name != "audit" and "method" in pd.read_csv(path, nrows=0):
             methods = pd.read_csv(path, usecols=["method"]).method.dropna().unique()
             found |= set(itertools.combinations(sorted(methods), 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from fnmatch import fnmatchcase
 
 from privpost.lab import claims, grid, tables
@@ -11,9 +12,12 @@ from privpost.lab import claims, grid, tables
 
 @functools.cache
 def shipped(study):
-    """Return the tables of a study, or those of all the paper's studies for `<paper>/claims`."""
+    """Return the tables of a study, or of all that `<paper>/claims` reads."""
     paper, name = study.split("/")
-    studies = [other for other in grid.study_names() if other.startswith(f"{paper}/")] if name == "claims" else [study]
+    studies = [study]
+    if name == "claims":
+        read = getattr(importlib.import_module(f"privpost.experiments.{paper}.claims"), "READS", ())
+        studies = [other for other in grid.study_names() if other.startswith(f"{paper}/") or other in read]
     return {table: frame for one in studies for table, frame in tables.read_tables(grid.load_study(one)).items()}
 
 
@@ -33,7 +37,7 @@ def altered(frames, table, rows, values):
 def judged(study, id, frames):
     """Return the scored claim of an id, which has been declared under that id or for each of some cases; or None."""
     module = importlib.import_module(f"privpost.experiments.{study.replace('/', '.').removesuffix('.claims')}.claims")
-    declared = (claim for claim in claims.declared(module) if fnmatchcase(id, claim.id.replace("{dataset}", "*")))
+    declared = (claim for claim in claims.declared(module) if fnmatchcase(id, re.sub(r"{\w+}", "*", claim.id)))
     return next((scored for claim in declared for scored in claim.score(frames) if scored.id == id), None)
 
 

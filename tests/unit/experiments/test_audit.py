@@ -16,7 +16,8 @@ from privpost.experiments.audit.audit import study as audit
 from privpost.experiments.audit.expected import law_of, logistic_law
 from privpost.experiments.bernstein2018 import trials
 from privpost.mechanisms import event_counts, redacted_laplace
-from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler
+from privpost.mechanisms.event_counts import EventCountsLaplace
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler

@@ -90,17 +90,6 @@ RIVALS = cases(
      ("rivals", NOISY, {"distance_sem": 0.006}), ("rivals", LARGE, {"distance": 0.1, "distance_sem": 0.008})),
 )  # fmt: skip
 
-GAIN = "dataset == 'afghanistan' and model == 'naive_bayes' and score == 'joint' and variant == 'paper' and epsilon == "
-WAR_LOGS = cases(
-    "noise_aware/war_logs",
-    ("N9-afghanistan", "behind clipped*(joint score)", ("war_logs_pairs", f"{GAIN}1"),
-     *columns("gain_mean", -0.499, -0.501),
-     ("war_logs_pairs", f"{GAIN}1", {"gain_sem": 0.1})),
-    ("N9-afghanistan", "ahead of clipped*(joint score)", ("war_logs_pairs", f"{GAIN}0.1"),
-     *columns("gain_mean", 0.501, 0.499),
-     ("war_logs_pairs", f"{GAIN}0.1", {"gain_sem": 0.1})),
-)  # fmt: skip
-
 # One row of each kind is enough to fail.
 FIRST = "exact.rank(method='first') == 1 and n_samples > 0"
 AUDIT = cases(
@@ -109,7 +98,7 @@ AUDIT = cases(
     ("A2", "*", ("audit", FIRST), *columns("exact", "claimed_epsilon", "1.001 * claimed_epsilon")),
     ("A6", "*", ("audit", FIRST), *columns("share_of_target", 1.0, 1.001)),
 )  # fmt: skip
-EVERY = [*EVENT_CALIBRATION, *NAIVE_BAYES, *REGRESSION_CALIBRATION, *RIVALS, *WAR_LOGS, *AUDIT]
+EVERY = [*EVENT_CALIBRATION, *NAIVE_BAYES, *REGRESSION_CALIBRATION, *RIVALS, *AUDIT]
 
 
 @pytest.mark.filterwarnings("ignore")

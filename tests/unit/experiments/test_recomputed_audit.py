@@ -15,7 +15,7 @@ from privpost.experiments.audit import instances
 from privpost.experiments.audit.audit import study as audit
 from privpost.experiments.geumlek2017.theorem16 import study as theorem16
 from privpost.lab import grid, ledgers, tables
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.gaussian import GaussianMechanism
 from privpost.mechanisms.laplace import LaplaceMechanism
 from privpost.mechanisms.posterior_sampling import PosteriorDraw

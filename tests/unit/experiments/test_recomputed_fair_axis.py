@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -188,12 +189,16 @@ def scores(cell, method, accounting, setting) -> dict[str, list[float]]:
 
 
 def ks_and_error(values) -> tuple[float, float]:
-    """KS distance from uniform, and √(F(1 − F)/M) with F the share of values on the side where it is found."""
+    """KS distance from uniform, and √(F(1 − F)/M) with F the share of values on the side where it is found.
+
+    At F of 0 and 1 an error of which z are the width z²/(M + z²) of Wilson's 95 % interval.
+    """
     ordered, size = sorted(values), len(values)
     steps = [(share / size - value if share > i else value - share / size, share / size)
              for i, value in enumerate(ordered) for share in (i, i + 1)]  # fmt: skip
     distance, share = max(steps)
-    return distance, math.sqrt(share * (1 - share) / size)
+    z = NormalDist().inv_cdf(0.975)
+    return distance, math.sqrt(share * (1 - share) / size) if 0 < share < 1 else z / (size + z * z)
 
 
 def test_errors_divergences_and_ranks_are_those_of_the_releases(cell):

@@ -301,7 +301,8 @@ def verdict_of(function, monkeypatch, task: str, prior, sizes, names, told: floa
 
     monkeypatch.setattr(methods, "method", told_wrong)
     settings = {"task": task, "prior": prior, "methods": names, "epsilon": [0.3, 1.0], "reference_draws": 4000}
-    cells = [run("noise_aware/rivals", 20, 20, **settings, n=n, chains=4, draws=250, burn_in=100) for n in sizes]
+    # Errors of a mean sd are then a third of its limit.
+    cells = [run("noise_aware/rivals", 40, 40, **settings, n=n, chains=4, draws=500, burn_in=100) for n in sizes]
     parts = list(function(pd.concat([made.tables["rivals"] for made in cells])))
     return {part.name: part.value for part in parts if part.kind == "check"}
 

@@ -14,6 +14,7 @@ from privpost.experiments.foulds2016.war_logs_likelihood import study as war_log
 from privpost.lab import grid
 from privpost.lab.streams import Streams
 from privpost.mechanisms import event_counts
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.privacy.ledger import Ledger, Release
 
 STUDIES = ("war_logs_likelihood", "war_logs_states")
@@ -68,11 +69,11 @@ def test_a_summary_of_the_whole_chain_of_ops_has_no_guarantee(built) -> None:
         assert "if_converged" in set(final.guarantee)
 
 
-@pytest.mark.parametrize("kind", [event_counts.HiddenMarkovSampler, event_counts.EventCountsLaplace])
+@pytest.mark.parametrize("kind", [HiddenMarkovSampler, event_counts.EventCountsLaplace])
 def test_what_a_mechanism_does_is_what_a_study_shows(kind, monkeypatch) -> None:
     """Half the temperature, or twice the scale of noise, moves its rows, and no others."""
     before = run("foulds2016/war_logs_likelihood")[1]
-    name, factor = ("temperature", 0.5) if kind is event_counts.HiddenMarkovSampler else ("scale", 2.0)
+    name, factor = ("temperature", 0.5) if kind is HiddenMarkovSampler else ("scale", 2.0)
     true_setting = getattr(kind, name)
     monkeypatch.setattr(kind, name, property(lambda self: max(1.0, factor * true_setting.fget(self))))
     expected = 0

@@ -94,7 +94,7 @@ def test_stealth_holds_in_the_share_of_runs_that_was_asked_for(bayes):
 
 
 def test_accounts_of_naive_bayes_and_of_its_pilots():
-    result, _ = smoke("naive_bayes")
+    (result,) = smoke("naive_bayes")
     accounts = {row["account"]: row for row in result.record["ledger"]}
     # 3 budgets of 9 lines, the true posterior having none; the attribute-level reading is charged for a record.
     # The pilots of two variants of Fourier are about data of their own.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from privpost.lab import cells, grid, provenance, store
+from privpost.lab import cells, grid, plan, provenance, store
 
 STUDY = '''
 """A study."""
@@ -38,12 +38,13 @@ def package(tmp_path, monkeypatch) -> Path:
         "kinds/__init__.py": "from privpost import lookup\n",
         "kinds/one.py": "class One:\n    pass\n",
         "kinds/two.py": "class Two:\n    pass\n",
+        "kinds/deep/three.py": "class Three:\n    pass\n",
         "lab/streams.py": "SEED = 1\n",
         "lab/grid.py": "GRID = 1\n",
         "privacy/ledger.py": "GATE = 1\n",
     }.items():
         path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return tmp_path
 
@@ -91,6 +92,11 @@ def test_a_class_that_is_imported_from_its_package_counts_by_its_own_module(pack
     edit(package / "study.py", "from privpost.helper import double", "from privpost.kinds import One as double")
     assert {"kinds/one.py", "kinds/__init__.py"} <= set(provenance.source("privpost.study"))
     assert "kinds/two.py" not in provenance.source("privpost.study")
+
+
+def test_a_class_of_a_sub_folder_that_is_imported_from_its_package_counts_by_its_own_module(package):
+    edit(package / "study.py", "from privpost.helper import double", "from privpost.kinds import Three as double")
+    assert "kinds/deep/three.py" in provenance.source("privpost.study")
 
 
 def test_of_a_file_that_was_edited_during_the_run_nobody_knows_what_ran(package, monkeypatch):
@@ -148,12 +154,12 @@ def copied(sources, monkeypatch):
 
     def change(file, old="", new=""):
         path = sources / file
-        text = undo.setdefault(path, path.read_text() if path.is_file() else "")
+        text = undo.setdefault(path, path.read_text() if path.is_file() else None) or ""
         path.write_text(text.replace(old, new, 1) if old else f"{text}\nEXTRA = 1\n")
 
     yield change
     for path, text in undo.items():
-        path.write_text(text)
+        path.unlink() if text is None else path.write_text(text)
 
 
 LOGISTIC = ("geumlek2017/logistic", "fair_axis/logistic")
@@ -193,6 +199,24 @@ EDITS = {
     "a data set's loader": ("datasets/adult.py", ("zhang2016/naive_bayes",)),
     "downloads": ("datasets/fetch.py", ()),
 }
+
+
+# Studies that take every mechanism.
+ALL_MECHANISMS = ("audit/audit", "fair_axis/beta_bernoulli", "fair_axis/logistic")
+
+
+@pytest.mark.parametrize("name", ALL_MECHANISMS)
+def test_an_edit_of_any_mechanism_in_whichever_folder_makes_studies_of_all_of_them_run_again(copied, name):
+    study = grid.load_study(name, "smoke")
+    before = plan.code_of(study)
+    files = sorted(path for path in (provenance.PACKAGE / "mechanisms").rglob("*.py") if path.name != "__init__.py")
+    assert len(files) > 25
+    for path in [*files, provenance.PACKAGE / "mechanisms/draws/logistic/brand_new.py"]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        copied(path.relative_to(provenance.PACKAGE))
+        after = plan.code_of(study)
+        assert after != before, path
+        before = after
 
 
 def behind() -> set[str]:
@@ -239,7 +263,11 @@ def test_a_cell_is_behind_when_a_mechanism_changes_that_it_found_and_released_th
     cells.compute(study, cell)
     assert "privpost.mechanisms.laplace" in store.read(cell.path).record["modules"]
 
-    for file, state in (("fourier.py", "current"), ("gaussian.py", "current"), ("laplace.py", "behind")):
-        copied(f"mechanisms/{file}")
+    for file, state in (
+        ("mechanisms/fourier.py", "current"),
+        ("mechanisms/gaussian.py", "current"),
+        ("mechanisms/laplace.py", "behind"),
+    ):
+        copied(file)
         found = cells.look(study, [cell])
         assert bool(found.behind) == (state == "behind"), (file, found)

@@ -24,7 +24,6 @@ from privpost.mechanisms.logistic_ops import LogisticOps
 from privpost.mechanisms.logistic_sampling import LogisticDraw
 from privpost.mechanisms.map_estimate import MapMechanism, choose
 from privpost.mechanisms.network_laplace import NetworkLaplace
-from privpost.mechanisms.network_sampling import RecordSampler
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.randomised_response import RandomisedResponse
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum

@@ -15,7 +15,7 @@ from test_mechanisms import every_example, neighbouring_statistics
 
 from privpost.distributions import truncated_beta
 from privpost.mechanisms.batches import batches
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.redacted_laplace import RedactedLaplace, RedactedSum
 from privpost.models.event_counts import EventCounts
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from privpost.distributions.noise import Common
-from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, prior_of
+from privpost.mechanisms.event_counts import EventCountsLaplace, prior_of
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.accounting import Cost
 from privpost.privacy.ledger import Ledger, Request

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from privpost.distributions import truncated_beta
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables

@@ -122,8 +122,8 @@ def test_validity_notes_read_tables_and_imports():
 
 
 def test_chains_and_neighbours_are_read_from_declarations(monkeypatch):
-    exact = [describe._declares_exact(f"privpost.samplers.{name}") for name in ("logistic_exact", "noise_aware_gibbs")]
-    assert exact == [True, False]
+    assert describe._declares_exact("privpost.samplers.logistic_exact")
+    assert not describe._declares_exact("privpost.samplers.noise_aware_gibbs")
     monkeypatch.setattr(describe, "_declares_exact", lambda module: True)
     assert not describe._runs_chains("privpost.experiments.bernstein2018.convergence.study")
     assert describe.neighbours() == "one record substituted, n public"

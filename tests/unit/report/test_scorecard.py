@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from privpost.lab.claims import SEEN, VERDICTS, claim
 from privpost.report import scorecard
 from privpost.report.scorecard import Scored
 
-TABLE = "results/geumlek2017/rdp_curves/rdp_curves.csv"
+TABLES = "results/geumlek2017/rdp_curves"
 
 
 def test_one_row_per_claim_in_the_order_of_papers_and_numbers(claim):
@@ -57,9 +58,9 @@ def test_a_study_without_tables_has_a_row_that_says_so(checkout, tmp_path):
 
 def test_verdicts_come_from_the_tables(checkout, tmp_path):
     """The same study scored from its published table and from one with its orders turned round."""
-    study, table = grid.load_study("geumlek2017/rdp_curves", home=tmp_path), pd.read_csv(TABLE)
-    study.results.mkdir(parents=True)
-    verdicts = []
+    study = grid.load_study("geumlek2017/rdp_curves", home=tmp_path)
+    shutil.copytree(TABLES, study.results)
+    table, verdicts = pd.read_csv(study.table_path("rdp_curves")), []
     for order in (table.order, 21 - table.order):
         table.assign(order=order).to_csv(study.table_path("rdp_curves"), index=False)
         card = scorecard.table(scorecard.score([study]))

@@ -8,7 +8,7 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from privpost.experiments.audit import laws
 from privpost.experiments.audit.steps import Steps, law_after
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.gamma_sampling import GammaDraw
@@ -22,6 +22,7 @@ from privpost.mechanisms.map_estimate import GRID, MapMechanism, utility_sensiti
 from privpost.mechanisms.network_sampling import AttributeSampler, TrimmedSampler
 from privpost.mechanisms.posterior_sampling import PosteriorDraw
 from privpost.mechanisms.private_gibbs import PrivateGibbs
+from privpost.mechanisms.randomised_response import RandomisedResponse
 
 # Pure charge of one draw in units of c²ρ/β.
 OPS_CHARGE = {"paper": 4.0, "corrected_charge": 2.0}
@@ -98,6 +99,21 @@ def _map(mechanism, data):
     ]
     share = mechanism.epsilon / len(model.nodes) / (2 * np.array(deltas))
     return laws.OnGrid(GRID, share[model.owner][:, None] * utility)
+
+
+def _reports(mechanism, data):
+    """Each record is reported as it is e^ε times as probably as each other answer, independently."""
+    counts, base = mechanism.model.sufficient_statistics(data).astype(int), mechanism.n + 1
+    chances = np.exp(mechanism.epsilon * np.eye(len(counts)))
+    masses = {0: 1.0}
+    for answer in np.repeat(np.arange(len(counts)), counts):
+        reported = itertools.product(masses.items(), enumerate(chances[answer] / chances[answer].sum()))
+        masses = {}
+        for (number, mass), (digit, chance) in reported:
+            place = number + base**digit
+            masses[place] = masses.get(place, 0.0) + mass * chance
+    grid = sorted(masses)
+    return laws.Reports(np.array(grid, float), np.log([[masses[number] for number in grid]]), base)
 
 
 def _linear(mechanism, data):
@@ -221,6 +237,7 @@ LAWS = {
     ExponentialMechanism: _exponential,
     TrimmedSampler: _trimmed,
     MapMechanism: _map,
+    RandomisedResponse: _reports,
     LinearSampler: _linear,
     LogisticLangevin: _langevin,
     LogisticOutputNoise: _mode_with_noise,

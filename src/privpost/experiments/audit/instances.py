@@ -13,7 +13,7 @@ from privpost import discovery
 from privpost.discovery import rebuild
 from privpost.mechanisms.additive_noise import AdditiveNoiseMechanism
 from privpost.mechanisms.base import Mechanism
-from privpost.mechanisms.event_counts import HiddenMarkovSampler
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.exponential import ExponentialMechanism
 from privpost.mechanisms.fourier import FourierMechanism
 from privpost.mechanisms.linear_sampling import LinearSampler
@@ -82,7 +82,7 @@ def share_of(mechanism: Mechanism, budget: Cost, accounting: str) -> float:
 
 def names() -> set[str]:
     """Return the names of all discovered mechanisms."""
-    return {kind.name for kind in discovery.curators(discovery.kinds())}
+    return {kind.name for kind in discovery.kinds()}
 
 
 def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
@@ -100,7 +100,7 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
     Examples on bits also come with `large_n` records; a mechanism without a calibrated setting is taken as it is.
     """
     instances, used = [], users(records)
-    for kind in discovery.curators(itertools.chain.from_iterable(discovery.mechanisms().values())):
+    for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
         for number, example in enumerate(kind.examples):
             for n in (example.n, large_n) if isinstance(example.model, BetaBernoulli) else (example.n,):
                 mechanism = replace(example, n=n)
@@ -241,7 +241,14 @@ def copies(mechanism: Mechanism, release) -> int:
 def width_of(mechanism: Mechanism) -> int:
     """Return the number of coordinates that a mechanism of statistics releases."""
     first = _alphabet(mechanism.model)[1](np.arange(1))
-    return np.size(mechanism.query(np.repeat(first, mechanism.n, axis=0)))
+    return _noiseless(mechanism, np.repeat(first, mechanism.n, axis=0)).size
+
+
+def _noiseless(mechanism: Mechanism, data) -> np.ndarray:
+    """Return the release of statistics (coordinates,) without its noise; reports of one's own record count them all."""
+    if mechanism.local:
+        return np.ravel(mechanism.select(mechanism.model.sufficient_statistics(data)))
+    return np.ravel(mechanism.query(data))
 
 
 def features(mechanism: Mechanism, release, pair) -> np.ndarray:
@@ -262,7 +269,7 @@ def features(mechanism: Mechanism, release, pair) -> np.ndarray:
     flat = draws.reshape(size, count, -1)
     change = np.zeros(flat.shape[-1])
     if noisy:
-        centre, other = (np.ravel(mechanism.query(side)) for side in pair)
+        centre, other = (_noiseless(mechanism, side) for side in pair)
         change = centre - other
         moved = change != 0
         towards = np.sign(change[moved]) * (flat[..., moved] - centre[moved])

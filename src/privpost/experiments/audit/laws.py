@@ -288,6 +288,18 @@ class OnGrid:
 
 
 @dataclass(frozen=True)
+class Reports(OnGrid):
+    """Numbers of reports (d,) of one joint law; on the grid (points,) they are digits of one number to a base."""
+
+    base: int
+
+    def quantiles(self, draws, rng) -> np.ndarray:
+        """Distribution function of that number."""
+        draws = np.reshape(draws, (len(draws), -1))
+        return super().quantiles(draws @ float(self.base) ** np.arange(draws.shape[1]), rng)
+
+
+@dataclass(frozen=True)
 class Weights:
     """Law of one or two weights of a regression; its integrals are computed by quadrature.
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from privpost.distributions.noise import Common
 from privpost.lab.schema import Integer
-from privpost.mechanisms.event_counts import EventCountsLaplace, HiddenMarkovSampler, prior_of
+from privpost.mechanisms.event_counts import EventCountsLaplace, prior_of
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.mechanisms.private_gibbs import PrivateGibbs
 from privpost.models.event_counts import EventCounts
 from privpost.privacy import count_tables

@@ -7,7 +7,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 from privpost.experiments.foulds2016.stopped_chains import STARTS, Compared, compared
-from privpost.mechanisms.event_counts import HiddenMarkovSampler, prior_of
+from privpost.mechanisms.event_counts import prior_of
+from privpost.mechanisms.event_states import HiddenMarkovSampler
 from privpost.models.event_counts import EventCounts
 from privpost.privacy.glm import independence_chain_guarantee
 from privpost.samplers.hidden_markov import gibbs

@@ -6,6 +6,8 @@ from privpost.drawing.figures import figure
 # Data sets of the paper's figure 6 (SIGACT stands in for Iraq), and what tells its lines apart.
 PAPER = (("afghanistan", "naive_bayes"), ("afghanistan", "hmm"), ("iraq_sigact", "hmm"))
 MODELS = {"naive_bayes": "naive Bayes", "hmm": "HMM, {states:g} states"}
+# What figures of our own draw instead.
+OURS = {"dataset": ("afghanistan_dense", "iraq_simulated"), "method": ("gibbs", "private_gibbs")}
 LINES = ("method", "variant", "truncation")
 NAMES = {"paper": "clipped", "corrected": "projected", "sums": "sums clipped"}
 ONE_STATE = {**style.look("consistent").line(), "label": "One state, Laplace"}
@@ -29,11 +31,12 @@ def likelihood(war_logs_likelihood):
     are exact. Empty cells were left out and regions chosen by looking at the records.
     """
     table = war_logs_likelihood
-    table = table[table.method.isin(["non_private", "laplace", "ops"]) & (table.start != "seeded")]
+    table = table[~table.method.isin(OURS["method"]) & (table.start != "seeded")]
     table = table[(table.variant.fillna("paper") == "paper") & (table.prior.fillna("tempered") == "tempered")]
     known = set(zip(table.dataset, table.model, strict=True))
     # At toy size other data stand for the paper's.
-    shown = [place for place in PAPER if place in known] or sorted(known, reverse=True)
+    new = [place for place in sorted(known) if place[0] not in {*OURS["dataset"], *(name for name, _ in PAPER)}]
+    shown = [place for place in PAPER if place in known] + new or sorted(known, reverse=True)
     looks = panels.looks(table, ("method", "truncation"))
     canvas, ((*axes,),) = panels.grid(1, len(shown), 2.35, sharex=True)
     for panel, (dataset, model) in zip(axes, shown, strict=True):

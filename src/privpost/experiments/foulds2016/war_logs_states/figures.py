@@ -14,6 +14,8 @@ RARE = 0.01
 AFGHANISTAN = "afghanistan"
 # Of the paper's figures, Iraq's by a stand-in.
 MAPPED = ("iraq_sigact", AFGHANISTAN)
+# Data sets of the tables that no figure of the study draws.
+OURS = ("iraq_simulated", "afghanistan_dense")
 CASUALTIES = {"friendly_or_host": "friendly or host", "civilian": "civilian", "enemy": "enemy"}
 KINDS = {"final": "final sample (released)", "mode": "most frequent states (not private)"}
 METHODS = ("laplace", "non_private")
@@ -76,26 +78,34 @@ def maps(war_logs_assignments, war_logs_emissions):
     maps has means over independent releases and their errors. Empty cells were left out and regions chosen by looking
     at the records.
     """
-    table, datasets = shown(war_logs_assignments[war_logs_assignments.method != "ops"], *MAPPED)
+    new = set(war_logs_assignments.dataset) - {*MAPPED, *OURS}
+    table, datasets = shown(war_logs_assignments[war_logs_assignments.method != "ops"], *MAPPED, *sorted(new))
     colors, heights = _colors(war_logs_emissions), []
     for name in datasets:
         heights += [0.3 + 0.13 * select(table, dataset=name).region.nunique(), 0.75]
     keywords = {"height_ratios": heights, "sharey": "row"}
-    canvas, axes = panels.grid(len(heights), len(METHODS), 0.5 + sum(heights), **keywords)
+    methods = [*METHODS, *(name for name in panels.ordered(table.method, "method") if name not in METHODS)]
+    canvas, axes = panels.grid(len(heights), len(methods), 0.5 + sum(heights), **keywords)
     differing = {}
     for place, dataset in enumerate(datasets):
-        grids = {method: _grid(select(table, dataset=dataset, method=method)) for method in METHODS}
-        for column, method in enumerate(METHODS):
-            rows, grid = select(table, dataset=dataset, method=method), grids[method]
+        truth = _grid(select(table, dataset=dataset, method="non_private"))
+        for column, method in enumerate(methods):
             above, under = axes[2 * place : 2 * place + 2, column]
+            rows = select(table, dataset=dataset, method=method)
+            if rows.empty:
+                above.set_axis_off()
+                under.set_axis_off()
+                continue
+            grid = _grid(rows)
             _map(above, rows, colors)
-            other = grids["non_private"].reindex_like(grid)
             # Cells that either map lacks are no disagreement.
+            other = truth.reindex_like(grid)
             apart = (grid != other) & grid.notna() & other.notna()
             above.plot(*np.argwhere(apart.to_numpy()).T[::-1], ".", color="white", markersize=1.8)
-            differing[dataset] = max(apart.to_numpy().sum() / grid.notna().to_numpy().sum(), differing.get(dataset, 0))
+            if method == "laplace":
+                differing[dataset] = apart.to_numpy().sum() / grid.notna().to_numpy().sum()
             _stack(under, grid, dataset, colors)
-            epsilon = f", ε = {rows.epsilon.iloc[0]:g}" if method == "laplace" else ""
+            epsilon = "" if rows.epsilon.isna().any() else f", ε = {rows.epsilon.iloc[0]:g}"
             title = f"{panels.named('dataset', dataset)}:\n{style.look(method).label}{epsilon}{_failed(rows)}"
             above.set_title(title, fontsize=7)
     holds = differing.pop(AFGHANISTAN, 0) > 0.25 and max(differing.values(), default=1) < 0.1
@@ -123,7 +133,7 @@ def final_sample(war_logs_assignments, war_logs_emissions):
         changes.setdefault(kind, []).append(int((np.abs(np.diff(states, axis=1)) > 0).sum()))
         title = f"OPS, M = {truncation:g}, ε = {rows.epsilon.iloc[0]:g}{_failed(rows)}:\n{KINDS[kind]}"
         panel.set_title(title, fontsize=7)
-    holds = all(last > 1.2 * usual for last, usual in zip(changes["final"], changes["mode"], strict=True))
+    holds = all(last > usual for last, usual in zip(changes["final"], changes["mode"], strict=True))
     panels.message(canvas, "The sample that OPS releases jumps more than its chain's mode", holds)
     _state_legend(canvas, table, colors)
     return canvas

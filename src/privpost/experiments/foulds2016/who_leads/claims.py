@@ -4,7 +4,7 @@ import itertools
 from functools import partial
 
 from privpost.evaluation.rows import select
-from privpost.experiments.claim_helpers import above, below, ends
+from privpost.experiments.claim_helpers import above, below
 from privpost.experiments.foulds2016.who_leads.study import SCORES
 from privpost.lab.claims import check, claim, number, untestable
 
@@ -24,7 +24,9 @@ def checked(rows, sides):
             yield check(name, passed.all())
             yield from number(f"settings of all: {name}", f"{int(passed.sum())} of {len(passed)}")
             yield from number(f"of these with converged chains: {name}", int(rows[part].converged.sum()))
-            yield from number(f"smallest and largest lead: {name}", ends(rows[part][f"{column}_mean"]))
+            ordered = rows[part].sort_values(f"{column}_mean")
+            for which, row in (("smallest", ordered.iloc[0]), ("largest", ordered.iloc[-1])):
+                yield from number(f"{which} lead: {name}", row[f"{column}_mean"], row[f"{column}_sem"])
 
 
 @claim(
