@@ -48,6 +48,15 @@ def test_every_failed_check_has_a_reason_or_is_listed(card, tmp_path):
     assert problems(unexplained, tmp_path, "- G*: `behind [at] *`\n") == []
 
 
+def test_a_paper_without_reasons_needs_none(card, tmp_path):
+    """Its failed checks are named in place of reasons."""
+    failed = card("behind at n = 2")
+    assert problems(failed, tmp_path) != []
+    (tmp_path / "a2016.md").unlink()
+    assert problems(card("behind at n = 2"), tmp_path) == []
+    assert claims.failing(failed).endswith("1 of 2 checks fail. because")
+
+
 def test_what_explains_nothing_is_named(card, tmp_path):
     assert problems(card("ahead at n = 1"), tmp_path, "- G1: `behind *`\n")[0].endswith(
         "lists 'behind *', but no such check lacks a reason"
