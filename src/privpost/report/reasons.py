@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from privpost.lab.claims import Claim
+from privpost.lab.schema import SettingError
 
 FOLDER = Path("docs/templates/reasons")
 _CLAIM = re.compile(r"^## (\S+)$", re.MULTILINE)
@@ -47,7 +48,10 @@ class Reason(NamedTuple):
 
 
 def read(paper: str, folder: Path = FOLDER) -> dict[str, list[Reason]]:
-    """Return the reasons that a paper's file gives, by claim; none where it has no file."""
+    """Return the reasons that a paper's file gives, by claim; none where it has no file.
+
+    Raises SettingError, naming file and claim, where a heading is followed by something else than reasons.
+    """
     path = folder / f"{paper}.md"
     if not path.is_file():
         return {}
@@ -59,7 +63,7 @@ def _reasons(text: str, where: str) -> list[Reason]:
     before, *parts = _CHECKS.split(text)
     see = _SEE.fullmatch(before)
     if not (see and parts):
-        raise ValueError(f"{where}: after 'See: docs/...', if any, a reason begins with 'Checks: `name`; `name`'")
+        raise SettingError(f"{where}: after 'See: docs/...', if any, a reason begins with 'Checks: `name`; `name`'")
     return [
         Reason(tuple(re.findall(r"`([^`]+)`", line)), body.strip(), see[1] or "")
         for line, body in zip(parts[::2], parts[1::2], strict=True)

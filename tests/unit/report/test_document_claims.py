@@ -17,6 +17,8 @@ from privpost.report.scorecard import Scored
 REASONS = """\
 ## G1
 
+See: docs/a.md#small
+
 Checks: `ahead at *`
 
 Noise has a variance of {{ number["variance"] | fixed(1) }}.
@@ -48,6 +50,15 @@ def test_every_failed_check_has_a_reason_or_is_listed(card, tmp_path):
     assert problems(unexplained, tmp_path, "- G*: `behind [at] *`\n") == []
 
 
+def test_a_paper_without_reasons_needs_none(card, tmp_path):
+    """Its failed checks are named in place of reasons."""
+    failed = card("behind at n = 2")
+    assert problems(failed, tmp_path) != []
+    (tmp_path / "a2016.md").unlink()
+    assert problems(card("behind at n = 2"), tmp_path) == []
+    assert claims.failing(failed).endswith("1 of 2 checks fail. because")
+
+
 def test_what_explains_nothing_is_named(card, tmp_path):
     assert problems(card("ahead at n = 1"), tmp_path, "- G1: `behind *`\n")[0].endswith(
         "lists 'behind *', but no such check lacks a reason"
@@ -60,7 +71,7 @@ def test_what_explains_nothing_is_named(card, tmp_path):
 def test_a_claim_that_fails_has_a_heading_with_tally_and_reason(card):
     text = claims.failing(card("ahead at n = 1"))
     assert text.splitlines()[0] == "### G1: holds in part"
-    assert text.endswith("1 of 2 checks fail. Noise has a variance of 2.0.")
+    assert text.endswith("1 of 2 checks fail. Noise has a variance of 2.0. [Details](a.md#small).")
     assert documents.anchor("G1-a_b: holds in part (`x`)") == "g1-a_b-holds-in-part-x"
 
 

@@ -34,11 +34,12 @@ def values(published) -> Mapping[str, str]:
 
 
 def left_out(study: Study, table) -> str:
-    """Return which mechanisms are left out of the comparison for bits, or of a part of it, and why."""
+    """Return which mechanisms for bits are left out of the comparison, or of a part of it, and why; empty for none."""
     config = study.text
     reasons: dict[tuple[str, str], list[str]] = {}
     for name, why in calibration.left_out(BetaBernoulli(config["alpha"], config["beta"]), a0=config["a0"]).items():
-        reasons.setdefault(("all", why), []).append(name)
+        if not why.startswith("serves "):
+            reasons.setdefault(("all", why), []).append(name)
     private = table[table.accounting.notna()]
     for what, rows, why in (
         ("KL", private[private.metric == "kl"], "neither its posterior nor its density is known"),
@@ -47,7 +48,7 @@ def left_out(study: Study, table) -> str:
         if lacking := sorted({*private.method} - {*rows.method}):
             reasons[what, why] = lacking
     lines = [(what, ", ".join(f"`{name}`" for name in names), why) for (what, why), names in reasons.items()]
-    return markdown(("left out of", "mechanisms", "because"), lines)
+    return markdown(("left out of", "mechanisms", "because"), lines) if lines else ""
 
 
 def shares(audit) -> str:

@@ -80,7 +80,7 @@ def failed(card):
 
 
 def failing(card) -> str:
-    """Return the claims that do not hold as stated, each with what fails and why, under a heading of its own.
+    """Return the claims that do not hold as stated, each under a heading with what fails, why, and where to read on.
 
     A claim about several data sets, "data: statement", is printed once.
     """
@@ -95,16 +95,21 @@ def failing(card) -> str:
         # Where all checks fail the heading says so.
         checks = scorecard.tally(row)
         share = "" if re.match(r"(\d+) of \1 checks fail", checks) else f"{checks}. "
-        parts += [f"{share}{scorecard.explanation(row)}".replace("\n", " "), ""]
+        places = " ".join(f"[Details]({see.removeprefix('docs/')})." for see in row.see.split())
+        parts += [f"{share}{scorecard.explanation(row)} {places}".replace("\n", " ").rstrip(), ""]
     return "\n".join(parts).rstrip()
 
 
 def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINED) -> list[str]:
-    """Return, in words, failed checks without a reason that `unexplained` does not list, and idle reasons."""
+    """Return, in words, failed checks without a reason that `unexplained` does not list, and idle reasons.
+
+    A paper without a file of reasons needs none.
+    """
     allowed = _listed(unexplained)
     used: set[tuple[str, str]] = set()
     lines = []
-    for row in card[card.id != ""].itertuples():
+    explained = card.study.map(lambda study: (folder / f"{study.split('/')[0]}.md").is_file())
+    for row in card[(card.id != "") & explained].itertuples():
         for check in json.loads(row.unexplained or "[]"):
             fits = {(id, pattern) for id, pattern in allowed if fnmatchcase(row.id, id) and fnmatchcase(check, pattern)}
             used |= fits
