@@ -60,6 +60,18 @@ def test_accuracies_are_near_an_independent_draft(bayes, method, variant, expect
     assert rows[[1.0, 10.0]].tolist() == pytest.approx(expected, abs=0.04)
 
 
+def test_non_private_accuracy_and_shape_of_the_tables(bayes):
+    table = bayes["naive_bayes"]
+    truth = table[table.method == "non_private"]
+    assert len(truth) == 1
+    assert truth.epsilon.isna().all()
+    assert 0.95 < truth.accuracy_mean.item() < 0.98
+    shared = {"epsilon", "accuracy_mean", "accuracy_sem", "stealth_rate", "t", "n_repeats"}
+    assert {"method", "variant", "runs", *shared} <= set(table)
+    assert {"t", "epsilon", "stealth_rate", "bound"} <= set(bayes["stealth"])
+    assert set(table.method) == {"non_private", *METHODS}
+
+
 def test_accounts_of_naive_bayes_and_of_its_pilots():
     (result,) = smoke("naive_bayes")
     accounts = {row["account"]: row for row in result.record["ledger"]}
