@@ -1,8 +1,8 @@
 """Measure the project's speed against its bars: every module of benchmarks/suite, or those named on the command line.
 
 A module there has `NAME` and `run()`, which returns rows made by `bars.row`. Both sides of a ratio are measured in one
-run on one machine, one thread each. Writes results/benchmarks.csv after each module, and then its figure. Rows of
-benchmarks that were not run stay in the table, those of modules that are gone do not; bars of `bars.BARS` that nobody
+run on one machine, one thread each. Writes results/benchmarks.csv after each module. Rows of benchmarks that were not
+run stay in the table, those of modules that are gone do not; bars of `bars.BARS` that nobody
 measured have no ratio there. A module that fails is reported, and the others are measured.
 """
 
@@ -92,7 +92,7 @@ def reason(bar: Bar) -> str:
 
 
 def main(names: list[str]) -> int:
-    """Run the named benchmarks (all by default) and write table and figure.
+    """Run the named benchmarks (all by default) and write their table.
 
     Returns 1 if one fails, misses a bar, or leaves a bar unmeasured for a reason other than a missing optional package.
     """
@@ -124,8 +124,6 @@ def main(names: list[str]) -> int:
         table, lacking = complete(merge(former, rows, machine()))
         # Three digits: more would be noise.
         store.write_text(TABLE, table.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
-    if rows:
-        draw()
     for bar in lacking:
         print(f"{bar.benchmark}: {bar.what} | {bar.against} ({bar.bar}): {reason(bar)}")
     for name in failed:
@@ -133,13 +131,6 @@ def main(names: list[str]) -> int:
     missed = [row for part in rows.values() for row in part if row["bar"] and not row["met"]]
     unmeasured = [bar for bar in lacking if bar.benchmark in rows and not bar.needs]
     return 1 if failed or missed or unmeasured else 0
-
-
-def draw() -> None:
-    """Draw the figures of what was measured."""
-    from privpost.report import figures
-
-    figures.draw(Path("."))
 
 
 if __name__ == "__main__":

@@ -66,7 +66,6 @@ def test_a_missed_bar_is_the_exit_status_and_a_row_without_one_is_not(modules, m
 def bench(monkeypatch, run, folder, lacking=()) -> None:
     """Let `run.main` write into a folder, draw nothing, and hold no bars but these."""
     monkeypatch.setattr(run, "TABLE", folder / "benchmarks.csv")
-    monkeypatch.setattr(run, "draw", lambda: None)
     monkeypatch.setattr(run.complete, "__defaults__", (tuple(lacking),))
 
 
@@ -97,9 +96,6 @@ def test_a_module_that_fails_costs_the_others_nothing(modules, monkeypatch, tmp_
 
 
 def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monkeypatch, tmp_path, capsys):
-    from privpost.drawing import style
-    from privpost.report import figures
-
     bars, _, run = modules
     rows = [bars.row("w", "x", 1.23456, at_least=1, ours=1.0, theirs=1.2, unit="s")]
     monkeypatch.setattr(run, "collect", lambda: {"a": SimpleNamespace(run=lambda: rows)})
@@ -113,10 +109,6 @@ def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monke
         table = pd.read_csv(tmp_path / "benchmarks.csv")
         assert table[table.ratio.isna()].against.tolist() == [bar.against for bar in lacking]
         assert table.ratio.dropna().tolist() == [1.23]
-    with style.context():
-        drawn = figures.benchmarks(table)
-        assert len(drawn.axes[0].get_yticks()) == 1
-        style.close(drawn)
 
 
 def test_every_bar_is_in_the_shipped_table(modules):
@@ -225,25 +217,6 @@ def test_machine_names_no_host(modules):
 def test_unknown_benchmark_is_named(modules, capsys):
     assert modules[2].main(["nothing"]) == 2
     assert "no benchmark nothing" in capsys.readouterr().err
-
-
-def test_figure_is_drawn_from_the_table(modules):
-    from privpost.drawing import style
-    from privpost.report import figures
-
-    bars, _, run = modules
-    rows = {"a": [bars.row("w", "x", 200.0, at_least=10), bars.row("w", "y", 3.0, at_most=1.5)]}
-    rows["a"] += [bars.row("w", "none", 0, at_most=0), bars.reference("w", "z", 7.0)]
-    table = run.merge(pd.DataFrame(columns=run.COLUMNS), rows, "2 cores")
-    with style.context():
-        figure = figures.benchmarks(table)
-        left, right = figure.axes[0].get_xlim()
-        words = [text.get_text() for text in figure.axes[0].texts]
-        style.close(figure)
-    # 200 is 20 times its bar, and 3 misses its own by a factor of 2.
-    assert left < 0.5 and right > 20
-    # What has no bar stands in the table only; the missed ones are on top.
-    assert words == ["200 (bar: ≥ 10)", "0 (bar: ≤ 0)", "3 (bar: ≤ 1.5)"]
 
 
 def small_posterior():

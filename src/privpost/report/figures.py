@@ -1,7 +1,6 @@
-"""The figures that cover all studies: the hero, the strip of claims, the plate of methods, and what was measured."""
+"""The figures that cover all studies: the hero and the strip of claims."""
 
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +29,6 @@ TILES = {
     "not scored": ("#dddddd", "?"),
 }
 PER_LINE = 22
-MET = "#0072B2"
-MISSED = "#D55E00"
 
 
 def draw(home: Path) -> list[Path]:
@@ -245,99 +242,3 @@ def _tiles(axes, name: str, rows, top: float) -> float:
 
 def _words(verdict: str) -> str:
     return f"{verdict} on stand-in data" if verdict in ("seen", "not seen") else verdict
-
-
-@figure("methods")
-def methods():
-    """How each method is drawn in all figures: its colour, marker, line and name.
-
-    Generated from the style; methods of one table differ in lightness and for the three kinds of colour blindness.
-    """
-    columns, looks = 2, list(style.LOOKS.values())
-    depth = -(-len(looks) // columns)
-    canvas, ((axes,),) = panels.grid(1, 1, 0.2 * depth + 0.1, width=4.2)
-    axes.set_axis_off()
-    for place, look in enumerate(looks):
-        x, y = place // depth, place % depth
-        how = {**look.line(), "label": None, "markersize": 5}
-        axes.plot([x, x + 0.09, x + 0.18], [y, y, y], markevery=[1], **how)
-        axes.text(x + 0.23, y, look.label, fontsize=8, va="center")
-    axes.set(xlim=(-0.02, columns), ylim=(depth - 0.4, -0.6))
-    return canvas
-
-
-@figure("measured/run_times")
-def run_times(times):
-    """Where the time goes: computing time and peak memory of each study, as its cells recorded them.
-
-    Seconds summed over a study's cells, its longest cell, and the largest memory of a cell; studies of the four papers
-    stand above those beyond them. Measured on one machine, one thread per cell, once: times differ elsewhere.
-    """
-    of_study = times.groupby("study").agg(
-        seconds=("wall_seconds", "sum"), longest=("wall_seconds", "max"), memory=("peak_mib", "max")
-    )
-    beyond = [not name.split("/")[0][-4:].isdigit() for name in of_study.index]
-    of_study = of_study.assign(beyond=beyond).sort_values(["beyond", "seconds"], ascending=[False, True])
-    canvas, ((left, right),) = panels.grid(1, 2, 0.9 + 0.135 * len(of_study), sharey=True, width_ratios=(3, 2))
-    y = np.arange(len(of_study))
-    left.hlines(y, of_study.longest, of_study.seconds, color="#bbbbbb", linewidth=1)
-    left.plot(of_study.longest, y, "o", color="#56B4E9", markersize=3, label="longest cell")
-    left.plot(of_study.seconds, y, "o", color="#0072B2", label="all cells")
-    right.plot(of_study.memory, y, "o", color="#0072B2")
-    left.set(xscale="log", xlabel="Wall time [s]", ylim=(-0.7, len(y) - 0.3))
-    left.set_yticks(y, of_study.index, fontsize=6.5)
-    right.set(xscale="log", xlabel="Peak memory [MiB]")
-    hours, most = of_study.seconds.sum() / 3600, of_study.seconds.max() / of_study.seconds.sum()
-    words = f"{hours:.1f} h of computing, at most {100 * most:.0f} % of it for one study"
-    panels.message(canvas, words, bool(hours > 0))
-    if 0 < (number := int(of_study.beyond.sum())) < len(y):
-        for axes in (left, right):
-            axes.axhline(number - 0.5, color=style.GREY, linewidth=0.8, linestyle=":")
-    panels.legend(canvas)
-    return canvas
-
-
-@figure("benchmarks")
-def benchmarks(benchmarks):
-    """Measured speed against its bars, those missed first.
-
-    Each ratio over its bar: right of 1 it is met with room to spare. Speed-ups are drawn as ratio over bar and costs as
-    bar over ratio; the ratio and its bar are printed beside. What has no bar is in the table. Measured on one
-    machine, not reproducible to the digit.
-    """
-    table = benchmarks.dropna(subset=["ratio", "bar"])
-    table = table[table.bar != ""]
-    table = table.assign(margin=[_margin(row) for row in table.itertuples()])
-    table = table.sort_values("margin", ascending=False, kind="stable").reset_index(drop=True)
-    labels = [textwrap.wrap(f"{row.what}: {row.against}", 58) for row in table.itertuples()]
-    heights = np.array([0.17 + 0.1 * (len(lines) - 1) for lines in labels]) if labels else np.array([0.2])
-    y = np.cumsum(heights) - heights / 2
-    canvas, ((axes,),) = panels.grid(1, 1, 0.7 + heights.sum())
-    for at, row in zip(y, table.itertuples(), strict=False):
-        color, marker = (MET, "o") if row.margin >= 1 else (MISSED, "X")
-        axes.plot([1, row.margin], [at, at], color=color, linewidth=2, alpha=0.4, solid_capstyle="butt")
-        axes.plot(row.margin, at, marker, color=color, markersize=4.5)
-        sense, limit = row.bar.replace(">=", "≥").replace("<=", "≤").split()
-        words = f"{style.power(float(f'{row.ratio:.3g}'))} (bar: {sense} {style.power(float(limit))})"
-        at_edge = {"xycoords": ("axes fraction", "data"), "annotation_clip": False}
-        axes.annotate(words, (1.03, at), va="center", fontsize=7, **at_edge)
-    axes.axvline(1, color=style.GREY, linewidth=1)
-    axes.set(xscale="log", ylim=(0, heights.sum()), xlabel="How far beyond its bar")
-    axes.set_xlim(min(0.6, table.margin.min() / 1.5), max(1, table.margin.max()) * 1.5)
-    axes.set_yticks(y[: len(labels)], ["\n".join(lines) for lines in labels], fontsize=6.5, linespacing=1.0)
-    axes.grid(axis="y", visible=False)
-    met = int((table.margin >= 1).sum())
-    panels.message(canvas, f"{met} of {len(table)} bars are met", len(table) > 0)
-    marks = (("met", MET, "o"), ("missed", MISSED, "X"))
-    panels.legend(canvas, [panels.entry(linestyle="", color=color, marker=m, label=words) for words, color, m in marks])
-    return canvas
-
-
-def _margin(row) -> float:
-    """Return by which factor a row is better than its bar, between 0.01 and 10⁴: a ratio of 0 has no logarithm."""
-    sense, limit = row.bar.split()
-    if sense == ">=":
-        return float(np.clip(row.ratio / float(limit), 1e-2, 1e4))
-    if float(limit) == 0 or row.ratio <= 0:
-        return 1.0 if row.ratio <= float(limit) else 1e-2
-    return float(np.clip(float(limit) / row.ratio, 1e-2, 1e4))

@@ -255,7 +255,7 @@ def _listed(name: str, values: list) -> tuple[str, str]:
     and largest" it is the range.
     """
     inside, last = re.search(r" ?\(([^()]+)\)$", name), name.rpartition(": ")[2].split(", ")
-    if inside:
+    if inside and "," in inside[1]:
         labels, name = inside[1].split(", "), name[: inside.start()]
         return name, "; ".join(_entry(labels, value) for value in values) or "none"
     if len(last) == len(values) and ": " in name:

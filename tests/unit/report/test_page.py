@@ -14,7 +14,7 @@ import pytest
 
 from privpost.commands import cli
 from privpost.drawing import figures as marked
-from privpost.lab import grid, published
+from privpost.lab import grid
 from privpost.report import figures as overall
 from privpost.report import page, scorecard
 from privpost.report.captions import Caption
@@ -53,6 +53,7 @@ def test_the_page_escapes_what_tables_and_claims_say(claim, checkout):
     text = page.environment().get_template("report.html.in").render(
         **fixed, severity=[], failing={}, claims=list(card.itertuples()), packed={}, neighbours=mark,
         overview=dict.fromkeys(marked.functions(overall), missing), versions={mark: mark}, moment=page._moment(),
+        ours=scorecard.counts(card),
     )  # fmt: skip
     assert mark not in text and "<!--" not in text
     assert text.count("&lt;/script&gt;&lt;!--&lt;script&gt;&lt;b&gt;&amp;") >= 5
@@ -89,7 +90,6 @@ def test_the_report_of_what_is_published_draws_nothing_anew(checkout, monkeypatc
 
 
 def test_a_figure_of_a_table_without_rows_is_not_drawn(tmp_path):
-    """Before anything is built the times are such a table."""
     (tmp_path / "results").mkdir()
-    (tmp_path / "results/times.csv").write_text(published.times_text([]))
-    assert "run_times" not in {path.stem for path in overall.draw(tmp_path)}
+    (tmp_path / "results/scorecard.csv").write_text(",".join(scorecard.COLUMNS) + "\n")
+    assert overall.draw(tmp_path) == []

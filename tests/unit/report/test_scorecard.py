@@ -101,6 +101,7 @@ def test_evidence_is_shown_with_its_standard_errors():
         "behind at (epsilon, delta)": [],
         "behind (order, log epsilon, by how much, standard error)": [[100, -5.0, 0.01511, 0.0013], [1, -4.0, 0.5, 0.1]],
         "lemma: rows, smallest margin": [80, 1.5],
+        "by setting: theorem 4 (1)": [0.5, 1.0],
         "bound": "inf",
     }
     shown = [
@@ -113,6 +114,7 @@ def test_evidence_is_shown_with_its_standard_errors():
         ("behind at", "none"),
         ("behind", "order 100, log epsilon −5: 0.0151 ± 0.0013; order 1, log epsilon −4: 0.50 ± 0.10"),
         ("lemma", "rows 80, smallest margin 1.5"),
+        ("by setting: theorem 4 (1)", "0.5, 1"),
         ("bound", "inf"),
     ]
     assert scorecard.evidence_rows(evidence) == scorecard.evidence_rows(json.dumps(evidence)) == shown

@@ -13,8 +13,6 @@ METRICS = {
 }
 # Where panels end. Smaller divergences, 0 but for rounding, lie on the edge.
 FLOORS = {"kl": 1e-7, "ks": 3e-3}
-# Near another line: discrete noise at its continuous kin, the direct draw at the diffused one for large ε.
-ALIKE = ("geometric", "discrete_gaussian", "direct")
 
 
 @figure("bits_winners")
@@ -56,45 +54,6 @@ def winners(beta_bernoulli):
     panels.message(canvas, "No mechanism is best everywhere", len(leaders) > 2)
     looks = [style.look(method).line() for method in panels.ordered(leaders, "method")]
     panels.legend(canvas, [panels.entry(**{**look, "linestyle": "", "markersize": 5}) for look in looks])
-    return canvas
-
-
-@figure("bits_curves")
-def curves(beta_bernoulli):
-    """Error, divergence and calibration of one private draw of θ for bits, all mechanisms at the same (ε, δ) (ours).
-
-    At the middle number of records and δ; the table has the others, and guarantees that are converted instead of
-    exact curves. Discrete noise, near its continuous kin, and the direct draw are left out. The error is divided by the
-    non-private posterior's. Divergences below 10⁻⁷ lie on the edge: the law is the non-private posterior itself. Bars
-    are 95 % intervals. U is the quantile of θ in the posterior from the noisy count, or in the law that a released
-    sample was drawn from.
-    """
-    table, deltas = _shown(beta_bernoulli), panels.ordered(beta_bernoulli.delta)
-    delta, sizes = deltas[len(deltas) // 2], panels.ordered(table.n)
-    n = sizes[len(sizes) // 2]
-    table = panels.rows_of(panels.rows_of(table, "delta", delta), "n", n)
-    table = table[~table.method.isin(ALIKE)]
-    truth = table[(table.method == "non_private") & (table.metric == "l1_error")]["mean"].mean()
-    unit = (table.metric == "l1_error").map({True: truth, False: 1.0})
-    table = table.assign(mean=table["mean"] / unit, sem=table["sem"] / unit)
-    metrics = [m for m in METRICS if m in set(table.metric)]
-    canvas, axes = panels.grid(1, len(metrics), 2.4, sharex=True)
-    looks = panels.looks(table)
-    for panel, metric in zip(axes[0], metrics, strict=True):
-        rows = table[table.metric == metric]
-        if metric == "kl":
-            rows = rows[rows.method != "non_private"].assign(mean=rows["mean"].clip(lower=FLOORS["kl"]))
-        panels.curves(panel, rows, "epsilon", "mean", "sem", ("method",), looks, True)
-        panel.set(xscale="log", yscale="log", title=METRICS[metric])
-        if metric in FLOORS:
-            panel.set_ylim(bottom=FLOORS[metric])
-    canvas.supxlabel(f"{style.AXES['epsilon_delta']}, at n = {n:g} and δ = {style.power(delta)}", fontsize=8)
-    least = table[(table.epsilon == table.epsilon.min()) & (table.method != "non_private")]
-    by_method = least.pivot_table(index="method", columns="metric", values="mean")
-    holds = len(metrics) == len(METRICS) and by_method.l1_error.idxmin() == "concentrated"
-    holds = holds and by_method.kl.idxmax() == by_method.ks.idxmax() == "concentrated"
-    panels.message(canvas, "At small ε concentrated draws err least and are calibrated worst", holds)
-    panels.legend(canvas)
     return canvas
 
 

@@ -88,30 +88,6 @@ def ranking(logistic_pairs):
     return plot.figure
 
 
-@figure("split_variation")
-def splits(logistic_splits):
-    """How much one random split adds to the standard error, on Abalone (ours).
-
-    Standard error of the mean test error: over draws on one split, and over splits with one draw each, of the same
-    number. Standard errors themselves, so there are no bars.
-    """
-    table = select(logistic_splits, metric="test_error")
-    table = table[table.method != "non_private"]
-    table = table.assign(n_splits=table.n_splits.map({1: "one split"}).fillna(f"{table.n_splits.max()} splits"))
-    plot = panels.panels(
-        table, "log_epsilon", "sem", columns="order", lines=("method", "n_splits"), size=(_width(table, "order"), 1.7),
-        share=(True, True), yscale="log", ylabel="Standard error\nof the mean test error",
-    )  # fmt: skip
-    last = table[table.log_epsilon == table.log_epsilon.max()].groupby(
-        [table.n_splits == "one split", "method", "order"]
-    )
-    ratio = last["sem"].first().unstack(0)
-    holds = {True, False} <= set(ratio) and (ratio[False] > 1.1 * ratio[True]).all()
-    panels.message(plot.figure, "One split understates the standard error at large ε", bool(holds))
-    panels.legend(plot.figure)
-    return plot.figure
-
-
 @figure("ops_radius")
 def radius(ops_radius):
     """Test error of OPS against the radius of its ball, at one pure ε (ours; Geumlek et al. 2017, section 5.2).
