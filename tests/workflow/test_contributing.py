@@ -121,6 +121,17 @@ def test_a_study_runs_on_data_of_ones_own(clone):
         (clone / files[0]).write_text(text)
 
 
+DIFF = re.compile(r"^In `([a-z][\w./]+)`.*?^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def apply(clone, title: str) -> None:
+    """Make the replacements that a section shows: runs of lines with a minus become those with a plus after them."""
+    section = (clone / "CONTRIBUTING.md").read_text().split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
+    for name, diff in DIFF.findall(section):
+        for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", diff, re.MULTILINE):
+            clone.edit(name, *(re.sub(r"^[-+]", "", part, flags=re.MULTILINE) for part in (old, new)))
+
+
 @pytest.fixture
 def tutorial(clone):
     """A clone with the guide's mechanism and study."""
@@ -143,3 +154,23 @@ def test_a_study_is_four_files(tutorial):
     for check in (["check"], ["format", "--check"]):
         python = [name for name in tutorial.files if name.endswith(".py")]
         subprocess.run([*ruff, *check, *python], cwd=tutorial.folder, check=True, capture_output=True)
+
+
+def test_a_column_is_three_lines(tutorial):
+    """It is in the table and the figure, no cell is computed again, and wrong turns are told in a line."""
+    build = ("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
+    tutorial.run(*build)
+    stored = {path: path.stat().st_mtime_ns for path in (tutorial / "build/smoke/cells").rglob("*.npz")}
+    table = tutorial / "build/smoke/results/tutorial/noise/noise.csv"
+    before = table.read_text()
+    figures = (tutorial / "src/privpost/experiments/tutorial/noise/figures.py").read_text()
+    apply(tutorial, "Add a column")
+    # The figure first: the table that is there lacks the column.
+    said = tutorial.run("privpost", "draw", "tutorial/noise", "--built", "--scale", "smoke", status=2)
+    assert "noise has no column or row named 'far'" in said and "Traceback" not in said
+    assert "no meaning for" not in tutorial.run(*build)
+    assert "far" in table.read_text().splitlines()[0] and "far" not in before.splitlines()[0]
+    assert {path: path.stat().st_mtime_ns for path in (tutorial / "build/smoke/cells").rglob("*.npz")} == stored
+    assert "far" in (tutorial / "src/privpost/experiments/tutorial/noise/figures.py").read_text() != figures
+    tutorial.edit("src/privpost/experiments/tutorial/noise/study.py", ', "far": "errors above one half [share]"', "")
+    assert "tutorial/noise: no meaning for noise.far; say it in TABLES of " in tutorial.run(*build)
