@@ -168,9 +168,9 @@ def test_a_column_is_three_lines(tutorial):
     # The figure first: the table that is there lacks the column.
     said = tutorial.run("privpost", "draw", "tutorial/noise", "--built", "--scale", "smoke", status=2)
     assert "noise has no column or row named 'far'" in said and "Traceback" not in said
-    assert "no meaning for" not in tutorial.run(*build)
+    assert "No meaning for" not in tutorial.run(*build)
     assert "far" in table.read_text().splitlines()[0] and "far" not in before.splitlines()[0]
     assert {path: path.stat().st_mtime_ns for path in (tutorial / "build/smoke/cells").rglob("*.npz")} == stored
     assert "far" in (tutorial / "src/privpost/experiments/tutorial/noise/figures.py").read_text() != figures
     tutorial.edit("src/privpost/experiments/tutorial/noise/study.py", ', "far": "errors above one half [share]"', "")
-    assert "tutorial/noise: no meaning for noise.far; say it in TABLES of " in tutorial.run(*build)
+    assert "No meaning for noise.far: say it in TABLES of " in tutorial.run(*build)

@@ -18,7 +18,7 @@ from privpost.lab.compose import hydra_value
 from privpost.lab.request import Request
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
-from privpost.progress import counted, say, some
+from privpost.progress import counted, say
 
 # Options of Hydra that run nothing and ask nothing of a study.
 ABOUT_HYDRA = ("hydra_help", "info", "shell_completion", "experimental_rerun")
@@ -292,25 +292,11 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
             raise SettingError(f"{study.name}: the cell {cell.slug} is not in the store: privpost {command_of(cell)}")
         results.append(result)
     paths = tables.write(study, results, code)
-    _tell_unexplained(study)
     if draw:
         from privpost.commands import drawing
 
         paths += drawing.draw(study, study.home)
     return paths
-
-
-def _tell_unexplained(study: Study) -> None:
-    """Name columns whose meaning neither the study's TABLES, its settings nor the common columns give."""
-    from privpost.report.documents import dictionary
-
-    explained = dictionary.columns(study)
-    names = [
-        f"{table}.{name}" for table, columns in explained.items() for name, meaning in columns.items() if not meaning
-    ]
-    if names:
-        where = f"TABLES of {study.package.replace('.', '/')}/study.py"
-        print(f"privpost: {study.name}: no meaning for {some(names)}; say it in {where}", file=sys.stderr)
 
 
 def _finish(run: Run, folder: Path) -> int:

@@ -100,15 +100,3 @@ def test_a_point_whose_results_cannot_be_tabulated_costs_no_other_one_its_rows(t
 def test_a_table_without_rows_is_left_out(toy, monkeypatch):
     made = tabulated(toy, monkeypatch, lambda some: pd.DataFrame({"mean": []}), "level=1,4")
     assert made.tables == {}
-
-
-def test_a_column_without_a_meaning_is_named_when_it_is_built(toy, capsys):
-    """What TABLES explains is not named."""
-    with toy.package.joinpath("curve/study.py").open("a") as module:
-        module.write('\nTABLES = {"curve": {"mean": "mean of the draws [share]"}}\n')
-    assert privpost(["-m", "study=toy/curve", "shard=1/1"]) == 0
-    capsys.readouterr()
-    assert privpost(["build", "toy/curve"]) == 0
-    said = capsys.readouterr().err
-    assert "privpost: toy/curve: no meaning for curve." in said and "; say it in TABLES of " in said
-    assert "curve.mean" not in said
