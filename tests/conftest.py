@@ -92,6 +92,14 @@ smoke:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def logging_keeps_its_stream():
+    """Hydra ends all log handlers before it sets up its own, and absl's would close the stream that pytest captures."""
+    from absl import logging
+
+    logging.get_absl_handler().python_handler.stream = sys.__stderr__
+
+
+@pytest.fixture(scope="session", autouse=True)
 def composed_once():
     """Compose a configuration once for each state of its files: Hydra takes a tenth of a second."""
     compose = study.compose
