@@ -56,11 +56,11 @@ def hero(war_logs_differences, bounds, ecdf):
     """Three questions: one private draw or noise, do the printed bounds hold, and can an interval be trusted?
 
     (a) What a hidden Markov model of ten states loses on held-out months of the Afghan war diary against one without
-    privacy, pure ε-DP: one posterior draw (OPS); noisy counts that are clipped at 0 and taken for the truth; the same
-    noise in the model of the counts (Foulds et al. 2016 have the first two). (b) Share of cases in which bounds hold
-    as Zhang et al. (2016) print them, and with the mistake mended. (c) How often 95 % intervals hold the true
-    parameter, n and ε as printed; a point is a model (Bernstein and Sheldon 2018). Bars are 95 % intervals. A title
-    is a finding where the tables have it.
+    privacy, pure ε-DP: one posterior draw (OPS) by its best setting; noisy counts that are clipped at 0 and taken for
+    the truth; the same noise in the model of the counts (Foulds et al. 2016 have the first two). (b) Share of cases in
+    which bounds hold as Zhang et al. (2016) print them, and with the mistake mended. (c) How often 95 % intervals hold
+    the true parameter, n and ε as printed; a point is a model (Bernstein and Sheldon 2018). Bars are 95 % intervals. A
+    title is a finding where the tables have it.
     """
     canvas, (axes,) = panels.grid(1, 3, 2.6, width=7.6, gridspec_kw={"width_ratios": (1.15, 1, 1.1)})
     drawn = (_draw_or_noise(axes[0], war_logs_differences), _bounds(axes[1], bounds), _intervals(axes[2], ecdf))
@@ -76,7 +76,7 @@ def _name(axes, x: float, y: float, words: str, color: str, **keywords) -> None:
 # What is drawn of the war logs: the rows, the colour and the words for it.
 READINGS = (
     ({"second": "laplace", "variant": "paper", "start": "seeded"}, "laplace", "noisy counts, taken for true"),
-    ({"second": "ops", "truncation": 100, "prior": "tempered", "start": "seeded"}, "ops", "one posterior draw"),
+    ({"second": "ops", "start": "seeded"}, "ops", "one private draw, at its best"),
     ({"second": "gibbs"}, "gibbs", "noisy counts, noise modelled"),
 )
 
@@ -90,6 +90,8 @@ def _draw_or_noise(axes, table) -> str:
         part = select(rows, **where).dropna(subset="epsilon").sort_values("epsilon")
         if part.empty:
             continue
+        # Of several settings the best at each ε.
+        part = part.loc[part.groupby("epsilon").joint_mean.idxmin()]
         look = style.look(method)
         axes.errorbar(
             part.epsilon, part.joint_mean, style.NORMAL_95 * part.joint_sem, color=look.color, marker=look.marker
@@ -105,8 +107,9 @@ def _draw_or_noise(axes, table) -> str:
         ylabel="Held-out loss [nats per event]",
     )
     axes.set_ylim(bottom=0, top=1.5 * max(loss.max() for loss in losses.values()) if losses else 1)
-    holds = len(losses) == 3 and (losses["gibbs"] < losses["ops"]).all() and (losses["ops"] < losses["laplace"]).all()
-    return "Noise or one private draw?\n" + ("Noise, if it is modelled" if holds else "It depends")
+    worst = losses.pop("laplace", None)
+    holds = worst is not None and len(losses) == 2 and all((loss < worst).all() for loss in losses.values())
+    return "Noise or one private draw?\n" + ("Either, once noise is modelled" if holds else "It depends")
 
 
 # The bounds that are drawn: their words, the statement as printed, and the mended one where there is one.

@@ -70,7 +70,7 @@ def tally(card) -> str:
     parts = [f"{holds} of {holds + in_part + fails} hold"] if holds + in_part + fails else []
     parts += [f"{in_part} in part"] * bool(in_part) + [f"{fails} not"] * bool(fails)
     said = ", ".join(parts) or "none testable"
-    more = f"; of {seen + unseen} whose data nobody has {seen or 'none'} seen on stand-ins"
+    more = f"; {seen + unseen} more could be tried on stand-in data only, {seen or 'none'} of them seen there"
     return said + more * bool(seen + unseen)
 
 

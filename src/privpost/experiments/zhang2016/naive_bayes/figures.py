@@ -25,9 +25,9 @@ def accuracy(naive_bayes, naive_bayes_pairs):
     """Accuracy of naive Bayes against ε of pure DP (Zhang et al. 2016, figure 1).
 
     Left: accuracy of the methods, for Fourier in its stealthy runs (no count negative). ε per attribute protects one
-    attribute without children; a record costs as many times as much as it has attributes. MAP is ours. Right: what the
-    Fourier mechanism gains over Laplace, paired, by its increment t and the runs that count. Bands are 95 % intervals
-    over repeats.
+    attribute without children; a record costs as many times as much as it has attributes. The paper's figure has no
+    MAP curve. Right: what the Fourier mechanism gains over Laplace, paired, by its increment t and the runs that count.
+    Bands are 95 % intervals over repeats.
     """
     table = naive_bayes
     shown = table.assign(kind=_fourier(table))
