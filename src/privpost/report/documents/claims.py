@@ -11,6 +11,7 @@ from typing import Any
 
 from privpost.datasets import catalogue
 from privpost.evaluation.rows import markdown
+from privpost.progress import some
 from privpost.report import reasons, scorecard
 from privpost.report.templates import number
 
@@ -92,9 +93,8 @@ def failing(card) -> str:
             said = f"{data}: as {first[what]}." + " †" * said.endswith("†")
         first.setdefault(what, row.id)
         parts += [f"### {row.id}: {mark(row)[2:]}", "", said, ""]
-        # Where all checks fail the heading says so.
         checks = scorecard.tally(row)
-        share = "" if re.match(r"(\d+) of \1 checks fail", checks) else f"{checks}. "
+        share = f"{checks}: {some(json.loads(row.failed), 2)}. ".replace("|", "\\|") if checks else ""
         places = " ".join(f"[Details]({see.removeprefix('docs/')})." for see in row.see.split())
         parts += [f"{share}{scorecard.explanation(row)} {places}".replace("\n", " ").rstrip(), ""]
     return "\n".join(parts).rstrip()
