@@ -130,11 +130,11 @@ def every_data_set(model, n: int, scale: float, release) -> tuple[np.ndarray, np
 
 @pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_the_reference_of_networks_is_a_sum_over_data_sets(name):
-    task = made(name, [1, 2], 4, 2.0)
+    task = made(name, [1, 2], 3, 2.0)
     rng = np.random.default_rng(4)
     release = task.mechanism.perturb(task.data(task.prior(1, rng), rng), rng)[0]
-    counts, weight = every_data_set(task.model, 4, task.scale, release)
-    (draw,) = references.counts(task.model, 4, task.scale, release[None])
+    counts, weight = every_data_set(task.model, 3, task.scale, release)
+    (draw,) = references.counts(task.model, 3, task.scale, release[None])
     drawn = draw(40_000, rng)
     mean = weight @ counts / weight.sum()
     sd = np.sqrt(weight @ (counts - mean) ** 2 / weight.sum())
