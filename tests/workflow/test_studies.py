@@ -38,7 +38,9 @@ def built(everything, monkeypatch, name):
 def _check_columns(study) -> None:
     for name, table in tables.read_tables(study).items():
         assert len(table) > 0, f"{name} has no rows"
-        empty = [column for column in table if table[column].isna().all()]
+        # A chain at toy size is too short for diagnostics.
+        short = {"ess_bulk"} if study.scale == "smoke" else set()
+        empty = [column for column in table if table[column].isna().all() and column not in short]
         assert not empty, f"{name}: the columns {empty} are empty"
         assert not any(column.startswith("Unnamed") for column in table)
 
@@ -164,6 +166,6 @@ def test_tables_do_not_depend_on_cores_order_hash_seed_locale_time_zone_umask_or
     files = [path.relative_to(again) for path in again.rglob("*") if path.suffix in (".csv", ".json", ".md")]
     assert len(files) >= 2 * len(names)
     # Times are measured.
-    files = [path for path in files if path.name != "war_logs_cpu.csv"]
+    files = [path for path in files if path.name not in ("war_logs_cpu.csv", "times.csv")]
     assert [path for path in files if (again / path).read_bytes() != (first / path).read_bytes()] == []
     assert all((again / path).stat().st_mode & 0o777 == 0o644 for path in files)

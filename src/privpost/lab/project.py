@@ -55,8 +55,9 @@ def remove(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except OSError as error:
-        # The system names a file in the folder, without the folder.
-        error.filename = os.fspath(folder)
+        if error.strerror:
+            # The system names a file in the folder, without the folder.
+            error.filename = os.fspath(folder)
         raise
 
 

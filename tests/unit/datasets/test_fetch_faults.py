@@ -248,6 +248,14 @@ def child(url: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, stdout=-1, stderr=-1, text=True)
 
 
+def size_of(path: Path) -> int:
+    """Return a file's size; 0 where it is a folder, or gone."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:
+        return 0
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
     while not condition():
@@ -263,7 +271,8 @@ def test_an_interruption_leaves_nothing(server: Server, tmp_path: Path, number: 
 
     process = child(server.add("/half", half), tmp_path)
     folder = tmp_path / "data" / "raw" / "toy"
-    wait_until(lambda: any(path.stat().st_size > 0 for path in folder.rglob("*") if path.is_file()))
+    # A file may go between its listing and the look at it.
+    wait_until(lambda: any(map(size_of, folder.rglob("*"))))
     process.send_signal(number)
     process.communicate(timeout=20)
     assert process.returncode != 0

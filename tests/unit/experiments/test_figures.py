@@ -13,6 +13,8 @@ from privpost.lab import grid, tables
 
 STUDIES = [name for name in grid.study_names() if grid.load_study(name).figures]
 UNKNOWN = "made_up"
+# Tiles of the winners alone: a copy of another method wins nowhere.
+WINNERS = [("beta_bernoulli", "method")]
 COPIED = ("laplace", "diffused", "gibbs", "naive")
 
 
@@ -46,4 +48,5 @@ def test_nothing_is_cut_off_and_the_unknown_is_shown(name):
         for table in figures.parameters(function):
             for column in {"dataset", "method"} & set(whole[table]):
                 shown[table, column] = shown.get((table, column), False) or "Made up" in text
-    assert [key for key, seen in shown.items() if not seen] == [], "an unknown value appears at the end, never nowhere"
+    hidden = [key for key, seen in shown.items() if not seen and key not in WINNERS]
+    assert hidden == [], "an unknown value appears at the end, never nowhere"

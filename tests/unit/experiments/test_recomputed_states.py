@@ -63,7 +63,9 @@ def tabulated() -> tuple[dict, dict]:
 
 def of(table, index: int, **more):
     method, start, truncation = LISTED[index]
-    return row(table, method=method, start=start, truncation=truncation, **more)
+    # A table without a private draw has no column of its truncation.
+    more |= {"truncation": truncation} if "truncation" in table else {}
+    return row(table, method=method, start=start, **more)
 
 
 def check_row(kept, arrays, index: int, name: str, unpaid: bool = False) -> None:
