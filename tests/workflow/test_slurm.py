@@ -145,7 +145,7 @@ def test_an_array_job_computes_a_sweep_in_shards(clone, slurm, monkeypatch):
     words = [f"study={QUICK}", "coefficient=0.5,1", "alpha=range(1,4)", "order=[2,3]"]
     environment = {**clone.environment(), **slurm, "PRIVPOST_PYTHON": sys.executable, "SBATCH_WAIT": "1"}
     command = ["bash", clone / "profiles/slurm/sweep.sh", "3", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     logs = "".join(path.read_text() for path in sorted((clone / "logs").glob("sweep_*.log")))
     assert done.returncode == 0, done.stdout + done.stderr + logs
     assert [f"shard {i} of 3: 2 of 2 cells in the store" in logs for i in (1, 2, 3)] == [True] * 3
