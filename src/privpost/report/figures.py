@@ -4,10 +4,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 from privpost.datasets import catalogue
 from privpost.drawing import figures, panels, style
 from privpost.drawing.figures import figure
+from privpost.evaluation.calibration import ks_limit
 from privpost.evaluation.rows import select
 from privpost.lab import store
 from privpost.report import scorecard as scorecards
@@ -58,11 +60,11 @@ def hero(war_logs_differences, bounds, ecdf):
     (a) What a hidden Markov model of ten states loses on held-out months of the Afghan war diary against one without
     privacy, pure ε-DP: one posterior draw (OPS) by its best setting; noisy counts that are clipped at 0 and taken for
     the truth; the same noise in the model of the counts (Foulds et al. 2016 have the first two). (b) Share of cases in
-    which bounds hold as Zhang et al. (2016) print them, and with the mistake mended. (c) How often 95 % intervals hold
-    the true parameter, n and ε as printed; a point is a model (Bernstein and Sheldon 2018). Bars are 95 % intervals. A
-    title is a finding where the tables have it.
+    which statements hold as our copy of Zhang et al. (2016) prints them, and with the mistake mended. (c) How often
+    95 % intervals hold the true parameter; a point is a model (Bernstein and Sheldon 2018). Error bars are 95 %
+    intervals. A title is a finding where the tables have it.
     """
-    canvas, (axes,) = panels.grid(1, 3, 2.6, width=7.6, gridspec_kw={"width_ratios": (1.15, 1, 1.1)})
+    canvas, (axes,) = panels.grid(1, 3, 2.9, width=7.6, gridspec_kw={"width_ratios": (1.15, 1, 1.1)})
     drawn = (_draw_or_noise(axes[0], war_logs_differences), _bounds(axes[1], bounds), _intervals(axes[2], ecdf))
     for place, letter, title in zip(axes, "abc", drawn, strict=True):
         place.set_title(f"{letter}  {title}", loc="left", weight="bold", fontsize=8)
@@ -112,37 +114,40 @@ def _draw_or_noise(axes, table) -> str:
     return "Noise or one private draw?\n" + ("Either, once noise is modelled" if holds else "It depends")
 
 
-# The bounds that are drawn: their words, the statement as printed, and the mended one where there is one.
+# The paper's statements on utility and privacy: their words, the row of the table as printed, and the mended one.
 BOUNDS = (
-    ("Theorem 1, mean error", "theorem_1_expectation", ""),
-    ("Theorem 1, deviation", "theorem_1_unsquared", "theorem_1"),
-    ("Lemma 4", "lemma_4_printed", "lemma_4"),
-    ("Algorithm 3 is ε-DP", "corollary 4", "corollary 4 with enumerated sensitivity"),
-    ("Corollary 3", "corollary_3", ""),
-    ("Theorem 3", "theorem_3", ""),
     ("Proposition 1", "proposition_1", ""),
+    ("Theorem 1, mean", "theorem_1_expectation", ""),
+    ("Theorem 1, deviation", "theorem_1_unsquared", "theorem_1"),
+    ("Theorem 1, range", "theorem_1_difference", ""),
+    ("Theorem 3", "theorem_3", ""),
+    ("Corollary 3", "corollary_3", ""),
+    ("Lemma 4", "lemma_4_printed", "lemma_4"),
+    ("Sampler's utility", "sampler utility without a root", "sampler utility"),
+    ("Corollary 1", "corollary 1", ""),
+    ("Corollary 2", "corollary 2", ""),
+    ("Corollary 4", "corollary 4", "corollary 4 with enumerated sensitivity"),
+    ("Theorem 4 (1)", "theorem 4 (1)", ""),
+    ("Lemma 2", "lemma 2 with edges", "lemma 2"),
+    ("Lemma 3", "lemma 3", ""),
 )
 
 
 def _bounds(axes, table) -> str:
-    holding, words = 100 * table.groupby("statement").holds.mean(), []
-    printed, mended = style.look("ops").color, style.look("gibbs").color
-    for y, (name, statement, other) in enumerate(BOUNDS):
-        words.append(name)
-        if statement in holding:
-            axes.barh(y, holding[statement], 0.5, color=printed if holding[statement] < 100 else "#9fb8ad")
-        if other in holding:
-            axes.plot(holding[other], y, "D", color=mended, markersize=4, clip_on=False)
-    axes.set(xlim=(0, 104), ylim=(len(words) - 0.5, -0.9), xlabel="Cases in which it holds [%]\nZhang et al. 2016")
-    axes.set_yticks(range(len(words)), words)
+    share = 100 * table.groupby("statement").holds.mean()
+    shown = sorted((row for row in BOUNDS if row[1] in share), key=lambda row: share[row[1]])
+    fails, holds, mended = style.look("ops").color, "#9fb8ad", style.look("gibbs").color
+    for y, (_, statement, other) in enumerate(shown):
+        # A statement that holds in no case is there, too.
+        axes.barh(y, max(share[statement], 0.7), 0.55, color=fails if share[statement] < 100 else holds)
+        if other in share:
+            axes.plot(share[other], y, "D", color=mended, markersize=3.5, clip_on=False)
+    axes.set(xlim=(0, 104), ylim=(len(shown) - 0.5, -1.1), xlabel="Cases in which it holds [%]\nZhang et al. 2016")
+    axes.set_yticks(range(len(shown)), [name for name, _, _ in shown], fontsize=6.5)
     axes.grid(axis="y", visible=False)
-    _name(axes, 97, -0.45, "mended ◆", mended, ha="right", va="center")
-    failing = sum(holding.get(statement, 100) < 100 for _, statement, _ in BOUNDS)
-    return (
-        f"Do the printed bounds hold?\n{failing} of {len(words)} do not"
-        if failing
-        else "Do the printed bounds hold?\nYes"
-    )
+    _name(axes, 97, -0.55, "mended ◆", mended, ha="right", va="center")
+    failing = sum(share[statement] < 100 for _, statement, _ in shown)
+    return "Do the printed bounds hold?\n" + (f"{failing} of {len(shown)} do not" if failing else "Yes")
 
 
 INTERVALS = {
@@ -157,15 +162,20 @@ def _intervals(axes, table) -> str:
     rows = select(table, variant="paper")
     rows = rows[rows.method.isin(INTERVALS) & (rows.tempered != "likelihood")]
     keys = ["method", "model", "parameter"]
-    at = {u: rows[np.isclose(rows.u, u)].set_index(keys).ecdf for u in (0.025, 0.975)}
-    covered = (at[0.975] - at[0.025]).groupby(level=["method", "model"]).mean()
+    at = {u: rows[np.isclose(rows.u, u)].set_index(keys) for u in (0.025, 0.975)}
+    covered = (at[0.975].ecdf - at[0.025].ecdf).groupby(level=["method", "model"]).mean()
+    # The band of the table is the KS limit of that many trials.
+    middle = rows[np.isclose(rows.u, 0.5)].iloc[0]
+    trials = (ks_limit(1) / (middle.band_high - middle.u)) ** 2
     models, private = sorted(set(rows.model)), rows.dropna(subset="epsilon").iloc[-1]
     for y, method in enumerate(INTERVALS):
+        look = style.look(method)
         for offset, model in zip(np.linspace(-0.2, 0.2, len(models)), models, strict=True):
             if (method, model) in covered:
-                axes.plot(
-                    100 * covered[method, model], y + offset, style.look(method).marker, color=style.look(method).color
-                )
+                share = covered[method, model]
+                low, high = stats.binomtest(round(share * trials), round(trials)).proportion_ci(method="wilson")
+                axes.plot([100 * low, 100 * high], [y + offset] * 2, color=look.color, linewidth=1)
+                axes.plot(100 * share, y + offset, look.marker, color=look.color, markersize=2.5)
     _name(axes, 0.03, 0.05, f"ε = {private.epsilon:g}, n = {private.n:g}", style.GREY, transform=axes.transAxes)
     axes.axvline(95, color=style.GREY, linewidth=0.8, linestyle="--")
     axes.set_yticks(range(len(INTERVALS)), list(INTERVALS.values()))

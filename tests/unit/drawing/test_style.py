@@ -12,7 +12,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from privpost import discovery
-from privpost.drawing import figures, panels, style
+from privpost.drawing import calibration, figures, panels, style
 from privpost.lab.schema import SettingError
 
 # Matrices of Machado, Oliveira and Fernandes (2009) for full colour blindness, on linear RGB.
@@ -175,3 +175,24 @@ def test_a_column_that_a_table_lacks_is_one_line_that_says_what_to_run(columns):
     # A mistake of the figure's own stays what it is.
     with pytest.raises(KeyError, match="mean"):
         figures.draw(slip, {"noise": pd.DataFrame({"n": [1]})})
+
+
+@pytest.mark.parametrize(
+    ("ks", "naive", "z2_p", "words"),
+    [
+        (0.02, 0.2, 0.9, "Noise-aware posteriors are calibrated, naive ones are not"),
+        # The sum of z² sees a width that KS does not.
+        (0.02, 0.2, 1e-9, "KS passes noise-aware posteriors, not naive posteriors; z² rejects 1 of 2"),
+        (0.2, 0.2, 0.9, ""),
+        (0.02, 0.02, 0.9, ""),
+    ],
+)
+def test_a_title_on_calibration_says_what_each_test_sees(ks, naive, z2_p, words):
+    rows = [("gibbs", 0.1, ks, 0.9), ("gibbs", 1, 0.02, z2_p), ("naive", 0.1, naive, 0.9)]
+    table = pd.DataFrame(rows, columns=["method", "epsilon", "ks", "z2_p"]).assign(n_trials=2000)
+    with style.context():
+        figure, _ = panels.grid(1, 1, 2.0)
+        calibration.message(figure, calibration.over_limit(table))
+        said = figure.get_suptitle()
+        style.close(figure)
+    assert said == words

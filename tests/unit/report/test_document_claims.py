@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from privpost import discovery
+from privpost.drawing import style
 from privpost.lab.claims import check
 from privpost.lab.claims import claim as declare
 from privpost.lab.schema import SettingError
-from privpost.report import documents, scorecard
+from privpost.report import documents, figures, scorecard
 from privpost.report.documents import claims
 from privpost.report.scorecard import Scored
 
@@ -80,10 +83,25 @@ def test_claims_of_the_papers_are_counted_apart_and_part_is_not_whole(claim):
     theirs = [claim("G1"), claim("G2", "holds in part"), claim("G3", "seen", seen="seen"), claim("G4", "not testable")]
     ours = replace(claim("G5", "does not hold"), place="ours")
     words = claims.names(scorecard.table([Scored("geumlek2017/tradeoff", [*theirs, ours])]))
-    seen = "; 1 more could be tried on stand-in data only, 1 of them seen there"
+    seen = "; 1 more could be tried on stand-in data only, 1 of them seen there; 1 cannot be tested"
     assert words["tally"]("geumlek2017") == "1 of 2 hold, 1 in part" + seen
     assert words["tally_ours"]() == "0 of 1 hold, 1 not"
     assert words["tally"]("zhang2016") == "none testable"
+
+
+def test_readme_and_strip_count_the_same_claims(checkout):
+    """The strip's rows add up to its sum, and the sum is what the README says."""
+    card = scorecard.read(Path("results/scorecard.csv"))
+    with style.context():
+        canvas = figures.strip(card)
+        words = [text.get_text() for text in canvas.axes[0].texts]
+        style.close(canvas)
+    of = [re.fullmatch(r"(\d+) of (\d+) hold", text) for text in words]
+    *papers, total, ours = [(int(match[1]), int(match[2])) for match in of if match]
+    assert (sum(hold for hold, _ in papers), sum(all_ for _, all_ in papers)) == total
+    said = claims.names(card)
+    assert said["tally"]().startswith(f"{total[0]} of {total[1]} hold")
+    assert said["tally_ours"]().startswith(f"{ours[0]} of {ours[1]} hold")
 
 
 def test_a_claim_has_one_row_with_the_outcome_on_each_data_set():

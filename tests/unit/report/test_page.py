@@ -14,6 +14,7 @@ import pytest
 
 from privpost.commands import cli
 from privpost.drawing import figures as marked
+from privpost.drawing import style
 from privpost.lab import grid
 from privpost.report import figures as overall
 from privpost.report import page, scorecard
@@ -87,6 +88,45 @@ def test_the_report_of_what_is_published_draws_nothing_anew(checkout, monkeypatc
     monkeypatch.setattr(page, "write", lambda studies, home, path: home / "figures")
     assert cli.main(["report"]) == 0
     assert capsys.readouterr().out == "figures\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "panel", "finding", "lie"),
+    [
+        (
+            "war_logs_differences",
+            0,
+            "once noise is modelled",
+            lambda t: t.assign(joint_mean=t.joint_mean * (t.second != "laplace")),
+        ),
+        (
+            "war_logs_differences",
+            0,
+            "once noise is modelled",
+            lambda t: t.assign(joint_mean=t.joint_mean + 9 * (t.second == "gibbs")),
+        ),
+        ("bounds", 1, "do not", lambda t: t.assign(holds=True)),
+        ("ecdf", 2, "If the noise is modelled", lambda t: t.assign(ecdf=t.ecdf.where(t.method != "gibbs", t.ecdf / 2))),
+        ("ecdf", 2, "If the noise is modelled", lambda t: t.assign(ecdf=t.ecdf.where(t.method != "naive", t.u))),
+    ],
+)
+def test_the_readmes_pictures_say_what_their_tables_have(checkout, table, panel, finding, lie):
+    """A falsified table changes the title of its panel."""
+    frames = {name: pd.read_csv(f"results/{path}.csv", low_memory=False) for name, path in overall.TABLES.items()}
+    said = []
+    for given in (frames, frames | {table: lie(frames[table])}):
+        with style.context():
+            canvas = overall.hero(**given)
+            said.append(canvas.axes[panel].get_title(loc="left"))
+            style.close(canvas)
+    assert finding in said[0] and finding not in said[1]
+
+
+def test_the_readmes_bounds_are_all_that_the_paper_states(checkout):
+    """A statement of the table is drawn, as printed or mended; one reading of a constant is another's alternative."""
+    drawn = {name for _, *names in overall.BOUNDS for name in names}
+    table = pd.read_csv(f"results/{overall.TABLES['bounds']}.csv")
+    assert set(table.statement) - drawn == {"theorem_1_difference_sum"} and drawn - set(table.statement) == {""}
 
 
 def test_a_figure_of_a_table_without_rows_is_not_drawn(tmp_path):

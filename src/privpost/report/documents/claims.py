@@ -63,16 +63,13 @@ def statement(row) -> str:
 
 
 def tally(card) -> str:
-    """Return how many testable claims hold, in part or not, and how many are seen whose data cannot be had."""
-    verdicts = card.verdict.value_counts()
-    holds, in_part, fails, seen, unseen = (
-        int(verdicts.get(word, 0)) for word in ("holds", "holds in part", "does not hold", "seen", "not seen")
-    )
+    """Return how many testable claims hold, in part or not, how many stand-ins show, and how many nothing can test."""
+    holds, in_part, fails, untestable, seen, unseen = scorecard.counts(card).values()
     parts = [f"{holds} of {holds + in_part + fails} hold"] if holds + in_part + fails else []
     parts += [f"{in_part} in part"] * bool(in_part) + [f"{fails} not"] * bool(fails)
     said = ", ".join(parts) or "none testable"
     more = f"; {seen + unseen} more could be tried on stand-in data only, {seen or 'none'} of them seen there"
-    return said + more * bool(seen + unseen)
+    return said + more * bool(seen + unseen) + f"; {untestable} cannot be tested" * bool(untestable)
 
 
 def failed(card):

@@ -34,8 +34,7 @@ def distances(calibration):
         uniform.calibrated(axes)
     # The posterior without a chain repeats what Gibbs's says.
     private = table[table.solid | (table.method == "naive")]
-    words = "At small ε naive posteriors fail; with public bounds Gibbs passes"
-    uniform.message(plot.figure, uniform.over_limit(private[private.method != "exact"]), words)
+    uniform.message(plot.figure, uniform.over_limit(private[private.method != "exact"]), "Gibbs with public bounds")
     models.legend(plot.figure)
     return plot.figure
 
