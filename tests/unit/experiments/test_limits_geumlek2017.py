@@ -201,3 +201,18 @@ def test_a_divergence_that_vanishes_next_has_no_growth():
     lie = (*kl("concentrated", "== -14.75"), {"mean": 0.0})
     found = judged("geumlek2017/tradeoff", "G5", altered(shipped("geumlek2017/tradeoff"), *lie))
     assert found.evidence["growth of KL per step, concentrated, order 15, paper"] == 0
+
+
+def test_a_small_lead_of_concentrated_sampling_shows_in_many_draws_only():
+    """Without the runs of many draws G8 would hold."""
+    own = shipped("geumlek2017/logistic")
+    few = altered(own, "logistic_pairs", "draws > 1", {"variant": "'none'"})
+    verdicts = [judged("geumlek2017/logistic", "G8", frames).verdict for frames in (own, few)]
+    assert verdicts == ["holds in part", "holds"]
+
+
+def test_claims_without_their_rows_are_not_scored():
+    own = shipped("geumlek2017/logistic")
+    paper = {**own, "logistic_pairs": own["logistic_pairs"].query("variant == 'paper'")}
+    scored = {id: judged("geumlek2017/logistic", id, paper) for id in ("G7", "G8", "G10", "G26", "G29")}
+    assert [id for id, claim in scored.items() if claim is None] == ["G10", "G26", "G29"]

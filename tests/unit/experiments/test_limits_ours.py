@@ -177,3 +177,14 @@ def test_a_row_at_the_asymptote_itself_is_left_out():
     below = ("dirichlet", "supremum == 'exact' and order < asymptote - 0.1")
     limits = columns("order", "asymptote", "asymptote + 1e-8")
     assert sides("geumlek2017/dirichlet", "G11", "*", below, *limits) == [True, False]
+
+
+def test_stuck_chains_are_told_where_the_posterior_without_one_is_calibrated():
+    """B8 has the share of releases with stuck chains of each point that fails, and of no other."""
+    own = shipped("bernstein2018/claims")
+    found = judged("bernstein2018/claims", "B8", own)
+    chains = own["convergence"].query("model == 'exponential' and variant == 'corrected' and sampler == 'gibbs'")
+    for row in chains.itertuples():
+        where = f"n={row.n:g}, epsilon={row.epsilon:g}"
+        told = found.evidence.get(f"share of releases with stuck chains, {where}")
+        assert told == (row.stuck_share if f"exponential, truncation, {where}" in found.failed else None)

@@ -101,3 +101,10 @@ def test_corollary_3_is_provable_from_four_subsets_on(closure):
 def test_two_graphs_of_as_many_nodes_are_compared():
     lie = ("noise_scale", "graph == 'banded_8_3'", {"nodes": 20})
     assert checks_on("zhang2016/bounds", "Z18", "the denser*(20*nodes)", lie)
+
+
+def test_what_decides_z2_are_the_stealthy_runs_that_the_paper_plots():
+    own, rows = shipped("zhang2016/naive_bayes"), "method == 'fourier' and other == 'laplace' and runs == 'all'"
+    other = altered(own, "naive_bayes_pairs", rows, {"difference_mean": 0.5})
+    one, two = (judged("zhang2016/naive_bayes", "Z2", frames) for frames in (own, other))
+    assert one.checks == two.checks
