@@ -18,9 +18,11 @@ from scipy.signal import lfilter
 from scipy.stats import beta, binom, expon, gamma, geom, norm, poisson
 
 from privpost.evaluation import diagnostics
-from privpost.experiments.noise_aware.rivals import claims, methods, references, study
-from privpost.experiments.noise_aware.rivals.methods import Inferred
-from privpost.experiments.noise_aware.rivals.tasks import NETWORKS, Budget, Refused, made
+from privpost.experiments.noise_aware.rivals import claims
+from privpost.inference_benchmark import methods, metrics, references, scoring
+from privpost.inference_benchmark.base import Budget, Inferred, Refused
+from privpost.inference_benchmark.tasks import made
+from privpost.inference_benchmark.tasks.networks import NETWORKS
 from privpost.lab.schema import SettingError
 
 BUDGET = Budget(4, 500, 200)
@@ -176,8 +178,8 @@ def test_the_reference_of_two_unknowns_is_simulation_weighted_by_the_noise():
 
 
 def score(inferred, reference, theta) -> np.ndarray:
-    references = [study.Reference.of(draws) for draws in reference]
-    return study.score(inferred, references, theta, np.random.default_rng(3))
+    references = [metrics.Reference.of(draws) for draws in reference]
+    return metrics.score(inferred, references, theta, np.random.default_rng(3))
 
 
 def law_of(name: str, task, releases, seed: int = 7, budget: Budget = BUDGET) -> np.ndarray:
@@ -256,8 +258,8 @@ def test_chains_are_worth_what_the_diagnostics_say_of_each_release():
     rng = np.random.default_rng(1)
     draws = lfilter([1.0], [1.0, -0.9], rng.standard_normal((4, 4, 200, 2)), axis=2)
     draws[1, ..., 1], draws[2, 0, 0, 0] = 0.5, np.nan
-    reference = [study.Reference.of(rng.standard_normal((500, 2))) for _ in range(4)]
-    found = study.score(Inferred(draws), reference, np.zeros((4, 2)), rng)[:, -1]
+    reference = [metrics.Reference.of(rng.standard_normal((500, 2))) for _ in range(4)]
+    found = metrics.score(Inferred(draws), reference, np.zeros((4, 2)), rng)[:, -1]
     alone = [diagnostics.diagnose(draws[k].transpose(1, 0, 2))[1] for k in (0, 1, 3)]
     assert found[[0, 1, 3]] == pytest.approx([alone[0].min(), alone[1][0], alone[2].min()])
     assert np.isnan(found[2]) and found[0] < 200
@@ -349,7 +351,7 @@ def test_what_fails_at_one_epsilon_is_left_out_there_and_draws_without_numbers_a
 
 
 GUIDE = Path(__file__).resolve().parents[3] / "CONTRIBUTING.md"
-OWN = re.search(r"^`src/[^`]*/methods/prior_only.py`\n\n```python\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)[1]
+OWN = re.search(r"^`src/[^`]*/methods/prior.py`\n\n```python\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)[1]
 
 
 def test_a_user_s_method_is_one_file(tmp_path, monkeypatch):
@@ -361,12 +363,13 @@ def test_a_user_s_method_is_one_file(tmp_path, monkeypatch):
     assert {"prior_only", "broken", "odd", "gibbs"} <= methods.names()
     task, budget = made("binomial", [1, 1], 5, 1.0), Budget(2, 40, 5)
     releases = released(task, 2)
-    found, spent, reason = study._inferred("prior_only", task, releases, np.random.default_rng(0), budget)
-    assert found.draws.shape == (2, 1, 80, 1) and spent >= 0 and reason == ""
-    assert study._inferred("broken", task, releases, np.random.default_rng(0), budget)[2] == "ZeroDivisionError: no"
-    assert "the shape must be (2, chains, draws, 1)" in study._inferred(
-        "odd", task, releases, np.random.default_rng(0), budget
-    )[2]  # fmt: skip
+    found, broken, odd = (
+        scoring.run(methods.method(name), task, releases, np.random.default_rng(0), budget)
+        for name in ("prior_only", "broken", "odd")
+    )
+    assert found.inferred.draws.shape == (2, 1, 80, 1) and found.seconds >= 0 and found.status == ""
+    assert (broken.status, broken.reason) == ("failed", "ZeroDivisionError: no")
+    assert odd.status == "failed" and "the shape must be (2, chains, draws, 1)" in odd.reason
 
 
 def test_what_the_reference_has_prepared_counts_as_the_method_s_time():
@@ -384,7 +387,10 @@ def test_what_the_reference_has_prepared_counts_as_the_method_s_time():
     task.laws = slow
     releases, rng = released(task, 3), np.random.default_rng(0)
     task.reference(releases, 1000, rng)
-    seconds = {name: study._inferred(name, task, releases, rng, Budget(1, 50, 0))[1] for name in ("exact", "naive")}
+    seconds = {
+        name: scoring.run(methods.method(name), task, releases, rng, Budget(1, 50, 0)).seconds
+        for name in ("exact", "naive")
+    }
     assert calls == [3] and seconds["naive"] < 0.15 and 0.2 <= seconds["exact"] < 0.35
 
 
@@ -393,8 +399,9 @@ def test_refusals_are_one_line_and_no_method_of_the_project_fails():
         task = made(name, prior, 5, 1.0)
         releases = released(task, 1)
         for method in sorted(methods.names()):
-            *_, reason = study._inferred(method, task, releases, np.random.default_rng(0), Budget(2, 10, 2))
-            assert "\n" not in reason and "Error:" not in reason and "shape" not in reason, (method, name, reason)
+            rng, budget = np.random.default_rng(0), Budget(2, 10, 2)
+            outcome = scoring.run(methods.method(method), task, releases, rng, budget)
+            assert outcome.status != "failed" and "\n" not in outcome.reason, (method, name, outcome.reason)
     with pytest.raises(Refused, match="redacted sums"):
         methods.method("gibbs_independent")(made("binomial", [1, 1], 5, 1.0), np.zeros((1, 1)), None, BUDGET)
 
@@ -403,7 +410,7 @@ def test_refusals_are_one_line_and_no_method_of_the_project_fails():
     ("arguments", "message"),
     [
         (("collider", [1, 1], 101, 1.0), "n is 101, but must be at most 100"),
-        (("collider", [1], 5, 1.0), "needs 2 positive numbers"),
+        (("collider", [1], 5, 1.0), "it needs 2 positive numbers"),
         (("binomal", [1, 1], 5, 1.0), "Did you mean 'binomial'"),
     ],
 )

@@ -5,7 +5,7 @@ import numpy as np
 from privpost.drawing import panels, style
 from privpost.drawing.figures import figure
 
-NAIVE = ("naive", "widened")
+NAIVE = ("naive", "prior")
 
 
 @figure("rivals_ranks")

@@ -1,26 +1,22 @@
 """Noise-aware inference by several methods against the exact posterior of the same releases, per CPU second (ours)."""
 
 import math
-import time
-from collections.abc import Sequence
-from functools import cache
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from privpost.evaluation.diagnostics import bulk_sizes
 from privpost.evaluation.rows import columns, places
-from privpost.evaluation.spread import z_squares
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.discovered import Discovered
-from privpost.experiments.noise_aware.rivals import methods
-from privpost.experiments.noise_aware.rivals.tasks import Budget, Refused, Task, made
+from privpost.experiments.noise_aware.rivals import approximation
 from privpost.experiments.ranges import BURN_IN, EPSILON, MODEL, N
+from privpost.inference_benchmark import methods, scoring, tasks
+from privpost.inference_benchmark.base import Budget
+from privpost.inference_benchmark.metrics import SCORES, Reference, score
 from privpost.lab.schema import Integer, Real, Schema, Text, Vector
-from privpost.privacy.accounting.costs import Cost
 
 SETTINGS = Schema(
     task=Text(says=MODEL),
+    noise=Text(says="method id of the mechanism that releases"),
     prior=Vector(Real(at_least=-1e6, at_most=1e6), says="parameters of the model's prior"),
     n=N,
     methods=Discovered(methods.names, none=True, says="methods that take part"),
@@ -55,11 +51,6 @@ TABLES = {
     },
 }
 REFUSED = ["task", "method", "reason"]
-SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
-# Directions of the slices besides the parameters' own.
-DIRECTIONS = 20
-# Probabilities of the compared quantiles.
-LEVELS = (np.arange(400) + 0.5) / 400
 # Draws of each reference that a cell stores: all of them would be a hundred megabytes.
 STORED = 1000
 NOTES = [
@@ -70,7 +61,7 @@ NOTES = [
 
 def simulate(config, streams, ledger) -> dict:
     """Return `scores` (methods, epsilons, scores, releases), `seconds` and `reasons` (methods, epsilons), and
-    `approximation` (epsilons, releases), the distance of `Task.approximation`.
+    `approximation` (epsilons, releases), its distances.
 
     Scores are nan where a method cannot serve the task, or gave no numbers. Stored with them, so that other
     methods can be measured: `releases` (epsilons, releases, q), the first 1,000 draws from the exact posterior of
@@ -83,8 +74,8 @@ def simulate(config, streams, ledger) -> dict:
     budget = Budget(config.chains, config.draws, config.burn_in)
     stored: list[dict] = []
     for i, epsilon in enumerate(config.epsilon):
-        task = made(config.task, config.prior, config.n, epsilon)
-        ledger.open(f"epsilon={epsilon:g}", Cost("pure", epsilon), task.mechanism)
+        task = tasks.made(config.task, config.prior, config.n, epsilon, config.noise)
+        ledger.open(f"epsilon={epsilon:g}", task.mechanism.cost(), task.mechanism)
         for block in streams.blocks():
             theta = task.prior(block.size, streams("data", block.index))
             statistics = task.data(theta, streams("records", block.index))
@@ -94,110 +85,20 @@ def simulate(config, streams, ledger) -> dict:
             exact = task.reference(releases, config.reference_draws, rng)
             references = [Reference.of(draws) for draws in exact]
             stored.append({"releases": releases, "reference": exact[:, :STORED].astype(np.float32)})
-            stored[-1]["approximation"] = task.approximation(releases)
+            stored[-1]["approximation"] = approximation.distances(task, releases)
             stored[-1] |= {f"reference_{part}": [getattr(r, part) for r in references] for part in ("mean", "sd")}
             for k, name in enumerate(names):
                 rng = streams(f"method {name}", block.index)
-                inferred, spent, reason = _inferred(name, task, releases, rng, budget)
-                if reason:
-                    reasons[k, i] = reason
+                outcome = scoring.run(methods.method(name), task, releases, rng, budget)
+                if outcome.inferred is None:
+                    reasons[k, i] = outcome.reason
                     continue
-                seconds[k, i] += spent / config.trials
-                scores[k, i, :, block.trials] = score(inferred, references, theta, streams("ranks", block.index)).T
+                seconds[k, i] += outcome.seconds / config.trials
+                rng = streams("ranks", block.index)
+                scores[k, i, :, block.trials] = score(outcome.inferred, references, theta, rng).T
     joined = {name: np.concatenate([entry[name] for entry in stored]) for name in stored[0]}
     shaped = {name: array.reshape(len(config.epsilon), -1, *array.shape[1:]) for name, array in joined.items()}
     return {"scores": scores, "seconds": seconds, "reasons": reasons.astype(str), **shaped}
-
-
-def _inferred(name: str, task: Task, releases, rng, budget: Budget) -> tuple[Any, float, str]:
-    """Return a method's result, its CPU seconds and no reason; or the reason why it has no result."""
-    try:
-        infer = methods.method(name)
-        _warm(name, task.name, infer, task, releases[:1])
-        # Work that the reference has already prepared counts as the method's too.
-        start = time.process_time() + task.saved
-        result = infer(task, releases, rng, budget)
-        spent = time.process_time() - start + task.saved
-    except Refused as refusal:
-        return None, 0.0, str(refusal)
-    except Exception as error:
-        return None, 0.0, f"{type(error).__name__}: {error}".splitlines()[0]
-    shape = np.shape(result.draws)
-    if len(shape) != 4 or (shape[0], shape[3]) != (len(releases), task.size):
-        wanted = f"({len(releases)}, chains, draws, {task.size})"
-        return None, 0.0, f"it gave draws of shape {shape}; the shape must be {wanted}"
-    return result, spent, ""
-
-
-def _warm(name: str, of: str, infer, task: Task, releases) -> None:
-    """Let a method compile its loops before time is taken, once for each kind of task."""
-    if (name, of) not in _WARMED:
-        infer(task, releases, np.random.default_rng(0), Budget(2, 4, 1))
-        _WARMED.add((name, of))
-
-
-_WARMED: set[tuple[str, str]] = set()
-
-
-class Reference(NamedTuple):
-    """A release's exact posterior by its draws: mean, sd (p,), and quantiles along directions."""
-
-    mean: np.ndarray
-    sd: np.ndarray
-    slices: np.ndarray
-
-    @classmethod
-    def of(cls, draws) -> "Reference":
-        """Return the reference that draws (draws, p) give."""
-        empty = cls(draws.mean(axis=0), draws.std(axis=0), np.empty(0))
-        return empty._replace(slices=empty.quantiles(draws))
-
-    def quantiles(self, draws) -> np.ndarray:
-        """Quantiles (levels, directions) of draws (draws, p) in units of the reference."""
-        along = np.sort((draws - self.mean) / self.sd @ _directions(len(self.mean)), axis=0)
-        place = LEVELS * (len(along) - 1)
-        low = place.astype(int)
-        return along[low] + (place - low)[:, None] * (along[low + 1] - along[low])
-
-
-def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
-    """Return the scores (releases, scores) of draws against references and the true parameters (releases, p)."""
-    scores = np.full((len(references), len(SCORES)), np.nan)
-    finite = np.isfinite(inferred.draws).all(axis=(1, 2, 3))
-    sizes = _effective(inferred.draws, finite) if inferred.effective is None else inferred.effective
-    for k, (chains, exact) in enumerate(zip(inferred.draws, references, strict=True)):
-        if not finite[k]:
-            continue
-        pooled = chains.reshape(-1, chains.shape[-1])
-        below, equal = (pooled < theta[k]).sum(axis=0), (pooled == theta[k]).sum(axis=0)
-        rank = (below + rng.random(below.shape) * (equal + 1)) / (len(pooled) + 1)
-        scores[k] = (
-            np.abs(exact.quantiles(pooled) - exact.slices).mean(),
-            np.square((pooled.mean(axis=0) - exact.mean) / exact.sd).mean(),
-            (pooled.std(axis=0) / exact.sd - 1).mean(),
-            z_squares(rank).mean(),
-            sizes[k],
-        )
-    return scores
-
-
-def _effective(draws, finite) -> np.ndarray:
-    """Return how many independent draws the chains of each release are worth (releases,), where they are numbers."""
-    sizes = np.full(len(draws), float(draws.shape[1] * draws.shape[2]))
-    if draws.shape[1] > 1 and finite.any():
-        # Draws that are all equal have no effective number.
-        least = np.fmin.reduce(bulk_sizes(draws[finite].transpose(2, 1, 0, 3)), axis=1)
-        sizes[finite] = np.fmin(least, sizes[finite])
-    return sizes
-
-
-@cache
-def _directions(size: int) -> np.ndarray:
-    """Return unit vectors (size, directions): the axes, and for several parameters fixed random ones."""
-    if size == 1:
-        return np.ones((1, 1))
-    others = np.random.default_rng(0).standard_normal((size, DIRECTIONS))
-    return np.concatenate([np.eye(size), others / np.linalg.norm(others, axis=0)], axis=1)
 
 
 def tabulate(cells):

@@ -112,7 +112,7 @@ def _inner(model, n: int) -> _Inner:
     return _Inner(log_prior, counts, np.flatnonzero(leaf), sizes[:, leaf])
 
 
-def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple:
+def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
     """Return the tables' weights, and for each leaf's θ its place, its totals, and its distributions by total.
 
     The distributions follow each other, n + 1 values each, each a step of 1 higher than the one before.

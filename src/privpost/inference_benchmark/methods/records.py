@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from privpost.experiments.noise_aware.rivals.methods import Inferred
-from privpost.experiments.noise_aware.rivals.tasks import NetworkTask, Refused
+from privpost.inference_benchmark.base import Inferred, Refused
+from privpost.inference_benchmark.tasks.networks import NetworkTask
 from privpost.samplers import chain
 
 

@@ -3,7 +3,7 @@ from privatized data"): exact for any model that can be simulated."""
 
 import numpy as np
 
-from privpost.experiments.noise_aware.rivals.methods import Inferred
+from privpost.inference_benchmark.base import Inferred
 from privpost.samplers.compiled import outer
 
 
@@ -17,7 +17,7 @@ def infer(task, releases, rng, budget):
     for step in range(-budget.burn_in, budget.draws):
         proposed = task.records(theta, rng)
         uniform = rng.random(released.shape[:2])
-        exchange(released, statistics, *proposed, observed, uniform, task.scale, sums)
+        exchange(released, statistics, *proposed, observed, uniform, task.scale, task.power, sums)
         theta = task.update(sums, rng)
         if step >= 0:
             drawn[step] = theta
@@ -25,10 +25,13 @@ def infer(task, releases, rng, budget):
 
 
 @outer()
-def exchange(released, statistics, new_released, new_statistics, observed, uniform, scale, sums):
-    """Accept or keep each record in turn, in place, and write the sums of the statistics (chains, d)."""
+def exchange(released, statistics, new_released, new_statistics, observed, uniform, scale, power, sums):
+    """Accept or keep each record in turn, in place, and write the sums of the statistics (chains, d).
+
+    The noise's log-density is −|x/scale|^power / power, power 1 or 2.
+    """
     size, coordinates = released.shape[1:]
-    residual, rate = np.empty(coordinates), 1 / scale
+    residual, rate = np.empty(coordinates), 1 / scale**power / power
     for k in range(len(released)):
         for j in range(coordinates):
             total = 0.0
@@ -38,15 +41,16 @@ def exchange(released, statistics, new_released, new_statistics, observed, unifo
         for i in range(size):
             change, u = 0.0, uniform[k, i]
             for j in range(coordinates):
-                change += abs(residual[j]) - abs(residual[j] - (new_released[k, i, j] - released[k, i, j]))
+                old, new = residual[j], residual[j] - (new_released[k, i, j] - released[k, i, j])
+                change += abs(old) - abs(new) if power == 1 else old * old - new * new
             change *= rate
             # u < e^x, which lies between 1 + x and 1/(1 - x) where x is negative.
             accepted = u < 1 + change or (u * (1 - change) < 1 and u < np.exp(change))
             # Both ends of a choice are written: a branch would often be foreseen wrongly.
             for j in range(coordinates):
-                new = new_released[k, i, j] if accepted else released[k, i, j]
-                residual[j] -= new - released[k, i, j]
-                released[k, i, j] = new
+                taken = new_released[k, i, j] if accepted else released[k, i, j]
+                residual[j] -= taken - released[k, i, j]
+                released[k, i, j] = taken
             for j in range(statistics.shape[2]):
                 statistics[k, i, j] = new_statistics[k, i, j] if accepted else statistics[k, i, j]
         for j in range(statistics.shape[2]):
