@@ -7,6 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from privpost.privacy.accounting.costs import Cost
+
 # Powers r of noise whose log-density is −|x/scale|^r / r, by the mechanism's method id.
 POWERS = {"laplace": 1, "geometric": 1, "gaussian": 2, "discrete_gaussian": 2}
 
@@ -61,7 +63,8 @@ class Task(ABC):
         name: as in the tables.
         n: number of records, public unless `neighbours` are "add or remove one".
         model: the model of the records, with its prior.
-        mechanism: what releases; `mechanism.cost()` is its budget.
+        mechanism: what releases, with one release's `sensitivity` and `cost()`.
+        budget: the budget that it is calibrated to.
         size: number p of parameters.
         saved: CPU seconds that calls of `reference` saved, as an earlier one had prepared the same releases.
 
@@ -73,6 +76,7 @@ class Task(ABC):
     n: int
     model: Any
     mechanism: Any
+    budget: Cost
     size: int
     saved: float = 0.0
     kind: ClassVar[str] = "exact"

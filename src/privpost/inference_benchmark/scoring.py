@@ -1,4 +1,4 @@
-"""How a method is run on a task: whatever it does, the others run on."""
+"""Tasks with fixed releases, and how a method is run on them: whatever it does, the others run on."""
 
 import time
 from typing import NamedTuple
@@ -7,6 +7,24 @@ import numpy as np
 
 from privpost.inference_benchmark.base import Budget, Inferred, Refused, Task
 from privpost.inference_benchmark.methods import Infer
+from privpost.inference_benchmark.metrics import SCORES, Reference, score
+
+
+class Case(NamedTuple):
+    """A task with fixed releases: true parameters (k, p), releases (k, q), and exact draws (k, draws, p) of each."""
+
+    task: Task
+    theta: np.ndarray
+    releases: np.ndarray
+    reference: np.ndarray
+
+
+def case(task: Task, size: int, draws: int, seed: int = 0) -> Case:
+    """Return `size` releases of data sets whose θ are drawn from the prior, the same for the same seed."""
+    data, noise, exact = np.random.default_rng(seed).spawn(3)
+    theta = task.prior(size, data)
+    releases = task.mechanism.perturb(task.data(theta, data), noise)
+    return Case(task, theta, releases, task.reference(releases, draws, exact))
 
 
 class Outcome(NamedTuple):
@@ -45,6 +63,12 @@ def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
         wanted = f"({len(releases)}, chains, draws, {task.size})"
         return Outcome(None, status="failed", reason=f"it gave draws of shape {shape}; the shape must be {wanted}")
     return Outcome(inferred, spent)
+
+
+def measured(inferred: Inferred, case: Case, rng) -> dict[str, np.ndarray]:
+    """Return every metric of a method's draws by release, shape (k,), nan where the draws are no numbers."""
+    references = [Reference.of(draws) for draws in case.reference]
+    return dict(zip(SCORES, score(inferred, references, case.theta, rng).T, strict=True))
 
 
 def _warm(infer: Infer, task: Task, releases) -> None:

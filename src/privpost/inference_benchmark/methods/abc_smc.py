@@ -7,6 +7,7 @@ import numpy as np
 from privpost.inference_benchmark.base import Inferred, Refused
 from privpost.inference_benchmark.tasks.counts import CountsTask
 from privpost.inference_benchmark.tasks.networks import NetworkTask
+from privpost.inference_benchmark.tasks.private_n import PrivateNTask
 
 # Share of the particles that a step of the temperature leaves effective.
 LEFT = 0.5
@@ -74,7 +75,7 @@ class Populations:
 
 def simulator(task):
     """Return what draws statistics (k, d) given θ (k, p), at a cost that does not grow with n."""
-    if isinstance(task, CountsTask):
+    if isinstance(task, CountsTask | PrivateNTask):
         return task.data
     if not isinstance(task, NetworkTask):
         raise Refused("its data sets would be simulated record by record, for each release and each move anew")

@@ -50,6 +50,8 @@ def known() -> dict[str, Made]:
 def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
     """Return a task at ε, by pure DP or, of Gaussian noise, by (ε, 10⁻⁶)-DP; what is not given is as its file has it.
 
+    The budget is for its own neighbours.
+
     Raises:
         SettingError: an unknown task, a prior or noise that it cannot have, or n too large.
     """
@@ -63,6 +65,8 @@ def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, nois
         raise SettingError(f"n is {n}, but must be at most {how.largest} for {name}, whose reference sums over counts")
     budget = Cost("approximate", epsilon, delta=DELTA) if "gaussian" in noise else Cost("pure", epsilon)
     try:
-        return how.make(name, prior, n, noise, budget)
+        task = how.make(name, prior, n, noise, budget)
     except (TypeError, ValueError) as error:
         raise SettingError(f"prior is {list(prior)} and n {n}, which {name} cannot have: {error}") from error
+    task.budget = budget
+    return task

@@ -75,7 +75,8 @@ def simulate(config, streams, ledger) -> dict:
     stored: list[dict] = []
     for i, epsilon in enumerate(config.epsilon):
         task = tasks.made(config.task, config.prior, config.n, epsilon, config.noise)
-        ledger.open(f"epsilon={epsilon:g}", task.mechanism.cost(), task.mechanism)
+        accounting = "stated" if task.budget.notion == "pure" else "exact"
+        ledger.open(f"epsilon={epsilon:g}", task.budget, task.mechanism, accounting=accounting)
         for block in streams.blocks():
             theta = task.prior(block.size, streams("data", block.index))
             statistics = task.data(theta, streams("records", block.index))
