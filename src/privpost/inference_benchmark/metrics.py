@@ -9,16 +9,25 @@ import numpy as np
 from privpost.evaluation.diagnostics import bulk_sizes
 from privpost.evaluation.spread import z_squares
 
-SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
+# Scores against the exact posterior, and against the true parameters.
+SCORES = ("distance", "mean_error", "sd_error", "c2st", "mmd2", "z2", "ess")
 # Directions of the slices besides the parameters' own.
 DIRECTIONS = 20
 # Probabilities of the compared quantiles.
 LEVELS = (np.arange(400) + 0.5) / 400
+# Parts of the draws that a classifier is tested on in turn, and where its features have kinks, in standard deviations.
+FOLDS = 5
+KINKS = (-2, -1, 0, 1, 2)
+# Draws of either law that MMD² takes: its time grows with their square.
+KERNEL_DRAWS = 400
+# Releases on which it is taken, of several parameters; of one the sliced distance says as much.
+FEW = 5
 
 
 class Reference(NamedTuple):
-    """A release's exact posterior by its draws: mean, sd (p,), and quantiles along directions."""
+    """A release's exact posterior by its draws (draws, p): mean, sd (p,), and quantiles along directions."""
 
+    draws: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
     slices: np.ndarray
@@ -26,12 +35,16 @@ class Reference(NamedTuple):
     @classmethod
     def of(cls, draws) -> "Reference":
         """Return the reference that draws (draws, p) give."""
-        empty = cls(draws.mean(axis=0), draws.std(axis=0), np.empty(0))
+        empty = cls(draws, draws.mean(axis=0), draws.std(axis=0), np.empty(0))
         return empty._replace(slices=empty.quantiles(draws))
+
+    def standard(self, draws) -> np.ndarray:
+        """Draws (draws, p) in units of the reference."""
+        return (draws - self.mean) / self.sd
 
     def quantiles(self, draws) -> np.ndarray:
         """Quantiles (levels, directions) of draws (draws, p) in units of the reference."""
-        along = np.sort((draws - self.mean) / self.sd @ _directions(len(self.mean)), axis=0)
+        along = np.sort(self.standard(draws) @ _directions(len(self.mean)), axis=0)
         place = LEVELS * (len(along) - 1)
         low = place.astype(int)
         return along[low] + (place - low)[:, None] * (along[low + 1] - along[low])
@@ -46,16 +59,61 @@ def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
         if not finite[k]:
             continue
         pooled = chains.reshape(-1, chains.shape[-1])
-        below, equal = (pooled < theta[k]).sum(axis=0), (pooled == theta[k]).sum(axis=0)
-        rank = (below + rng.random(below.shape) * (equal + 1)) / (len(pooled) + 1)
+        rank = ranks(pooled, theta[k], rng)
+        two = exact.standard(pooled), exact.standard(exact.draws)
         scores[k] = (
             np.abs(exact.quantiles(pooled) - exact.slices).mean(),
             np.square((pooled.mean(axis=0) - exact.mean) / exact.sd).mean(),
             (pooled.std(axis=0) / exact.sd - 1).mean(),
+            c2st(*two, rng),
+            mmd2(*two, rng) if pooled.shape[1] > 1 and k < FEW else np.nan,
             z_squares(rank).mean(),
             sizes[k],
         )
     return scores
+
+
+def ranks(draws, theta, rng) -> np.ndarray:
+    """Return randomised ranks (p,) of the true parameters (p,) among draws (draws, p), in [0, 1]."""
+    below, equal = (draws < theta).sum(axis=0), (draws == theta).sum(axis=0)
+    return (below + rng.random(below.shape) * (equal + 1)) / (len(draws) + 1)
+
+
+def c2st(first, second, rng) -> float:
+    """Return the share of draws (draws, p) of two laws, in units of one of them, that a classifier tells apart: 0.5 to 1.
+
+    Cross-validated accuracy of a least-squares classifier on the coordinates, their products, and hinges (Lopez-Paz and
+    Oquab 2017), on as many draws of either; a hundred draws or fewer say little.
+    """
+    size = min(len(first), len(second))
+    pooled = np.concatenate([draws[rng.permutation(len(draws))[:size]] for draws in (first, second)])
+    i, j = np.triu_indices(pooled.shape[1])
+    hinges = [np.maximum(pooled - kink, 0) for kink in KINKS]
+    features = np.concatenate([np.ones((2 * size, 1)), pooled, pooled[:, i] * pooled[:, j], *hinges], axis=1)
+    label, fold = np.repeat([-1.0, 1.0], size), rng.permutation(2 * size) % FOLDS
+    parts = [(features[fold == k], label[fold == k]) for k in range(FOLDS)]
+    grams, crosses = [x.T @ x for x, _ in parts], [x.T @ y for x, y in parts]
+    gram, cross = sum(grams), sum(crosses)
+    # Hinges that no draw reaches have no weight.
+    ridge = np.diag(1e-3 * np.diag(gram) + 1e-9 * size)
+    right = 0
+    for (x, y), own, ours in zip(parts, grams, crosses, strict=True):
+        right += int(((x @ np.linalg.solve(gram - own + ridge, cross - ours) > 0) == (y > 0)).sum())
+    return right / (2 * size)
+
+
+def mmd2(first, second, rng) -> float:
+    """Return the squared maximum mean discrepancy of draws (draws, p) of two laws, without bias: 0 where they are one.
+
+    The kernel is normal, of the median distance's width (Gretton et al. 2012).
+    """
+    size = min(len(first), len(second), KERNEL_DRAWS)
+    pooled = np.concatenate([draws[rng.permutation(len(draws))[:size]] for draws in (first, second)])
+    squares = np.square(pooled).sum(axis=1)
+    distances = np.maximum(squares[:, None] + squares - 2 * pooled @ pooled.T, 0.0)
+    kernel = np.exp(-distances / np.median(distances))
+    within = [(kernel[part, part].sum() - size) / (size * (size - 1)) for part in (slice(size), slice(size, None))]
+    return float(sum(within) - 2 * kernel[:size, size:].mean())
 
 
 def _effective(draws, finite) -> np.ndarray:

@@ -4,13 +4,19 @@ from privatized data"): exact for any model that can be simulated."""
 import numpy as np
 
 from privpost.inference_benchmark.base import Inferred
+from privpost.inference_benchmark.tasks.randomised_response import ResponseTask
 from privpost.samplers.compiled import outer
 
 
 def infer(task, releases, rng, budget):
-    """Propose every record anew from p(x | θ), accept it by the ratio of the noise's densities, then draw θ."""
+    """Propose every record anew from p(x | θ), accept it by the ratio of the noise's densities, then draw θ.
+
+    True answers given reported ones have a law of their own, and are drawn from it (Tanner and Wong 1987).
+    """
     observed = np.repeat(releases, budget.chains, axis=0)
     theta = task.prior(len(observed), rng)
+    if isinstance(task, ResponseTask):
+        return _shaped(task, _answered(task, theta, observed, rng, budget), budget)
     records = task.records(theta, rng)
     released, statistics = (np.ascontiguousarray(part, float) for part in records)
     drawn, sums = np.empty((budget.draws, *theta.shape)), np.empty(statistics.shape[::2])
@@ -21,7 +27,20 @@ def infer(task, releases, rng, budget):
         theta = task.update(sums, rng)
         if step >= 0:
             drawn[step] = theta
-    return Inferred(drawn.reshape(budget.draws, len(releases), budget.chains, -1).transpose(1, 2, 0, 3))
+    return _shaped(task, drawn, budget)
+
+
+def _shaped(task, drawn, budget):
+    return Inferred(drawn.reshape(budget.draws, -1, budget.chains, task.size).transpose(1, 2, 0, 3))
+
+
+def _answered(task, theta, observed, rng, budget) -> np.ndarray:
+    drawn = np.empty((budget.draws, *theta.shape))
+    for step in range(-budget.burn_in, budget.draws):
+        theta = task.update(task.augmented(theta, observed, rng), rng)
+        if step >= 0:
+            drawn[step] = theta
+    return drawn
 
 
 @outer()

@@ -4,8 +4,9 @@ import numpy as np
 
 from privpost.inference_benchmark.base import Inferred, Refused
 from privpost.inference_benchmark.tasks.counts import CountsTask
+from privpost.inference_benchmark.tasks.regression import RegressionTask
 from privpost.inference_benchmark.tasks.sums import ClampedTask, RedactedTask
-from privpost.samplers.noise_aware import normal
+from privpost.samplers.noise_aware import normal, regression
 from privpost.samplers.noise_aware.gibbs import bounded_kernel, run
 
 
@@ -24,8 +25,12 @@ def infer(task, releases, rng, budget):
         kernel = normal.kernel(task.mechanism.model, repeated, task.n, task.scale)
     elif isinstance(task, RedactedTask):
         kernel = redacted(task, repeated[0], "multinomial")
+    elif isinstance(task, RegressionTask):
+        moments, law = task.mechanism.moments(repeated.T).T, task.mechanism.noise_law
+        kernel = regression.kernel(task.model, moments, task.n, law, "normal")
+        return chains(task, kernel, releases, rng, budget)
     else:
-        raise Refused("it serves bits, categories and sums; `records` serves networks")
+        raise Refused("it serves bits, categories, sums and regression; `records` serves networks")
     return chains(task, kernel, releases, rng, budget)
 
 

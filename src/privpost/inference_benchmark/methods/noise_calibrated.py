@@ -10,8 +10,8 @@ CELLS = 1000
 
 def infer(task, releases, rng, budget):
     """Draw from p(θ) N(y; m(θ), V(θ) + v), m and V the moments of the released sum, v the noise's variance."""
-    if task.size > 1:
-        raise Refused("its grid serves one parameter")
+    if task.size > 1 or releases.shape[1] > 1:
+        raise Refused("its grid serves one parameter and one number released")
     edges = parameter_edges(task.model, CELLS)
     theta, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
     mean, variance = (part.reshape(len(theta)) for part in task.moments(theta[:, None]))

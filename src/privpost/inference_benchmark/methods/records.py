@@ -9,8 +9,8 @@ from privpost.samplers import chain
 
 def infer(task, releases, rng, budget):
     """Flip bits of records, and shift many records at once; θ follows from the counts."""
-    if not isinstance(task, NetworkTask):
-        raise Refused("it moves records of Bayesian networks only")
+    if not (isinstance(task, NetworkTask) and task.complete):
+        raise Refused("it moves records of Bayesian networks only, all of whose counts are released")
     from privpost.samplers.noise_aware.records import Records
 
     sampler = Records(task.model, np.repeat(releases, budget.chains, axis=0), task.n, task.scale)

@@ -1,4 +1,7 @@
-"""Small Bayesian networks of bits, all of whose counts are released with Laplace noise."""
+"""Small Bayesian networks of bits, all of whose counts, or all but those of classes, are released with Laplace noise."""
+
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,20 +14,54 @@ from privpost.models.networks.bayesian_network import BayesianNetwork
 
 NETWORKS = {
     "naive_bayes": graphs.naive_bayes(2),
+    "log_linear": graphs.naive_bayes(2),
     "collider": graphs.checked({"a": [], "b": [], "c": ["a", "b"]}),
     "three_parents": graphs.checked({"a": [], "b": [], "c": ["a"], "d": ["a", "b", "c"], "e": ["d"]}),
 }
 
 
+@dataclass(frozen=True)
+class FeaturesLaplace(NetworkLaplace):
+    """Counts of features by class plus Lap(2K/ε), K features: the class's own counts, the first two, are left out.
+
+    A substituted record moves at most one unit between two counts of each feature.
+
+    Raises:
+        ValueError: as `NetworkLaplace`.
+    """
+
+    @property
+    def sensitivity(self) -> float:
+        """2K, attained by a row of zeros and a row of ones."""
+        return 2.0 * (len(self.model.nodes) - 1)
+
+    def select(self, statistics) -> np.ndarray:
+        """The features' counts (..., 4K)."""
+        return np.asarray(statistics, float)[..., 2:]
+
+    def project(self, release) -> np.ndarray:
+        """Counts truncated to [0, n], those of the class by the mean over features; shape (..., 2 + 4K)."""
+        shown = super().project(release)
+        totals = shown.reshape(*shown.shape[:-1], -1, 2, 2).sum(axis=-1).mean(axis=-2)
+        return np.concatenate([totals, shown], axis=-1)
+
+
 class NetworkTask(Task):
-    """A small Bayesian network whose counts are released."""
+    """A small Bayesian network whose counts are released.
+
+    Class attributes:
+        complete: whether all counts are.
+    """
+
+    complete: ClassVar[bool] = True
+    release_by: ClassVar[type[NetworkLaplace]] = NetworkLaplace
 
     def __init__(self, name, prior, n, noise, budget):
         self.name, self.n = name, n
         if len(prior) != 2:
             raise ValueError("it needs 2 positive numbers, alpha and beta")
         self.model = BayesianNetwork(NETWORKS[name], *prior)
-        self.mechanism = NetworkLaplace.calibrate(self.model, n, budget)
+        self.mechanism = self.release_by.calibrate(self.model, n, budget)
         self.size = self.model.theta_shape[0]
 
     def records(self, theta, rng):
@@ -62,9 +99,21 @@ class NetworkTask(Task):
         return self.update(super().reference(releases, draws, rng), rng)
 
 
+class LogLinearTask(NetworkTask):
+    """Naive Bayes without the classes' counts, as in Xiong, Ju and Zhang (2025), whose `log-linear` model it is."""
+
+    complete = False
+    release_by = FeaturesLaplace
+
+    def laws(self, releases):
+        unseen = np.full((len(releases), 2), np.nan)
+        return super().laws(np.concatenate([unseen, releases], axis=1))
+
+
 _LARGEST = references.LARGEST
 TASKS = {
     "naive_bayes": Made(NetworkTask, (1, 1), largest=_LARGEST["naive_bayes"]),
+    "log_linear": Made(LogLinearTask, (1, 1), largest=_LARGEST["naive_bayes"]),
     "collider": Made(NetworkTask, (1, 1), n=50, largest=_LARGEST["collider"]),
     "three_parents": Made(NetworkTask, (1, 1), n=8, largest=_LARGEST["three_parents"]),
 }
