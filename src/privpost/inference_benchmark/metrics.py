@@ -1,5 +1,6 @@
 """What draws are scored by: against the exact posterior, and against the true parameters."""
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -53,13 +54,11 @@ class Reference(NamedTuple):
 def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
     """Return the scores (releases, scores) of draws against references and the true parameters (releases, p)."""
     scores = np.full((len(references), len(SCORES)), np.nan)
-    finite = np.isfinite(inferred.draws).all(axis=(1, 2, 3))
-    sizes = _effective(inferred.draws, finite) if inferred.effective is None else inferred.effective
+    finite, sizes = _finite(inferred.draws), effective(inferred)
     for k, (chains, exact) in enumerate(zip(inferred.draws, references, strict=True)):
         if not finite[k]:
             continue
         pooled = chains.reshape(-1, chains.shape[-1])
-        rank = ranks(pooled, theta[k], rng)
         two = exact.standard(pooled), exact.standard(exact.draws)
         scores[k] = (
             np.abs(exact.quantiles(pooled) - exact.slices).mean(),
@@ -67,20 +66,25 @@ def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
             (pooled.std(axis=0) / exact.sd - 1).mean(),
             c2st(*two, rng),
             mmd2(*two, rng) if pooled.shape[1] > 1 and k < FEW else np.nan,
-            z_squares(rank).mean(),
+            z_squares(ranks(pooled, sizes[k], theta[k], rng)).mean(),
             sizes[k],
         )
     return scores
 
 
-def ranks(draws, theta, rng) -> np.ndarray:
-    """Return randomised ranks (p,) of the true parameters (p,) among draws (draws, p), in [0, 1]."""
-    below, equal = (draws < theta).sum(axis=0), (draws == theta).sum(axis=0)
-    return (below + rng.random(below.shape) * (equal + 1)) / (len(draws) + 1)
+def ranks(draws, effective: float, theta, rng) -> np.ndarray:
+    """Return ranks (p,) in [0, 1] of the true parameters (p,), uniform if draws (draws, p) have the posterior's law.
+
+    Among every k-th draw only, so that they are as many as the effective number: dependent draws spread ranks too far
+    (Talts et al. 2018). Between equal draws and between neighbours a rank is random.
+    """
+    thinned = draws[:: math.ceil(len(draws) / np.clip(effective, 1, len(draws)))]
+    below, equal = (thinned < theta).sum(axis=0), (thinned == theta).sum(axis=0)
+    return (below + rng.random(below.shape) * (equal + 1)) / (len(thinned) + 1)
 
 
 def c2st(first, second, rng) -> float:
-    """Return the share of draws (draws, p) of two laws, in units of one of them, that a classifier tells apart: 0.5 to 1.
+    """Return the share of draws (draws, p) of two laws, in units of one, that a classifier tells apart: 0.5 to 1.
 
     Cross-validated accuracy of a least-squares classifier on the coordinates, their products, and hinges (Lopez-Paz and
     Oquab 2017), on as many draws of either; a hundred draws or fewer say little.
@@ -116,8 +120,23 @@ def mmd2(first, second, rng) -> float:
     return float(sum(within) - 2 * kernel[:size, size:].mean())
 
 
-def _effective(draws, finite) -> np.ndarray:
-    """Return how many independent draws the chains of each release are worth (releases,), where they are numbers."""
+def all_ranks(inferred, theta, rng) -> np.ndarray:
+    """Return `ranks` (releases, p) of the true parameters (releases, p), nan where draws are no numbers."""
+    found, sizes = np.full(theta.shape, np.nan), effective(inferred)
+    for k in np.flatnonzero(_finite(inferred.draws)):
+        found[k] = ranks(inferred.draws[k].reshape(-1, theta.shape[1]), sizes[k], theta[k], rng)
+    return found
+
+
+def _finite(draws) -> np.ndarray:
+    return np.isfinite(draws).all(axis=(1, 2, 3))
+
+
+def effective(inferred) -> np.ndarray:
+    """Return how many independent draws those of each release are worth (releases,), where they are numbers."""
+    draws, finite = inferred.draws, _finite(inferred.draws)
+    if inferred.effective is not None:
+        return inferred.effective
     sizes = np.full(len(draws), float(draws.shape[1] * draws.shape[2]))
     if draws.shape[1] > 1 and finite.any():
         # Draws that are all equal have no effective number.

@@ -1,4 +1,4 @@
-"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski and Honkela 2023): a normal law of the counts, with the noise's variance."""
+"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski and Honkela 2023): a normal law of counts, with the noise's variance."""
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
@@ -73,7 +73,9 @@ def _mode(task, releases, variance) -> tuple[np.ndarray, np.ndarray]:
     for _ in range(STEPS):
         around = np.concatenate([z[:, None], z[:, None] + steps, z[:, None] - steps], axis=1)
         flat = around.reshape(-1, free)
-        mean, covariance = (part.reshape(*around.shape[:2], *part.shape[1:]) for part in task.moments(_theta(task, flat)))
+        mean, covariance = (
+            part.reshape(*around.shape[:2], *part.shape[1:]) for part in task.moments(_theta(task, flat))
+        )
         prior = _log_prior(task, flat).reshape(around.shape[:2])
         slope = (mean[:, 1 : free + 1] - mean[:, free + 1 :]) / (2 * STEP)
         weight = slope @ np.linalg.inv(covariance[:, 0] + variance)

@@ -1,4 +1,4 @@
-"""Small Bayesian networks of bits, all of whose counts, or all but those of classes, are released with Laplace noise."""
+"""Small Bayesian networks of bits, whose counts (or all but those of classes) are released with Laplace noise."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -113,7 +113,7 @@ class LogLinearTask(NetworkTask):
 _LARGEST = references.LARGEST
 TASKS = {
     "naive_bayes": Made(NetworkTask, (1, 1), largest=_LARGEST["naive_bayes"]),
-    "log_linear": Made(LogLinearTask, (1, 1), largest=_LARGEST["naive_bayes"]),
+    "log_linear": Made(LogLinearTask, (2, 2), largest=_LARGEST["naive_bayes"]),
     "collider": Made(NetworkTask, (1, 1), n=50, largest=_LARGEST["collider"]),
     "three_parents": Made(NetworkTask, (1, 1), n=8, largest=_LARGEST["three_parents"]),
 }

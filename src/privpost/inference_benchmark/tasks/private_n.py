@@ -58,12 +58,23 @@ class UnboundedLaplace(LaplaceMechanism):
         p(s) ∝ N!/Π s_j! Π Γ(α_j + s_j)/Γ(Σα + N) with N = Σ s_j: n − N is one more count, so that all sum to n.
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
-        prior, counts = np.asarray(self.model.prior, float), np.arange(self.n + 1.0)
-        factors = [gammaln(self.n - counts + 1) - gammaln(prior.sum() + self.n - counts)]
-        for y, alpha in zip(release, prior, strict=True):
-            factors.append(gammaln(alpha + counts) - gammaln(counts + 1) - np.abs(y - counts) / self.scale)
-        latent = exact_counts.latent_counts(factors, draws, rng)[:, 1:]
+        counts = np.arange(self.n + 1.0)
+        rest = gammaln(self.n - counts + 1) - gammaln(np.sum(self.model.prior) + self.n - counts)
+        latent = exact_counts.latent_counts([rest, *self._factors(release, self.n)], draws, rng)[:, 1:]
         return named(self.model.sample(self.model.posterior(latent), rng), self.model)
+
+    def posterior_of(self, number: int, release, draws: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws of θ as of `posterior`, by one who knows that there are `number` records."""
+        latent = exact_counts.latent_counts(self._factors(release, number), draws, rng)
+        return self.model.sample(self.model.posterior(latent), rng)
+
+    def _factors(self, release, most: int) -> list[np.ndarray]:
+        """Log-weights of 0 to `most` records of each category, up to what their sum determines."""
+        counts, prior = np.arange(most + 1.0), np.asarray(self.model.prior, float)
+        return [
+            gammaln(alpha + counts) - gammaln(counts + 1) - np.abs(y - counts) / self.scale
+            for y, alpha in zip(release, prior, strict=True)
+        ]
 
 
 class PrivateNTask(Task):
