@@ -17,6 +17,17 @@ MECHANISMS = {
 }
 
 
+def indicators(probabilities, n: int, rng) -> np.ndarray:
+    """Return n records for each of the probabilities (k, d), as indicators of their categories (k, n, d)."""
+    uniform = rng.random((len(probabilities), n))
+    shown, reached = np.empty((*uniform.shape, probabilities.shape[-1])), np.zeros(uniform.shape, bool)
+    for j, ends in enumerate(np.cumsum(probabilities, axis=-1).T[:-1]):
+        before, reached = reached, uniform <= ends[:, None]
+        shown[..., j] = reached ^ before
+    shown[..., -1] = ~reached
+    return shown
+
+
 class CountsTask(Task):
     """Bits (θ the probability of a one), or categories (θ their probabilities); the mechanism's own sum is exact."""
 
@@ -32,13 +43,8 @@ class CountsTask(Task):
         return np.concatenate([theta, 1 - theta], axis=-1) if self.size == 1 else theta
 
     def records(self, theta, rng):
-        probabilities, uniform = self.probabilities(theta), rng.random((len(theta), self.n))
-        indicators, reached = np.empty((*uniform.shape, probabilities.shape[-1])), np.zeros(uniform.shape, bool)
-        for j, ends in enumerate(np.cumsum(probabilities, axis=-1).T[:-1]):
-            before, reached = reached, uniform <= ends[:, None]
-            indicators[..., j] = reached ^ before
-        indicators[..., -1] = ~reached
-        return Records(self.mechanism.select(indicators), indicators)
+        shown = indicators(self.probabilities(theta), self.n, rng)
+        return Records(self.mechanism.select(shown), shown)
 
     def data(self, theta, rng):
         return rng.multinomial(self.n, self.probabilities(theta)).astype(float)
