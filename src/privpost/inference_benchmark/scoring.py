@@ -46,23 +46,41 @@ class Outcome(NamedTuple):
 def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
     """Return what a method infers from releases (k, q), or why there is nothing; draws that are no numbers are left in.
 
-    It fails where it raises another error than `Refused`, or gives draws of another shape.
+    It fails where it raises another error than `Refused`, or gives draws of another shape or number.
     """
     try:
         _warm(infer, task, releases[:1])
         # Work that the reference has already prepared counts as the method's too.
         start = time.process_time() + task.saved
-        inferred = infer(task, releases, rng, budget)
+        inferred = infer(task, releases.copy(), rng, budget)
         spent = time.process_time() - start + task.saved
-        shape = np.shape(inferred.draws)
+        if not isinstance(inferred, Inferred):
+            raise TypeError(f"it returned a {type(inferred).__name__}; it must return Inferred(draws)")
+        inferred = Inferred(*(None if part is None else np.asarray(part, float) for part in inferred))
     except Refused as refusal:
         return Outcome(None, status="refused", reason=str(refusal))
-    except Exception as error:
-        return Outcome(None, status="failed", reason=f"{type(error).__name__}: {error}".splitlines()[0])
-    if len(shape) != 4 or (shape[0], shape[3]) != (len(releases), task.size) or 0 in shape:
-        wanted = f"({len(releases)}, chains, draws, {task.size})"
-        return Outcome(None, status="failed", reason=f"it gave draws of shape {shape}; the shape must be {wanted}")
+    except (Exception, SystemExit) as error:
+        return Outcome(None, status="failed", reason=in_a_line(error))
+    if wrong := _misshapen(inferred, len(releases), task.size, budget.total):
+        return Outcome(None, status="failed", reason=wrong)
     return Outcome(inferred, spent)
+
+
+def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
+    """Return what is wrong with the shape of draws, or ""."""
+    shape = inferred.draws.shape
+    if len(shape) != 4 or (shape[0], shape[3]) != (releases, size):
+        return f"it gave draws of shape {shape}; the shape must be ({releases}, chains, draws, {size})"
+    if shape[1] * shape[2] != total:
+        return f"it gave {shape[1] * shape[2]} draws for each release; it must give {total}"
+    if inferred.effective is not None and inferred.effective.shape != (releases,):
+        return f"it gave effective numbers of shape {inferred.effective.shape}; the shape must be ({releases},)"
+    return ""
+
+
+def in_a_line(error: BaseException) -> str:
+    """Return an error's type and the first line of its text."""
+    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
 
 
 def measured(inferred: Inferred, case: Case, rng) -> dict[str, np.ndarray]:
@@ -74,7 +92,7 @@ def measured(inferred: Inferred, case: Case, rng) -> dict[str, np.ndarray]:
 def _warm(infer: Infer, task: Task, releases) -> None:
     """Let a method compile its loops before time is taken, once for each kind of task."""
     if (infer, task.name) not in _WARMED:
-        infer(task, releases, np.random.default_rng(0), Budget(2, 4, 1))
+        infer(task, releases.copy(), np.random.default_rng(0), Budget(2, 4, 1))
         _WARMED.add((infer, task.name))
 
 

@@ -57,7 +57,11 @@ def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, nois
     """
     if name not in known():
         raise SettingError(f"task is {name!r}, but must be one of {', '.join(known())}.{suggest(name, known())}")
-    how = known()[name]
+    return of(known()[name], name, prior, n, epsilon, noise)
+
+
+def of(how: Made, name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
+    """Return a task that is made in this way, as `made` does of a known one; SettingError as there."""
     noise, n, prior = noise or how.noises[0], how.n if n is None else n, how.prior if prior is None else prior
     if noise not in how.noises:
         raise SettingError(f"noise is {noise!r}, but must be one of {', '.join(how.noises)} for {name}.")
