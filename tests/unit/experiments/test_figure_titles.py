@@ -82,7 +82,7 @@ FALSE = [
      lambda t: scaled(t, "mean", 0.1, method="naive", metric="mmd2")),
     ("noise_aware/regression_calibration", "regression_calibration", "regression_calibration", "not naive posteriors",
      lambda t: scaled(t, "ks", 2, method="gibbs")),
-    ("noise_aware/rivals", "leaderboard", "rivals", "told apart somewhere",
+    ("noise_aware/rivals", "leaderboard", "rivals", "Exact sums",
      lambda t: scaled(t, "c2st", 1.2, method="exact")),
     ("zhang2016/adult_network", "adult_network", "adult_network", "consistent counts",
      lambda t: scaled(t, "divergence_mean", 0.1, method="laplace")),

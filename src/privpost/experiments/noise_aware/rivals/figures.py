@@ -36,9 +36,12 @@ def board(leaderboard, rivals):
     axes.grid(False)
     axes.tick_params(length=0)
     axes.set_xticks(axes.get_xticks(), worst.columns, rotation=45, ha="right", rotation_mode="anchor")
-    told = rivals.groupby("method").c2st.max() >= TOLD
-    if not told.get("exact", True) and told.drop("exact").all():
-        canvas.suptitle("Each method but the exact sum is told apart somewhere", fontsize=9, weight="bold")
+    never = [name for name in leaderboard.method if rivals[rivals.method == name].c2st.max() < TOLD]
+    if "exact" in never:
+        others = [style.look(name).label.lower() for name in never if name != "exact"]
+        names = ["Exact sums", *others]
+        text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        canvas.suptitle(f"{text} are never told from exact draws", fontsize=9, weight="bold")
     return canvas
 
 
