@@ -96,6 +96,7 @@ LOOKS = {
     "records": Look("#250f04", "<", "-", "Record chain"),
     "table": Look("#fb02b9", ">", "-", "Table chain"),
     "noise_calibrated": Look("#d700dd", "^", "-", "Normal, noise added"),
+    "napsu_mq": Look("#013177", "*", "--", "NAPSU-MQ"),
     "prior": Look("#460953", "v", "-", "Prior"),
     "randomised_response": Look("#8e78ff", "X", "-", "Randomised response"),
 }

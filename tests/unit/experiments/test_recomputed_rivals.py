@@ -75,7 +75,10 @@ def test_scores_are_those_of_the_draws(made):
             scores["distance"].append(sum(abs(apart)) / 400)
             scores["error"].append(((drawn.mean() - mean) / sd) ** 2)
             scores["sd"].append(drawn.std() / sd - 1)
-            scores["z2"].append(norm.ppf((sum(drawn < theta[place]) + ranks.random()) / (len(drawn) + 1)) ** 2)
+            # Worth 7 and 8 draws of 60: every ninth, every eighth.
+            some = drawn[:: 9 - place]
+            metrics.c2st(*(((each - mean) / sd)[:, None] for each in (drawn, exact)), ranks)
+            scores["z2"].append(norm.ppf((sum(some < theta[place]) + ranks.random()) / (len(some) + 1)) ** 2)
             scores["ess"].append(7.0 + place)
         line = row(table, method=name, epsilon=epsilon)
         for column, score in (("distance", "distance"), ("sd_error", "sd"), ("z2", "z2")):
@@ -110,8 +113,9 @@ def test_a_truth_among_equal_draws_has_a_random_rank_between_them():
     chains = np.array([1.0, 2.0, 3.0, 3.0, 3.0, 4.0]).reshape(1, 1, 6, 1)
     reference = [metrics.Reference.of(np.linspace(0, 5, 50)[:, None])]
     scored = metrics.score(Inferred(chains), reference, np.array([[3.0]]), np.random.default_rng(1))
-    rank = (2 + 4 * np.random.default_rng(1).random()) / 7
-    assert scored[0, 3] == pytest.approx(norm.ppf(rank) ** 2)
+    rng = np.random.default_rng(1)
+    metrics.c2st(chains[0, 0], reference[0].draws, rng)
+    assert scored[0, 5] == pytest.approx(norm.ppf((2 + 4 * rng.random()) / 7) ** 2)
 
 
 def test_a_law_of_several_parameters_is_compared_along_its_axes_and_other_directions():
@@ -133,7 +137,7 @@ def test_one_release_is_a_cell_too():
     cell = run("noise_aware/rivals", 1, 1, methods=["naive"], task="binomial", prior=[3, 2], n=8, epsilon=[1.0])
     shapes = {name: cell.arrays[name].shape for name in ("releases", "reference", "reference_mean", "scores")}
     assert shapes == {
-        "releases": (1, 1, 1), "reference": (1, 1, 500, 1), "reference_mean": (1, 1, 1), "scores": (1, 1, 5, 1)
+        "releases": (1, 1, 1), "reference": (1, 1, 500, 1), "reference_mean": (1, 1, 1), "scores": (1, 1, 7, 1)
     }  # fmt: skip
 
 
@@ -144,8 +148,11 @@ def test_scores_of_two_parameters_are_their_means():
     chains = (exact * [1.0, 2.0] + [0.5, 0.0])[None, None]
     truth = np.array([[0.2, -0.4]])
     scored = metrics.score(Inferred(chains), [metrics.Reference.of(exact)], truth, np.random.default_rng(4))
-    ranks = ((chains[0, 0] < truth).sum(axis=0) + np.random.default_rng(4).random(2)) / 501
-    assert scored[0, 1:].tolist() == pytest.approx([(0.25 + 0) / 2, (0 + 1) / 2, np.mean(norm.ppf(ranks) ** 2), 500])
+    rng = np.random.default_rng(4)
+    told, apart = (score(chains[0, 0], exact, rng) for score in (metrics.c2st, metrics.mmd2))
+    ranks = ((chains[0, 0] < truth).sum(axis=0) + rng.random(2)) / 501
+    expected = [(0.25 + 0) / 2, (0 + 1) / 2, told, apart, np.mean(norm.ppf(ranks) ** 2), 500]
+    assert scored[0, 1:].tolist() == pytest.approx(expected)
 
 
 def test_two_chains_that_disagree_are_worth_few_draws():
@@ -153,7 +160,7 @@ def test_two_chains_that_disagree_are_worth_few_draws():
     chains = np.random.default_rng(5).standard_normal((1, 2, 200, 1)) + np.array([-3.0, 3.0])[:, None, None]
     reference = [metrics.Reference.of(np.linspace(-4, 4, 50)[:, None])]
     for draws, most in ((chains, 10), (chains.reshape(1, 1, 400, 1), 400)):
-        size = metrics.score(Inferred(draws), reference, np.zeros((1, 1)), np.random.default_rng(6))[0, 4]
+        size = metrics.score(Inferred(draws), reference, np.zeros((1, 1)), np.random.default_rng(6))[0, -1]
         assert size <= most and (size < 10) == (most == 10)
 
 

@@ -167,7 +167,8 @@ def _of_reference(case: scoring.Case, statistics, streams, block: int) -> dict:
     task, exact = case.task, case.reference
     mean, sd = exact.mean(axis=1), exact.std(axis=1)
     standard, rng = (exact - mean[:, None]) / sd[:, None], streams("classifier", block)
-    pairs = [(draws[:STORED], draws[-STORED:]) for draws in standard]
+    size = min(STORED, exact.shape[1] // 2)
+    pairs = [(draws[:size], draws[-size:]) for draws in standard]
     known = np.full(len(exact), np.nan)
     if isinstance(task, PrivateNTask):
         rng = streams("known n", block)
