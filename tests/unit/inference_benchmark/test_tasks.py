@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import geom, poisson
 
+from privpost.experiments.audit.instances import neighbours
 from privpost.inference_benchmark.base import Budget
 from privpost.inference_benchmark.tasks import made, sums
 from privpost.lab.schema import SettingError
@@ -102,6 +103,35 @@ def test_the_noise_s_density_is_laplace_s_of_each_coordinate():
     expected = [-sum(abs(a - b) for a, b in zip(y, s, strict=True)) / 4.0 for y, s in zip(releases, exact, strict=True)]
     assert task.noise_log_density(releases, exact) == pytest.approx(expected)
     assert Budget(3, 7, 2).total == 21
+
+
+@pytest.mark.parametrize("name", ["private_n_binomial", "private_n_multinomial", "log_linear"])
+def test_mechanisms_of_tasks_cost_what_they_claim_on_their_own_neighbours(name):
+    """Largest log-ratio of densities over all pairs of neighbours of three records at releases beyond both counts."""
+    task = made(name, None, 3, 0.7)
+    pairs = neighbours(task.mechanism)
+    sizes = {(len(one), len(other)) for one, other in pairs}
+    if task.neighbours == "substitution":
+        assert sizes == {(3, 3)}
+    else:
+        # At most six records.
+        assert sizes == {(6, 5), (5, 6)} and task.neighbours == "add or remove one"
+    worst = 0.0
+    for one, other in pairs:
+        first, second = (task.model.sufficient_statistics(data) for data in (one, other))
+        # Noise on each coordinate is in favour of the first data set as far as it goes.
+        far = task.mechanism.select(first) + 50 * np.sign(task.mechanism.select(first - second))
+        ratio = task.mechanism.log_density(far, first) - task.mechanism.log_density(far, second)
+        worst = max(worst, float(ratio))
+    assert worst == pytest.approx(0.7) and task.mechanism.cost().epsilon == pytest.approx(0.7)
+
+
+def test_more_records_than_may_be_are_refused():
+    mechanism = made("private_n_binomial", [1, 1], 2, 1.0).mechanism
+    assert mechanism.perturb([1.0, 3.0], np.random.default_rng(1)).shape == (2,)
+    for counts in ([2.0, 3.0], [-1.0, 2.0]):
+        with pytest.raises(ValueError, match="n is at most 4"):
+            mechanism.perturb(counts, np.random.default_rng(1))
 
 
 def test_an_update_is_a_draw_from_the_conjugate_posterior():

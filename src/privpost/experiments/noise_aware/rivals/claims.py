@@ -21,7 +21,7 @@ OF_SD = 0.01
 # Rows with fewer effective draws are left out: they say nothing.
 FEW = 50
 # Samplers whose law is the posterior itself.
-EXACT = ("data_augmentation", "simulation", "abc_smc", "records", "table")
+EXACT = ("data_augmentation", "simulation", "abc_smc", "reversible_jump", "records", "table")
 KEYS = ["task", "noise", "n", "epsilon"]
 LEVEL = 0.05
 NETWORKS = ("collider", "three_parents")
