@@ -151,7 +151,7 @@ def test_a_method_of_inference_is_one_file(clone):
 
 
 def test_a_task_of_the_benchmark_is_one_file(clone):
-    """Its own grid for its posterior agrees with simulations that are weighted; taking the release for data does not."""
+    """Its grid agrees with weighted simulations, the release taken for data does not; a wrong noise in it is seen."""
     files = follow(clone, "Add a task of the benchmark")
     assert files == ["coins.py"]
     (command,) = commands(clone, "Add a task of the benchmark")
