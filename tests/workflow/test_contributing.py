@@ -144,7 +144,7 @@ def test_a_method_of_inference_is_one_file(clone):
     place = "src/privpost/inference_benchmark/methods/rejection.py"
     (clone / files[0]).rename(clone / place)
     # One point of the study, in place of its grid.
-    clone.run("privpost", *study, "task=binomial", "n=10", "methods=[[rejection,exact]]")
+    clone.run("privpost", *study, "task=binomial", "n=10", "methods=[rejection,exact]")
     (table,) = clone.folder.glob("build/sweeps/*/leaderboard.csv")
     assert "rejection," in table.read_text()
     assert changed(clone) == [place]
