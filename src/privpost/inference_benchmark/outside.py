@@ -103,7 +103,7 @@ def entries(chosen: str = "") -> list[Entry]:
         SettingError: there is no such task or file, or the file has no `TASKS`.
     """
     ours = {entry.label: entry for entry in _entries(tasks.known())}
-    found = []
+    found: list[Entry] = []
     for word in filter(None, chosen.split(",")):
         if word.endswith(".py"):
             own = getattr(_loaded(Path(word)), "TASKS", None)
@@ -177,7 +177,7 @@ def describe(entry: Entry, task, setting: Setting) -> dict[str, Any]:
 
 def _told(what, *without: str) -> dict[str, Any]:
     """Name, first paragraph of the docstring, and fields of a model or a mechanism."""
-    fields = dataclasses.asdict(what) if dataclasses.is_dataclass(what) else {}  # type: ignore[call-overload]
+    fields = dataclasses.asdict(what) if dataclasses.is_dataclass(what) and not isinstance(what, type) else {}
     kept = {key: value for key, value in fields.items() if key not in without}
     return {"name": type(what).__name__, "says": _says(what), **kept}
 

@@ -56,7 +56,8 @@ def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
         spent = time.process_time() - start + task.saved
         if not isinstance(inferred, Inferred):
             raise TypeError(f"it returned a {type(inferred).__name__}; it must return Inferred(draws)")
-        inferred = Inferred(*(None if part is None else np.asarray(part, float) for part in inferred))
+        effective = None if inferred.effective is None else np.asarray(inferred.effective, float)
+        inferred = Inferred(np.asarray(inferred.draws, float), effective)
     except Refused as refusal:
         return Outcome(None, status="refused", reason=str(refusal))
     except (Exception, SystemExit) as error:

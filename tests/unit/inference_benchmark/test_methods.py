@@ -120,21 +120,21 @@ def test_the_normal_likelihood_has_the_variance_of_the_noise():
 
 
 GUIDE = Path(__file__).resolve().parents[3] / "CONTRIBUTING.md"
-OWN = re.search(r"^`src/[^`]*/methods/prior.py`\n\n```python\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)[1]
+OWN = re.search(r"^`rejection.py`\n\n```python\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)[1]
 
 
 def test_a_user_s_method_is_one_file(tmp_path, monkeypatch):
     """It is found, runs beside the others, and one that fails or gives a wrong shape costs its own rows only."""
-    (tmp_path / "prior_only.py").write_text(OWN)
+    (tmp_path / "rejection.py").write_text(OWN)
     (tmp_path / "broken.py").write_text("def infer(task, releases, rng, budget):\n    raise ZeroDivisionError('no')\n")
-    (tmp_path / "odd.py").write_text(OWN.replace("(len(releases), 1, budget.total, task.size)", "(len(releases), -1)"))
+    (tmp_path / "odd.py").write_text(OWN.replace("[:, None]", "[:, :, 0]"))
     monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
-    assert {"prior_only", "broken", "odd", "gibbs"} <= methods.names()
+    assert {"rejection", "broken", "odd", "gibbs"} <= methods.names()
     task, budget = made("binomial", [1, 1], 5, 1.0), Budget(2, 40, 5)
     releases = released(task, 2)
     found, broken, odd = (
         scoring.run(methods.method(name), task, releases, np.random.default_rng(0), budget)
-        for name in ("prior_only", "broken", "odd")
+        for name in ("rejection", "broken", "odd")
     )
     assert found.inferred.draws.shape == (2, 1, 80, 1) and found.seconds >= 0 and found.status == ""
     assert (broken.status, broken.reason) == ("failed", "ZeroDivisionError: no")

@@ -9,6 +9,7 @@ from scipy.special import ndtri
 
 from privpost.inference_benchmark.base import Inferred, Refused
 
+INSTALL = "pip install 'sbi>=0.27,<0.28', or pip install '.[sbi]' in a checkout"
 # Whose versions stand beside its scores.
 PACKAGES = ("sbi", "torch")
 # Simulated releases for each draw that is asked for: 20,000 for 1,000.
@@ -23,7 +24,7 @@ def infer(task, releases, rng, budget):
         import torch
         from sbi.inference import NPE
     except ImportError as missing:
-        raise Refused("the package sbi is not installed (pip install 'privpost[sbi]')") from missing
+        raise Refused(f"the package sbi is not installed: {INSTALL}") from missing
     theta = task.prior(SIMULATIONS * budget.total, rng)
     simulated = task.mechanism.perturb(task.data(theta, rng), rng)
     scores = Scores(theta)
