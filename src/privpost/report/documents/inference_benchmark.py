@@ -1,4 +1,4 @@
-"""What docs/inference_benchmark.md shows: the leaderboard, methods by release, and numbers of others beside ours."""
+"""What docs/inference_benchmark.md shows: the leaderboard, methods by release, and others' numbers beside ours."""
 
 from collections.abc import Mapping
 
