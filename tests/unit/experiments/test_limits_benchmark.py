@@ -10,7 +10,8 @@ import pytest
 from claims_at_limits import failed, limit, moved
 from scipy.stats import chi2
 
-from privpost.experiments.noise_aware.rivals import claims, leaderboard
+from privpost.experiments.noise_aware.rivals import claims
+from privpost.inference_benchmark import leaderboard
 
 POINTS = [{"task": task, "noise": "laplace", "n": 100, "epsilon": 1.0} for task in ("binomial", "multinomial")]
 # Calibration of two methods and the naive one at two points, 200 independent values of z² at each.

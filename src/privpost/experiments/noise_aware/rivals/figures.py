@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 
 from privpost.drawing import style
 from privpost.drawing.figures import figure
-from privpost.experiments.noise_aware.rivals.claims import TOLD
+from privpost.inference_benchmark.leaderboard import TOLD
 
 # What a task is called in a column's head.
 NAMES = {
@@ -20,7 +20,7 @@ def board(leaderboard, rivals):
     """How well a classifier tells a method's draws from exact ones (ours): accuracy in per cent, 50 where it cannot.
 
     The largest over n and ε = 0.1, 1 and 10 (pure DP; of Gaussian noise with δ = 10⁻⁶; with n private for adding or
-    removing a record); 95 % intervals are narrower than ±3. Empty: not served.
+    removing a record); 95 % intervals are about ±1. Empty: not served.
     """
     import seaborn as sns
 
