@@ -61,25 +61,14 @@ def board(leaderboard: pd.DataFrame) -> str:
 def by_release(rivals: pd.DataFrame, told: float) -> str:
     """Return for each release the fastest methods whose C2ST is below `told` everywhere, and the largest of others."""
     labels = {(entry.name, entry.noise): entry.label for entry in outside.entries()}
-    rows = []
-    for (task, noise), part in rivals[~rivals.method.isin(["exact", "naive", "prior"])].groupby(
-        ["task", "noise"], sort=False
-    ):
+    rivals, rows = rivals[~rivals.method.isin(["exact", "naive", "prior"])], []
+    for (task, noise), part in rivals.groupby(["task", "noise"], sort=False):
         worst = part.groupby("method").c2st.max().sort_values()
         # At n = 100, or as near as there is, and ε = 1.
         near = part[(part.epsilon == 1) & (part.n == min(part.n, key=lambda n: (abs(n - 100), n)))]
         speed = near.groupby("method").ess_per_second.mean().reindex(worst.index)
-        good = speed[worst < told].sort_values(ascending=False)
-        rows.append(
-            (
-                f"`{labels[task, noise]}`",
-                "; ".join(f"{style.look(name).label} {number(rate, '.1g')}" for name, rate in good[:FEW].items())
-                or "none",
-                "; ".join(
-                    f"{style.look(name).label} {number(top, '.2f')}" for name, top in worst[worst >= told].items()
-                ),
-            )
-        )
+        good = speed[worst < told].sort_values(ascending=False)[:FEW]
+        rows.append((f"`{labels[task, noise]}`", _named(good, ".1g") or "none", _named(worst[worst >= told], ".2f")))
     return markdown(("release", "fastest that are not told apart, draws/s", "told apart, worst C2ST"), rows)
 
 
@@ -138,3 +127,8 @@ def tarp(factor: float) -> np.ndarray:
     nearer = ndtr((point + reach) / factor) - ndtr((point - reach) / factor)
     coverage = (nearer[..., None] <= LEVELS).mean(axis=1)
     return np.sqrt(np.square(coverage - LEVELS).mean(axis=1))
+
+
+def _named(values: pd.Series, form: str) -> str:
+    """Methods by their labels, with a number each."""
+    return "; ".join(f"{style.look(name).label} {number(value, form)}" for name, value in values.items())
