@@ -20,8 +20,8 @@ def ends(rows):
     return np.maximum(rows.over - 1, 1e-3), rows.over + 1
 
 
-def message(figure, table, aware: str = "noise-aware posteriors") -> None:
-    """Print above a figure that `aware` are calibrated and naive posteriors not, where both hold.
+def answer(table, aware: str = "noise-aware posteriors") -> str:
+    """Return that `aware` are calibrated and naive posteriors not, where both hold; else nothing.
 
     KS distances and, where the table has them, sums of z² reject no noise-aware row at 5 % over all of them, by
     Bonferroni, as methods share their releases and all ε their data. Where KS alone rejects none, the figure says how
@@ -35,7 +35,12 @@ def message(figure, table, aware: str = "noise-aware posteriors") -> None:
     words = f"{aware} are calibrated, naive ones are not"
     if narrow:
         words = f"KS passes {aware}, not naive posteriors; z² rejects {narrow} of {len(rows)}"
-    panels.message(figure, words[0].upper() + words[1:], bool(holds))
+    return words[0].upper() + words[1:] if holds else ""
+
+
+def message(figure, table, aware: str = "noise-aware posteriors") -> None:
+    """Print `answer` above a figure."""
+    panels.message(figure, answer(table, aware))
 
 
 def calibrated(axes, low: float = 0.15) -> None:
