@@ -155,7 +155,8 @@ def _facets(table, names: Mapping, width: float, **columns) -> tuple[Any, dict[s
         if column is not None:
             values = ordered(table[column], column, names)
             letters = int((width - 0.5) / len(values) / (8 / 72 * LETTER)) if part == "col" else 22
-            title = {value: textwrap.fill(words(column, value, names), letters) for value in values}
+            lines_of = {value: words(column, value, names).split("\n") for value in values}
+            title = {value: "\n".join(textwrap.fill(line, letters) for line in lines_of[value]) for value in values}
             table[f"panel's {part}"] = table[column].map(title)
             arguments |= {part: f"panel's {part}", f"{part}_order": list(title.values())}
     return table, arguments
@@ -329,13 +330,14 @@ def entry(**how):
     return Line2D([], [], **{"color": style.GREY, **how})
 
 
-def finish(grid, answer: str, xlabel: str = "", ylabel: str = "", handles: Iterable = (), **keywords):
+def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, below: bool = True, **keywords):
     """Write a figure's answer above it, one label an axis, and one legend below all panels; returns the figure.
 
     Args:
         grid: of seaborn, or a figure of Matplotlib.
         answer: empty where it does not hold in the tables that are drawn.
         handles: further entries of the legend, beside those of labelled curves.
+        below: whether there is a legend below.
         keywords: further arguments of Matplotlib's `legend`.
     """
     figure, entries = getattr(grid, "figure", None) or grid, []
@@ -348,7 +350,10 @@ def finish(grid, answer: str, xlabel: str = "", ylabel: str = "", handles: Itera
             grid.legend.remove()
     figure.suptitle(answer, fontsize=9, weight="bold")
     figure.supylabel(ylabel, fontsize=8)
-    _legend(figure, [*entries, *handles], xlabel, keywords)
+    if below:
+        _legend(figure, [*entries, *handles], xlabel, keywords)
+    else:
+        figure.supxlabel(xlabel, fontsize=8)
     return figure
 
 

@@ -1,8 +1,10 @@
 """The figures of the study: emissions, maps and shares of the states of hidden Markov models."""
 
+import itertools
+
 import numpy as np
 
-from privpost.drawing import panels, style
+from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
@@ -24,7 +26,7 @@ METHODS = ("laplace", "non_private")
 def shown(table, *datasets):
     """Return the rows from seeded starts of some data sets, or of the first one where none of these is there."""
     table = select(table, start="seeded")
-    known = [name for name in datasets if name in set(table.dataset)] or panels.ordered(table.dataset, "dataset")[:1]
+    known = [name for name in datasets if name in set(table.dataset)] or facets.ordered(table.dataset, "dataset")[:1]
     return table[table.dataset.isin(known)], known
 
 
@@ -43,28 +45,25 @@ def emissions(war_logs_emissions):
     colors, private = _colors(war_logs_emissions), table[table.method != "non_private"]
     fields = list(dict.fromkeys("casualties" if field in CASUALTIES else field for field in private.field))
     height = 0.55 + 1.5 * -(-len(fields) // 2)
-    canvas, grid = panels.grid(-(-len(fields) // 2), min(2, len(fields)), height)
+    canvas, grid = facets.subplots(-(-len(fields) // 2), min(2, len(fields)), height)
     filled = []
     for axes, field in zip(grid.flat, fields, strict=False):
         filled += _dumbbells(axes, table, field, colors)
         axes.set_title(field.replace("_", " "), fontsize=7)
     for axes in list(grid.flat)[len(fields) :]:
         axes.set_axis_off()
-    # One axis for all panels.
+    # One axis for all.
     top = max(axes.get_xlim()[1] for axes in list(grid.flat)[: len(fields)])
     for axes in list(grid.flat)[: len(fields)]:
         axes.set_xlim(-0.02, top)
-    canvas.supxlabel(
-        f"Probability; {panels.named('dataset', dataset)}, ε = {private.epsilon.iloc[0]:g} (pure DP)", fontsize=8
-    )
-    panels.message(canvas, "Clipping makes rare levels more probable", bool(filled) and min(filled) > 0)
+    answer = "Clipping makes rare levels more probable" if filled and min(filled) > 0 else ""
+    xlabel = f"Probability; {facets.words('dataset', dataset)}, {facets.fixed(private, 'epsilon')}"
     looks = dict(_look(colors, dataset, int(state)) for state in sorted(private.state.unique()))
-    bars = [panels.entry(color=color, linewidth=3, label=words) for words, color in looks.items()]
-    marks = [panels.entry(marker=style.look("laplace").marker, linestyle="", label=f"Laplace HMM{_failed(private)}")]
+    bars = [facets.entry(color=color, linewidth=3, label=words) for words, color in looks.items()]
+    marks = [facets.entry(marker=style.look("laplace").marker, linestyle="", label=f"Laplace HMM{_failed(private)}")]
     plain = _failed(select(table, method="non_private"))
-    marks += [panels.entry(marker="o", markerfacecolor="none", linestyle="", label=f"Non-private HMM{plain}")]
-    panels.legend(canvas, [*bars, *marks])
-    return canvas
+    marks += [facets.entry(marker="o", markerfacecolor="none", linestyle="", label=f"Non-private HMM{plain}")]
+    return facets.finish(canvas, answer, xlabel, "", [*bars, *marks])
 
 
 @figure("fig4_state_map")
@@ -84,8 +83,8 @@ def maps(war_logs_assignments, war_logs_emissions):
     for name in datasets:
         heights += [0.3 + 0.13 * select(table, dataset=name).region.nunique(), 0.75]
     keywords = {"height_ratios": heights, "sharey": "row"}
-    methods = [*METHODS, *(name for name in panels.ordered(table.method, "method") if name not in METHODS)]
-    canvas, axes = panels.grid(len(heights), len(methods), 0.5 + sum(heights), **keywords)
+    methods = [*METHODS, *(name for name in facets.ordered(table.method, "method") if name not in METHODS)]
+    canvas, axes = facets.subplots(len(heights), len(methods), 0.5 + sum(heights), **keywords)
     differing = {}
     for place, dataset in enumerate(datasets):
         truth = _grid(select(table, dataset=dataset, method="non_private"))
@@ -105,13 +104,12 @@ def maps(war_logs_assignments, war_logs_emissions):
             if method == "laplace":
                 differing[dataset] = apart.to_numpy().sum() / grid.notna().to_numpy().sum()
             _stack(under, grid, dataset, colors)
-            epsilon = "" if rows.epsilon.isna().any() else f", ε = {rows.epsilon.iloc[0]:g}"
-            title = f"{panels.named('dataset', dataset)}:\n{style.look(method).label}{epsilon}{_failed(rows)}"
-            above.set_title(title, fontsize=7)
+            title = ", ".join(filter(None, (style.look(method).label, facets.fixed(rows, "epsilon"))))
+            above.set_title(f"{facets.words('dataset', dataset)}:\n{title}{_failed(rows)}", fontsize=7)
     holds = differing.pop(AFGHANISTAN, 0) > 0.25 and max(differing.values(), default=1) < 0.1
-    panels.message(canvas, "Laplace changes many states of Afghanistan, few of Iraq", holds)
-    _state_legend(canvas, table, colors)
-    return canvas
+    answer = "Laplace changes many states of Afghanistan, few of Iraq" if holds else ""
+    dot = facets.entry(marker="o", linestyle="", markersize=2, label="White dot: differs from non-private")
+    return facets.finish(canvas, answer, "", "", [*_state_entries(table, colors), dot])
 
 
 @figure("fig7_ops_final_sample")
@@ -124,19 +122,19 @@ def final_sample(war_logs_assignments, war_logs_emissions):
     """
     table, _ = shown(select(war_logs_assignments, method="ops"), AFGHANISTAN)
     colors = _colors(war_logs_emissions)
-    truncations, regions = panels.ordered(table.truncation), table.region.nunique()
-    canvas, axes = panels.grid(2, len(truncations), 0.8 + 2 * (0.3 + 0.14 * regions), sharex=True, sharey=True)
+    truncations, regions = facets.ordered(table.truncation), table.region.nunique()
+    canvas, axes = facets.subplots(2, len(truncations), 0.8 + 2 * (0.3 + 0.14 * regions), sharex=True, sharey=True)
     changes: dict[str, list[int]] = {}
-    for panel, kind, truncation in panels.Panels(canvas, axes, list(KINDS), truncations):
+    for panel, (kind, truncation) in zip(axes.flat, itertools.product(KINDS, truncations), strict=True):
         rows = select(table, truncation=truncation, summary=kind)
         states = _map(panel, rows, colors).ffill(axis=1).to_numpy()
-        changes.setdefault(kind, []).append(int((np.abs(np.diff(states, axis=1)) > 0).sum()))
-        title = f"OPS, M = {truncation:g}, ε = {rows.epsilon.iloc[0]:g}{_failed(rows)}:\n{KINDS[kind]}"
-        panel.set_title(title, fontsize=7)
+        jumps = int((np.abs(np.diff(states, axis=1)) > 0).sum())
+        changes.setdefault(kind, []).append(jumps)
+        panel.set_title(f"M = {truncation:g}, {jumps} jumps{_failed(rows)}:\n{KINDS[kind]}", fontsize=7)
     holds = all(last > usual for last, usual in zip(changes["final"], changes["mode"], strict=True))
-    panels.message(canvas, "The sample that OPS releases jumps more than its chain's mode", holds)
-    _state_legend(canvas, table, colors)
-    return canvas
+    answer = "The sample that OPS releases jumps more than its chain's mode" if holds else ""
+    xlabel = f"{facets.words('dataset', AFGHANISTAN)}, OPS, {facets.fixed(table, 'epsilon')}"
+    return facets.finish(canvas, answer, xlabel, "", _state_entries(table, colors))
 
 
 def _failed(rows) -> str:
@@ -170,7 +168,7 @@ def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
     states most. Equal meanings have equal colours, unless two states of one data set share one.
     """
     table, meaning_of = select(emissions, method="non_private", start="seeded"), {}
-    for dataset in panels.ordered(table.dataset, "dataset"):
+    for dataset in facets.ordered(table.dataset, "dataset"):
         rows = select(table, dataset=dataset)
         types = rows[rows.field == rows.field.iloc[0]].pivot(index="level", columns="state", values="probability")
         others = (types.sum(axis=1).to_numpy()[:, None] - types) / max(1, types.shape[1] - 1)
@@ -208,12 +206,13 @@ def _years(axes, months) -> None:
     axes.tick_params(length=2)
 
 
-def _state_legend(figure, table, colors) -> None:
+def _state_entries(table, colors) -> list:
+    """Return the legend's entries of the states."""
     from matplotlib.patches import Patch
 
     states = table[["dataset", "state"]].drop_duplicates().itertuples(index=False)
     looks = dict(_look(colors, dataset, int(state)) for dataset, state in sorted(states))
-    panels.legend(figure, [Patch(color=color, label=words) for words, color in looks.items()])
+    return [Patch(color=color, label=words) for words, color in looks.items()]
 
 
 def _dumbbells(axes, rows, field: str, colors) -> list[float]:
