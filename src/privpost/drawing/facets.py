@@ -11,6 +11,7 @@ out: those unknown to style and catalogue come last, rows that lack a panel's va
 lack `x` are lines across.
 """
 
+import itertools
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -190,6 +191,9 @@ def lines(
     table = table if "Method" in table else named(table, hue=hue, names=names)
     look = looks(table, hue, names)
     table, panels = _facets(in_all(table, x), names, size[0], row=row, col=col)
+    if kind == "scatter" and any(look["dashes"].values()) and len(set(look["markers"].values())) < len(look["markers"]):
+        # No dashes tell points apart.
+        look["markers"] = dict(zip(look["markers"], itertools.cycle(style.MARKERS)))
     marks = look["markers"] if markers else dict.fromkeys(look["markers"], "")
     line = (
         {"errorbar": None, "estimator": None, "dashes": look["dashes"]} if kind == "line" else {"linewidth": 0, "s": 16}
@@ -342,6 +346,10 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
             for handle, text in zip(grid.legend.legend_handles, grid.legend.get_texts(), strict=True):
                 handle.set_label(text.get_text())
                 entries.append(handle)
+            known = {handle.get_label() for handle in entries}
+            for axes in figure.axes:
+                for curve in axes.get_legend_handles_labels()[0]:
+                    curve.set_label("_" if curve.get_label() in known else curve.get_label())
             # Of many numbers a few are named.
             entries = entries[:: -(-len(entries) // 8)] if len(entries) > 24 else entries
             grid.legend.remove()
@@ -366,12 +374,17 @@ def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
     labels, columns = list(entries), len(entries)
     while columns > 1:
         # Matplotlib fills column by column, the first ones with one entry more where they do not come out even.
-        widest = [max(map(len, part)) for part in np.array_split(np.array(labels, object), columns)]
+        widest = [max(map(_longest, part)) for part in np.array_split(np.array(labels, object), columns)]
         if sum(0.41 + 7 / 72 * LETTER * length for length in widest) <= figure.get_figwidth():
             break
         columns -= 1
-    figure.set_figheight(figure.get_figheight() + 0.15 * -(-len(labels) // columns))
+    depth = max(label.count("\n") for label in labels) + 1
+    figure.set_figheight(figure.get_figheight() + (0.03 + 0.12 * depth) * -(-len(labels) // columns))
     # The axis' label is the legend's title: the layout would draw both in the same place.
     title = {"title": xlabel, "title_fontsize": 8} if xlabel else {}
     how = {"loc": "outside lower center", "ncols": columns, "columnspacing": 1.2, **title, **keywords}
     figure.legend(entries.values(), entries.keys(), **how)
+
+
+def _longest(label: str) -> int:
+    return max(map(len, label.split("\n")))
