@@ -348,7 +348,7 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
                 handle.set_label(text.get_text())
                 entries.append(handle)
             grid.legend.remove()
-    figure.suptitle(answer, fontsize=9, weight="bold")
+    figure.suptitle(textwrap.fill(answer, int(figure.get_figwidth() / (9 / 72 * LETTER))), fontsize=9, weight="bold")
     figure.supylabel(ylabel, fontsize=8)
     if below:
         _legend(figure, [*entries, *handles], xlabel, keywords)
