@@ -348,7 +348,10 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
                 handle.set_label(text.get_text())
                 entries.append(handle)
             grid.legend.remove()
-    figure.suptitle(textwrap.fill(answer, int(figure.get_figwidth() / (9 / 72 * LETTER))), fontsize=9, weight="bold")
+    # In lines of about one length.
+    letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
+    even = len(answer) // -(-len(answer) // letters) + 6 if len(answer) > letters else letters
+    figure.suptitle(textwrap.fill(answer, min(letters, even)), fontsize=9, weight="bold")
     figure.supylabel(ylabel, fontsize=8)
     if below:
         _legend(figure, [*entries, *handles], xlabel, keywords)
