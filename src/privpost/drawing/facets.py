@@ -277,6 +277,7 @@ def tiles(
             numbers.astype(float), annot=written if text else None, fmt="", annot_kws={"size": 7}, cbar=False, ax=axes,
             linewidths=0.5, xticklabels=_ticks(x, across, names), yticklabels=_ticks(y, up, names), **how,
         )  # fmt: skip
+        axes.grid(visible=False)
         axes.tick_params(length=0)
         axes.tick_params(axis="y", rotation=0)
     return _panels(grid, *size, {})
