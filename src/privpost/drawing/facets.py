@@ -11,6 +11,8 @@ out: those unknown to style and catalogue come last, rows that lack a panel's va
 lack `x` are lines across.
 """
 
+import itertools
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -22,6 +24,8 @@ from privpost.drawing import style
 
 # Width of a letter as a share of the font's size, for breaking lines.
 LETTER = 0.6
+_NUMBER = r"-?\d+(\.\d+)?(e[+-]?\d+)?"
+_NUMBERS = re.compile(f"{_NUMBER}( {_NUMBER})*")
 _PATTERNS = {"-": "", "--": (4, 1.5), ":": (1, 1), "-.": (3, 1.25, 1.5, 1.25)}
 
 
@@ -56,9 +60,10 @@ def words(column: str, value, names: Mapping = {}) -> str:
         return catalogue.title(value)
     if value is None or pd.isna(value):
         return ""
-    if isinstance(value, str):
+    if isinstance(value, str) and not _NUMBERS.fullmatch(value):
         return value.replace("_", " ")
-    number = f"{int(value):,}" if float(value).is_integer() and abs(value) < 1e6 else style.power(value)
+    numbers = [float(part) for part in str(value).split()]
+    number = ", ".join(f"{int(n):,}" if n.is_integer() and abs(n) < 1e6 else style.power(n) for n in numbers)
     # The column that a sweep adds for a setting which the table has too.
     column = column.removesuffix("_setting")
     notion = " (pure DP)" if column == "epsilon" else ""
@@ -71,20 +76,18 @@ def fixed(table, *columns: str) -> str:
     return ", ".join(words(column, found[0]) for column, found in values if len(found) == 1)
 
 
-def named(table, *others: str, names: Mapping = {}):
+def named(table, *others: str, hue: str = "method", names: Mapping = {}):
     """Return a table with a column `Method`, the name in legends, and its rows in the order of the style's methods.
 
-    The words of the columns `others` are part of the name where they are not empty: `Laplace, exact charge`.
+    The words of the columns `others` are part of the name where they are not empty: `Laplace, exact charge`. Names are
+    of the values of another column if `hue` says so.
     """
-    rank = {method: place for place, method in enumerate(ordered(table.method, "method"))}
-    for column in reversed(others):
+    for column in (*reversed(others), hue):
         place = {value: place for place, value in enumerate(ordered(table[column], column, names))}
-        table = table.sort_values(column, key=lambda values, place=place: values.map(place).fillna(-1), kind="stable")
-    table = table.sort_values("method", key=lambda values: values.map(rank), kind="stable", ignore_index=True)
-    parts = [
-        table[column].map(lambda value, column=column: words(column, value, names)) for column in ("method", *others)
-    ]
-    return table.assign(Method=[", ".join(filter(None, line)) for line in zip(*parts, strict=True)])
+        key = lambda values, place=place: values.map(place).astype(float).fillna(-1)  # noqa: E731
+        table = table.sort_values(column, key=key, kind="stable", ignore_index=True)
+    parts = [table[name].map(lambda value, name=name: words(name, value, names)) for name in (hue, *others)]
+    return table.assign(Method=[", ".join(filter(None, line)) or "–" for line in zip(*parts, strict=True)])
 
 
 def in_all(table, *columns: str):
@@ -118,33 +121,26 @@ def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
     return dict(zip(values, map(mpl.colors.to_hex, colors), strict=True))
 
 
-def looks(table, hue: str = "Method", names: Mapping = {}) -> dict[str, Any]:
-    """Return seaborn's palette, markers, dashes and orders of the words for the values of a column.
+def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
+    """Return seaborn's palette, markers, dashes and orders of the names in a table from `named`.
 
-    Methods have the style's look, and dashes tell names of one method apart; numbers have shades, words colours.
+    Methods have the style's look, other numbers shades and words colours; dashes tell names of one value apart.
     """
-    if hue == "Method":
-        rank = {method: place for place, method in enumerate(ordered(table.method, "method"))}
-        rows = table.drop_duplicates("Method")
-        rows = rows.sort_values("method", key=lambda methods: methods.map(rank), kind="stable")
-        place = rows.groupby("method").cumcount()
-        marks = {row.Method: style.look(row.method) for row in rows.itertuples()}
-        lines = {label: [look.linestyle, *(line for line in style.LINES if line != look.linestyle)]
-                 for label, look in marks.items()}  # fmt: skip
-        return {
-            "hue_order": list(marks),
-            "style_order": list(marks),
-            "palette": {label: look.color for label, look in marks.items()},
-            "markers": {label: look.marker for label, look in marks.items()},
-            "dashes": {label: _PATTERNS[lines[label][at % 4]] for label, at in zip(rows.Method, place, strict=True)},
-        }
     values = ordered(table[hue], hue, names)
-    numbers = bool(values) and not isinstance(values[0], str)
-    colors = list(shades(values).values()) if numbers else [style.COLORS[at % 6] for at in range(len(values))]
-    labels = [words(hue, value, names) for value in values]
-    marked = {label: style.MARKERS[at % 12] for at, label in enumerate(labels)}
-    palette = dict(zip(labels, colors, strict=True))
-    return {"hue_order": labels, "style_order": labels, "palette": palette, "markers": marked, "dashes": False}
+    shade = {} if not values or isinstance(values[0], str) else shades(values)
+    rows = table.drop_duplicates("Method")
+    rows = rows.iloc[
+        [at for _, at in sorted((values.index(v) if v in values else -1, at) for at, v in enumerate(rows[hue]))]
+    ]
+    look: dict[str, Any] = {name: {} for name in ("palette", "markers", "dashes")}
+    for label, value, at in zip(rows.Method, rows[hue], rows.groupby(hue, dropna=False).cumcount(), strict=True):
+        place = values.index(value) if value in values else len(values)
+        mark = style.look(value) if hue == "method" else None
+        look["palette"][label] = mark.color if mark else shade.get(value) or style.COLORS[place % 6]
+        look["markers"][label] = mark.marker if mark else style.MARKERS[(place + place // 12) % 12]
+        first = mark.linestyle if mark else "-"
+        look["dashes"][label] = _PATTERNS[[first, *(line for line in style.LINES if line != first)][at % 4]]
+    return {**look, "hue_order": list(look["palette"]), "style_order": list(look["palette"])}
 
 
 def _facets(table, names: Mapping, width: float, **columns) -> tuple[Any, dict[str, Any]]:
@@ -172,14 +168,14 @@ def _panels(grid, width: float, height: float, scales: Mapping) -> Any:
 
 
 def lines(
-    table, x: str, y: str, error: str | tuple[str, str] | None = None, *, row=None, col=None, hue="Method", solid="",
+    table, x: str, y: str, error: str | tuple[str, str] | None = None, *, row=None, col=None, hue="method", solid="",
     names: Mapping = {}, size: tuple[float, float] = (style.WIDTH, 1.5), share=(True, "row"), kind="line",
     markers: bool = True, **scales,
 ):  # fmt: skip
-    """Return seaborn's grid of curves: `y` on `x`, a panel per value of `row` and `col`, a curve per value of `hue`.
+    """Return seaborn's grid of curves: `y` on `x`, a panel per value of `row` and `col`, a curve per name.
 
     Args:
-        table: from `named` if `hue` is `Method`; a row of it is a point.
+        table: from `named`, or named here by `hue`; a row of it is a point.
         error: the column of standard errors, or two of ends (low, high), of which 95 % intervals are drawn.
         solid: a column of truth values; the markers of rows where it is false are hollow.
         names: words for values of `row`, `col` and `hue`; their order is the panels'.
@@ -192,9 +188,12 @@ def lines(
     import matplotlib as mpl
     import seaborn as sns
 
-    table, panels = _facets(in_all(table, x), names, size[0], row=row, col=col)
+    table = table if "Method" in table else named(table, hue=hue, names=names)
     look = looks(table, hue, names)
-    table = table.assign(Method=table[hue].map(lambda value: value if hue == "Method" else words(hue, value, names)))
+    table, panels = _facets(in_all(table, x), names, size[0], row=row, col=col)
+    if kind == "scatter" and any(look["dashes"].values()) and len(set(look["markers"].values())) < len(look["markers"]):
+        # No dashes tell points apart.
+        look["markers"] = dict(zip(look["markers"], itertools.cycle(style.MARKERS)))
     marks = look["markers"] if markers else dict.fromkeys(look["markers"], "")
     line = (
         {"errorbar": None, "estimator": None, "dashes": look["dashes"]} if kind == "line" else {"linewidth": 0, "s": 16}
@@ -348,6 +347,12 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
             for handle, text in zip(grid.legend.legend_handles, grid.legend.get_texts(), strict=True):
                 handle.set_label(text.get_text())
                 entries.append(handle)
+            known = {handle.get_label() for handle in entries}
+            for axes in figure.axes:
+                for curve in axes.get_legend_handles_labels()[0]:
+                    curve.set_label("_" if curve.get_label() in known else curve.get_label())
+            # Of many numbers a few are named.
+            entries = entries[:: -(-len(entries) // 8)] if len(entries) > 24 else entries
             grid.legend.remove()
     # In lines of about one length.
     letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
@@ -373,12 +378,17 @@ def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
     labels, columns = list(entries), len(entries)
     while columns > 1:
         # Matplotlib fills column by column, the first ones with one entry more where they do not come out even.
-        widest = [max(map(len, part)) for part in np.array_split(np.array(labels, object), columns)]
+        widest = [max(map(_longest, part)) for part in np.array_split(np.array(labels, object), columns)]
         if sum(0.41 + 7 / 72 * LETTER * length for length in widest) <= figure.get_figwidth():
             break
         columns -= 1
-    figure.set_figheight(figure.get_figheight() + 0.15 * -(-len(labels) // columns))
+    depth = max(label.count("\n") for label in labels) + 1
+    figure.set_figheight(figure.get_figheight() + (0.03 + 0.12 * depth) * -(-len(labels) // columns))
     # The axis' label is the legend's title: the layout would draw both in the same place.
     title = {"title": xlabel, "title_fontsize": 8} if xlabel else {}
     how = {"loc": "outside lower center", "ncols": columns, "columnspacing": 1.2, **title, **keywords}
     figure.legend(entries.values(), entries.keys(), **how)
+
+
+def _longest(label: str) -> int:
+    return max(map(len, label.split("\n")))

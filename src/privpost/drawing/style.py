@@ -128,8 +128,8 @@ AXES = {
     "n": "Records n",
 }
 SYMBOLS = {
-    "epsilon": "ε", "log_epsilon": "ln ε", "order": "λ", "delta": "δ", "n": "n", "p": "p", "a0": "a₀",
-    "noise_variance": "σ²", "truncation": "M", "n_states": "K", "concentration": "c", "coefficient": "r",
+    "epsilon": "ε", "epsilon_delta": "ε", "log_epsilon": "ln ε", "order": "λ", "delta": "δ", "n": "n", "p": "p",
+    "a0": "a₀", "noise_variance": "σ²", "truncation": "M", "n_states": "K", "concentration": "c", "coefficient": "r",
 }  # fmt: skip
 
 

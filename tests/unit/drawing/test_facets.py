@@ -89,7 +89,7 @@ def test_errors_are_95_percent_intervals(error):
 def test_names_of_one_method_have_its_colour_and_other_dashes_and_hollow_markers_are_not_solid():
     rows = table(method=["laplace", "ops"], variant=list("abc"), n=[1, 2, 3]).assign(dataset="mnist")
     named = facets.named(rows, "variant", names={"a": ""})
-    look = facets.looks(named)
+    look = facets.looks(named, "method")
     assert look["hue_order"] == ["Laplace", "Laplace, b", "Laplace, c", "OPS", "OPS, b", "OPS, c"]
     assert len(set(zip(look["palette"].values(), look["dashes"].values(), strict=True))) == 6
     grid = facets.lines(named.assign(good=named.n < 3), "n", "mean", solid="good")

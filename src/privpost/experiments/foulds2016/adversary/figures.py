@@ -77,7 +77,7 @@ def stopped(stopped_chains, stopped_hmm):
         drawn, "steps", "cost", row="part", col="epsilon", hue="kind", size=(style.WIDTH, 1.5), share=("row", "row"),
         xscale="log", yscale="log",
     )  # fmt: skip
-    palette = facets.looks(drawn, "kind")["palette"]
+    palette = facets.looks(facets.named(drawn, hue="kind"), "kind")["palette"]
     for axes, rows in facets.each(grid):
         for column, line in BOUNDS.items():
             for kind, part in rows.sort_values("steps").groupby("kind"):

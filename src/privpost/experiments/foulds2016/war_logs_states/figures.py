@@ -104,12 +104,14 @@ def maps(war_logs_assignments, war_logs_emissions):
             if method == "laplace":
                 differing[dataset] = apart.to_numpy().sum() / grid.notna().to_numpy().sum()
             _stack(under, grid, dataset, colors)
-            title = ", ".join(filter(None, (style.look(method).label, facets.fixed(rows, "epsilon"))))
-            above.set_title(f"{facets.words('dataset', dataset)}:\n{title}{_failed(rows)}", fontsize=7)
+            title = f"{facets.words('dataset', dataset)}:\n{style.look(method).label}{_failed(rows)}"
+            above.set_title(title, fontsize=7)
     holds = differing.pop(AFGHANISTAN, 0) > 0.25 and max(differing.values(), default=1) < 0.1
     answer = "Laplace changes many states of Afghanistan, few of Iraq" if holds else ""
     dot = facets.entry(marker="o", linestyle="", markersize=2, label="White dot: differs from non-private")
-    return facets.finish(canvas, answer, "", "", [*_state_entries(table, colors), dot])
+    return facets.finish(
+        canvas, answer, f"Laplace: {facets.fixed(table, 'epsilon')}", "", [*_state_entries(table, colors), dot]
+    )
 
 
 @figure("fig7_ops_final_sample")
