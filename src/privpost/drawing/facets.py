@@ -276,6 +276,7 @@ def tiles(
             numbers.astype(float), annot=written if text else None, fmt="", annot_kws={"size": 7}, cbar=False, ax=axes,
             linewidths=0.5, xticklabels=_ticks(x, across, names), yticklabels=_ticks(y, up, names), **how,
         )  # fmt: skip
+        axes.grid(visible=False)
         axes.tick_params(length=0)
         axes.tick_params(axis="y", rotation=0)
     return _panels(grid, *size, {})
@@ -353,7 +354,10 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
             # Of many numbers a few are named.
             entries = entries[:: -(-len(entries) // 8)] if len(entries) > 24 else entries
             grid.legend.remove()
-    figure.suptitle(answer, fontsize=9, weight="bold")
+    # In lines of about one length.
+    letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
+    even = len(answer) // -(-len(answer) // letters) + 6 if len(answer) > letters else letters
+    figure.suptitle(textwrap.fill(answer, min(letters, even)), fontsize=9, weight="bold")
     figure.supylabel(ylabel, fontsize=8)
     if below:
         _legend(figure, [*entries, *handles], xlabel, keywords)

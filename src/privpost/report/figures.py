@@ -7,10 +7,12 @@ import numpy as np
 from scipy import stats
 
 from privpost.datasets import catalogue
-from privpost.drawing import figures, panels, style
+from privpost.drawing import calibration as uniform
+from privpost.drawing import facets, figures, panels, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.calibration import ks_limit
 from privpost.evaluation.rows import select
+from privpost.experiments.bernstein2018 import models
 from privpost.lab import store
 from privpost.report import scorecard as scorecards
 
@@ -19,6 +21,11 @@ TABLES = {
     "war_logs_differences": "foulds2016/war_logs_likelihood/war_logs_differences",
     "bounds": "zhang2016/bounds/bounds",
     "ecdf": "bernstein2018/calibration/ecdf",
+    "calibration": "bernstein2018/calibration/calibration",
+    "families": "bernstein2018/calibration/families",
+    "event_calibration": "noise_aware/event_calibration/event_calibration",
+    "naive_bayes_calibration": "noise_aware/naive_bayes/naive_bayes_calibration",
+    "regression_calibration": "noise_aware/regression_calibration/regression_calibration",
 }
 # Verdict → colour of its tile and sign on it.
 TILES = {
@@ -188,6 +195,49 @@ def _intervals(axes, table) -> str:
     share = covered.groupby(level="method").mean()
     holds = {"gibbs", "naive"} <= set(share.index) and share["gibbs"] > 0.93 and share["naive"] < 0.5
     return "Can you trust an interval?\n" + ("If the noise is modelled" if holds else "It depends")
+
+
+EVENTS = {
+    ("naive_bayes", "multinomial"): "Naive Bayes of events",
+    ("hmm", "poisson"): "HMM, Poisson events",
+    ("hmm", "multinomial"): "HMM, fixed events",
+}
+
+
+@figure("calibration")
+def calibrated(calibration, families, event_calibration, naive_bayes_calibration, regression_calibration):
+    """Calibration of noise-aware posteriors and of those that take a noisy release for data, all models.
+
+    KS distance from uniform of U, the quantile of the true parameter in its posterior, over the limit below which 95 %
+    of calibrated methods lie (grey). A point is a number of records, and of naive posteriors a way to mend counts; a
+    column is a value of ε that several studies have. Bounds are public; of several parameters the first is drawn. Three
+    of the first four models are those of Bernstein and Sheldon (2018), the others ours. With another prior the truth is
+    drawn from Beta(½, ½) or Beta(3, 3), and posteriors have Beta(1, 1). The HMM's chain takes numbers of events for
+    Poisson, which fixed ones are not. Hollow: the naive method of redacted sums, which reads the sum of all records.
+    """
+    import pandas as pd
+
+    sums = [models.shown(models.titled(rows[~rows.uses_private_metadata.astype(bool)]))
+            for rows in (calibration, families.replace({"model": {"multinomial": "10 categories"}}))]  # fmt: skip
+    of_events = zip(event_calibration.model, event_calibration.law, strict=True)
+    events = event_calibration.replace({"method": {"laplace": "naive"}}).assign(panel=[EVENTS[at] for at in of_events])
+    bits = naive_bayes_calibration[naive_bayes_calibration.parameter == "y"]
+    prior = (bits.concentration == 1).map({True: "", False: ", another prior"})
+    parts = [*sums, events, bits.assign(panel="Naive Bayes" + prior), regression_calibration.assign(panel="Regression")]
+    table = pd.concat([part.assign(part=at) for at, part in enumerate(parts)], ignore_index=True)
+    table["panel"] = table.panel.str.removesuffix("\npublic bounds")
+    table = uniform.over_limit(table[table.method.isin(uniform.AWARE) | (table.method == "naive")])
+    table = table[table.groupby("epsilon").part.transform("nunique") > 1]
+    grid = facets.dots(
+        facets.named(table.assign(solid=table.solid.fillna(True))), "over", "panel", col="epsilon", solid="solid",
+        names={name: name for name in table.panel}, size=(style.WIDTH, 0.2), xscale="log", xlim=(0.15, None),
+    )  # fmt: skip
+    right = table[table.concentration.fillna(1) == 1]
+    wrong = table.drop(right.index)
+    words = uniform.answer(right, "noise-aware posteriors with the true prior")
+    words = words if (wrong.over[wrong.method != "naive"] > 1.5).any() else ""
+    label = uniform.LABEL.replace("\n", " ") + f", n from {table.n.min():g} to {table.n.max():,.0f}"
+    return facets.finish(grid, words, label, "", uniform.band(grid, across=False, hollow=True))
 
 
 @figure("strip")
