@@ -150,12 +150,16 @@ def _facets(table, names: Mapping, width: float, **columns) -> tuple[Any, dict[s
     for part, column in columns.items():
         if column is not None:
             values = ordered(table[column], column, names)
-            letters = int((width - 0.5) / len(values) / (8 / 72 * LETTER)) if part == "col" else 22
-            lines_of = {value: words(column, value, names).split("\n") for value in values}
-            title = {value: "\n".join(textwrap.fill(line, letters) for line in lines_of[value]) for value in values}
+            room = (width - 0.5) / len(values) if part == "col" else 1.5
+            title = {value: filled(words(column, value, names), room) for value in values}
             table[f"panel's {part}"] = table[column].map(title)
             arguments |= {part: f"panel's {part}", f"{part}_order": list(title.values())}
     return table, arguments
+
+
+def filled(text: str, width: float, size: float = 8) -> str:
+    """Return a text with line ends, so that it is no wider than so many inches at a font's size in points."""
+    return "\n".join(textwrap.fill(line, int(width / (size / 72 * LETTER))) for line in text.split("\n"))
 
 
 def _panels(grid, width: float, height: float, scales: Mapping) -> Any:
@@ -194,19 +198,15 @@ def lines(
     if kind == "scatter" and any(look["dashes"].values()) and len(set(look["markers"].values())) < len(look["markers"]):
         # No dashes tell points apart.
         look["markers"] = dict(zip(look["markers"], itertools.cycle(style.MARKERS)))
-    marks = look["markers"] if markers else dict.fromkeys(look["markers"], "")
-    line = (
-        {"errorbar": None, "estimator": None, "dashes": look["dashes"]} if kind == "line" else {"linewidth": 0, "s": 16}
-    )
-    if not markers:
-        line |= {"markers": False} if look["dashes"] else {}
-    edge = {"markeredgewidth": 0} if kind == "line" else {}
-    facets = {"sharex": share[0], "sharey": share[1], "margin_titles": True}
+    kinds: dict[str, dict] = {
+        "line": {"errorbar": None, "estimator": None, "dashes": look["dashes"], "markeredgewidth": 0},
+        "scatter": {"linewidth": 0, "s": 16},
+    }
     with mpl.rc_context({"figure.constrained_layout.use": False}):
         grid = sns.relplot(
-            table, kind=kind, x=x, y=y, hue="Method", style="Method", facet_kws=facets,
+            table, kind=kind, x=x, y=y, hue="Method", style="Method", markers=look["markers"] if markers else False,
+            facet_kws={"sharex": share[0], "sharey": share[1], "margin_titles": True}, **kinds[kind], **panels,
             **{name: look[name] for name in ("hue_order", "style_order", "palette")},
-            **{"markers": marks, **line, **edge, **panels},
         )  # fmt: skip
     for axes, rows in each(grid):
         for value, part in rows.groupby("Method", sort=False):
@@ -216,7 +216,7 @@ def lines(
                 bars = np.maximum([part[y] - low, high - part[y]], 0)
                 axes.errorbar(part[x], part[y], bars, fmt="none", ecolor=(color, 0.55), elinewidth=0.8)
             if solid and len(ring := part[~part[solid].astype(bool)]):
-                axes.plot(ring[x], ring[y], marks[value], color=color, markerfacecolor="white", zorder=4)
+                axes.plot(ring[x], ring[y], look["markers"][value], color=color, markerfacecolor="white", zorder=4)
     return _panels(grid, *size, scales)
 
 
@@ -243,11 +243,14 @@ def dots(
         table.assign(place=place), x, "place", None, col=col, solid=solid, names=names, share=(True, True),
         size=(size[0], size[1] * len(values)), kind="scatter", **scales,
     )  # fmt: skip
+    labels = [words(y, value, names) for value in values]
+    room = (size[0] - max(map(_longest, labels)) * 7 / 72 * LETTER) / grid.axes.shape[1]
     for axes, rows in each(grid):
+        axes.set_title(filled(axes.get_title().replace("\n", " "), room))
         if error is not None:
             axes.hlines(rows.place, *ends(rows, x, error), color=rows.Method.map(palette), linewidth=0.8)
         axes.grid(axis="y", visible=False)
-    axes.set_yticks(range(len(values)), [words(y, value, names) for value in values])
+    axes.set_yticks(range(len(values)), labels)
     axes.set_ylim(len(values) - 0.5, -0.5)
     return grid
 
