@@ -206,8 +206,14 @@ def lines(
         grid = sns.relplot(
             table, kind=kind, x=x, y=y, hue="Method", style="Method", markers=look["markers"] if markers else False,
             facet_kws={"sharex": share[0], "sharey": share[1], "margin_titles": True}, **kinds[kind], **panels,
-            **{name: look[name] for name in ("hue_order", "style_order", "palette")},
+            **{name: look[name] for name in ("hue_order", "style_order", "palette")}, legend=False,
         )  # fmt: skip
+    # For the legend, which of many numbers names a few.
+    labels = look["hue_order"]
+    for label in labels[:: -(-len(labels) // 8) if len(labels) > 24 else 1]:
+        dashes = {"linestyle": (0, look["dashes"][label]) if look["dashes"][label] else "-"}
+        mark = {"color": look["palette"][label], "marker": look["markers"][label] if markers else "", "label": label}
+        grid.axes.flat[0].plot([], [], **mark, **(dashes if kind == "line" else {"linestyle": ""}))
     for axes, rows in each(grid):
         for value, part in rows.groupby("Method", sort=False):
             color = look["palette"][value]
@@ -343,27 +349,16 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
         below: whether there is a legend below.
         keywords: further arguments of Matplotlib's `legend`.
     """
-    figure, entries = getattr(grid, "figure", None) or grid, []
+    figure = getattr(grid, "figure", None) or grid
     if grid is not figure:
         grid.set_axis_labels("", "")
-        if grid.legend is not None:
-            for handle, text in zip(grid.legend.legend_handles, grid.legend.get_texts(), strict=True):
-                handle.set_label(text.get_text())
-                entries.append(handle)
-            known = {handle.get_label() for handle in entries}
-            for axes in figure.axes:
-                for curve in axes.get_legend_handles_labels()[0]:
-                    curve.set_label("_" if curve.get_label() in known else curve.get_label())
-            # Of many numbers a few are named.
-            entries = entries[:: -(-len(entries) // 8)] if len(entries) > 24 else entries
-            grid.legend.remove()
     # In lines of about one length.
     letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
     even = len(answer) // -(-len(answer) // letters) + 6 if len(answer) > letters else letters
     figure.suptitle(textwrap.fill(answer, min(letters, even)), fontsize=9, weight="bold")
     figure.supylabel(ylabel, fontsize=8)
     if below:
-        _legend(figure, [*entries, *handles], xlabel, keywords)
+        _legend(figure, handles, xlabel, keywords)
     else:
         figure.supxlabel(xlabel, fontsize=8)
     return figure
@@ -371,10 +366,11 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
 
 def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
     """Draw one legend, each label once, with as many columns as the figure is wide for."""
-    entries: dict[str, Any] = {handle.get_label(): handle for handle in handles}
+    entries: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
+    entries |= {handle.get_label(): handle for handle in handles}
     if not entries:
         figure.supxlabel(xlabel, fontsize=8)
         return
