@@ -162,13 +162,18 @@ def filled(text: str, width: float, size: float = 8) -> str:
     return "\n".join(textwrap.fill(line, int(width / (size / 72 * LETTER))) for line in text.split("\n"))
 
 
-def _panels(grid, width: float, height: float, scales: Mapping) -> Any:
-    """Give a grid its size, its titles and its scales."""
-    grid.figure.set_layout_engine("constrained")
-    grid.figure.set_size_inches(width, 0.75 + height * grid.axes.shape[0])
-    grid.set_titles("", row_template="{row_name}", col_template="{col_name}")
-    grid.set(**scales)
-    return grid
+def _grid(table, names: Mapping, size: tuple[float, float], share, **columns):
+    """Return seaborn's grid of panels for values of some columns, laid out once, when it is saved."""
+    import seaborn as sns
+
+    class Grid(sns.FacetGrid):
+        def tight_layout(self, *_, **__):
+            return self
+
+    table, panels = _facets(table, names, size[0], **columns)
+    grid = Grid(table, sharex=share[0], sharey=share[1], margin_titles=True, **panels)
+    grid.figure.set_size_inches(size[0], 0.75 + size[1] * grid.axes.shape[0])
+    return grid.set_titles("", row_template="{row_name}", col_template="{col_name}")
 
 
 def lines(
@@ -189,32 +194,29 @@ def lines(
         markers: whether curves have them.
         scales: `xscale`, `yscale`, `xlim`, `xticks` and more, set on each panel.
     """
-    import matplotlib as mpl
     import seaborn as sns
 
     table = table if "Method" in table else named(table, hue=hue, names=names)
     look = looks(table, hue, names)
-    table, panels = _facets(in_all(table, x), names, size[0], row=row, col=col)
     if kind == "scatter" and any(look["dashes"].values()) and len(set(look["markers"].values())) < len(look["markers"]):
         # No dashes tell points apart.
         look["markers"] = dict(zip(look["markers"], itertools.cycle(style.MARKERS)))
-    kinds: dict[str, dict] = {
-        "line": {"errorbar": None, "estimator": None, "dashes": look["dashes"], "markeredgewidth": 0},
-        "scatter": {"linewidth": 0, "s": 16},
-    }
-    with mpl.rc_context({"figure.constrained_layout.use": False}):
-        grid = sns.relplot(
-            table, kind=kind, x=x, y=y, hue="Method", style="Method", markers=look["markers"] if markers else False,
-            facet_kws={"sharex": share[0], "sharey": share[1], "margin_titles": True}, **kinds[kind], **panels,
-            **{name: look[name] for name in ("hue_order", "style_order", "palette")}, legend=False,
-        )  # fmt: skip
+    dashes = look.pop("dashes")
+    draw, how = {
+        "line": (sns.lineplot, {"errorbar": None, "estimator": None, "dashes": dashes, "markeredgewidth": 0}),
+        "scatter": (sns.scatterplot, {"linewidth": 0, "s": 16}),
+    }[kind]
+    how |= look | ({} if markers else {"markers": False})
+    grid = _grid(in_all(table, x), names, size, share, row=row, col=col)
     # For the legend, which of many numbers names a few.
     labels = look["hue_order"]
     for label in labels[:: -(-len(labels) // 8) if len(labels) > 24 else 1]:
-        dashes = {"linestyle": (0, look["dashes"][label]) if look["dashes"][label] else "-"}
+        stroke = "" if kind == "scatter" else (0, dashes[label]) if dashes[label] else "-"
         mark = {"color": look["palette"][label], "marker": look["markers"][label] if markers else "", "label": label}
-        grid.axes.flat[0].plot([], [], **mark, **(dashes if kind == "line" else {"linestyle": ""}))
+        grid.axes.flat[0].plot([], [], linestyle=stroke, **mark)
     for axes, rows in each(grid):
+        draw(rows, x=x, y=y, hue="Method", style="Method", legend=False, ax=axes, **how)
+        axes.set(xlabel="", ylabel="")
         for value, part in rows.groupby("Method", sort=False):
             color = look["palette"][value]
             if error is not None:
@@ -223,7 +225,7 @@ def lines(
                 axes.errorbar(part[x], part[y], bars, fmt="none", ecolor=(color, 0.55), elinewidth=0.8)
             if solid and len(ring := part[~part[solid].astype(bool)]):
                 axes.plot(ring[x], ring[y], look["markers"][value], color=color, markerfacecolor="white", zorder=4)
-    return _panels(grid, *size, scales)
+    return grid.set(**scales)
 
 
 def ends(rows, y: str, error: str | tuple[str, str]):
@@ -270,14 +272,11 @@ def tiles(
     Numbers grow to the right and upwards, words stand in their order from above. `how`: further arguments of seaborn's
     `heatmap`, such as `cmap`, `vmin`, `vmax`; other arguments as those of `lines`.
     """
-    import matplotlib as mpl
     import seaborn as sns
 
-    table, panels = _facets(table, names, size[0], row=row, col=col)
     across, up = ordered(table[x], x, names), ordered(table[y], y, names)
     up = up if isinstance(up[0], str) else up[::-1]
-    with mpl.rc_context({"figure.constrained_layout.use": False}):
-        grid = sns.FacetGrid(table, sharex=share[0], sharey=share[1], margin_titles=True, **panels)
+    grid = _grid(table, names, size, share, row=row, col=col)
     for axes, rows in each(grid):
         wide = rows.set_index([y, x])[list({value, text or value})].unstack().reindex(index=up)
         numbers, written = (wide[column].reindex(columns=across) for column in (value, text or value))
@@ -288,7 +287,8 @@ def tiles(
         axes.grid(visible=False)
         axes.tick_params(length=0)
         axes.tick_params(axis="y", rotation=0)
-    return _panels(grid, *size, {})
+        axes.set(xlabel="", ylabel="")
+    return grid
 
 
 def _ticks(column: str, values, names: Mapping) -> list[str]:
@@ -350,8 +350,6 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
         keywords: further arguments of Matplotlib's `legend`.
     """
     figure = getattr(grid, "figure", None) or grid
-    if grid is not figure:
-        grid.set_axis_labels("", "")
     # In lines of about one length.
     letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
     even = len(answer) // -(-len(answer) // letters) + 6 if len(answer) > letters else letters
