@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from privpost import configurations
+from privpost import configurations, moved
 from privpost.lab.axes import axis_values, check_size
 from privpost.lab.compose import hydra_value, study_names
 from privpost.lab.project import PUBLISHED, built
@@ -71,6 +71,7 @@ def _named(name: str, known: Sequence[str]) -> list[str]:
         raise SettingError("study is empty. Say study=<paper>/<study>; privpost list shows all.")
     alone = [study for study in known if study.endswith(f"/{name}")]
     hint = suggest(name, alone or (known if "/" in name else {study.split("/")[0] for study in known}))
+    hint = moved.told("study", name) or hint
     raise SettingError(f"study is {name!r}, which does not exist.{hint} privpost list shows all.")
 
 
