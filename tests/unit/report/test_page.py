@@ -133,7 +133,7 @@ def test_the_readmes_pictures_say_what_their_tables_have(checkout, table, panel,
         ("regression_calibration", {"method": "gibbs"}),
         # Of another prior, that it fails; of naive posteriors, that they do at the smallest ε.
         ("naive_bayes_calibration", {"method": "exact", "concentration": [0.5, 3]}),
-        ("naive_bayes_calibration", {"method": "naive", "epsilon": 0.1}),
+        ("calibration", {"method": "naive"}),
     ],
 )
 def test_the_title_on_calibration_is_about_all_models(checkout, table, wrong):
