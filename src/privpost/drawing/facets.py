@@ -150,12 +150,16 @@ def _facets(table, names: Mapping, width: float, **columns) -> tuple[Any, dict[s
     for part, column in columns.items():
         if column is not None:
             values = ordered(table[column], column, names)
-            letters = int((width - 0.5) / len(values) / (8 / 72 * LETTER)) if part == "col" else 22
-            lines_of = {value: words(column, value, names).split("\n") for value in values}
-            title = {value: "\n".join(textwrap.fill(line, letters) for line in lines_of[value]) for value in values}
+            room = (width - 0.5) / len(values) if part == "col" else 1.5
+            title = {value: filled(words(column, value, names), room) for value in values}
             table[f"panel's {part}"] = table[column].map(title)
             arguments |= {part: f"panel's {part}", f"{part}_order": list(title.values())}
     return table, arguments
+
+
+def filled(text: str, width: float, size: float = 8) -> str:
+    """Return a text with line ends, so that it is no wider than so many inches at a font's size in points."""
+    return "\n".join(textwrap.fill(line, int(width / (size / 72 * LETTER))) for line in text.split("\n"))
 
 
 def _panels(grid, width: float, height: float, scales: Mapping) -> Any:
@@ -194,20 +198,22 @@ def lines(
     if kind == "scatter" and any(look["dashes"].values()) and len(set(look["markers"].values())) < len(look["markers"]):
         # No dashes tell points apart.
         look["markers"] = dict(zip(look["markers"], itertools.cycle(style.MARKERS)))
-    marks = look["markers"] if markers else dict.fromkeys(look["markers"], "")
-    line = (
-        {"errorbar": None, "estimator": None, "dashes": look["dashes"]} if kind == "line" else {"linewidth": 0, "s": 16}
-    )
-    if not markers:
-        line |= {"markers": False} if look["dashes"] else {}
-    edge = {"markeredgewidth": 0} if kind == "line" else {}
-    facets = {"sharex": share[0], "sharey": share[1], "margin_titles": True}
+    kinds: dict[str, dict] = {
+        "line": {"errorbar": None, "estimator": None, "dashes": look["dashes"], "markeredgewidth": 0},
+        "scatter": {"linewidth": 0, "s": 16},
+    }
     with mpl.rc_context({"figure.constrained_layout.use": False}):
         grid = sns.relplot(
-            table, kind=kind, x=x, y=y, hue="Method", style="Method", facet_kws=facets,
-            **{name: look[name] for name in ("hue_order", "style_order", "palette")},
-            **{"markers": marks, **line, **edge, **panels},
+            table, kind=kind, x=x, y=y, hue="Method", style="Method", markers=look["markers"] if markers else False,
+            facet_kws={"sharex": share[0], "sharey": share[1], "margin_titles": True}, **kinds[kind], **panels,
+            **{name: look[name] for name in ("hue_order", "style_order", "palette")}, legend=False,
         )  # fmt: skip
+    # For the legend, which of many numbers names a few.
+    labels = look["hue_order"]
+    for label in labels[:: -(-len(labels) // 8) if len(labels) > 24 else 1]:
+        dashes = {"linestyle": (0, look["dashes"][label]) if look["dashes"][label] else "-"}
+        mark = {"color": look["palette"][label], "marker": look["markers"][label] if markers else "", "label": label}
+        grid.axes.flat[0].plot([], [], **mark, **(dashes if kind == "line" else {"linestyle": ""}))
     for axes, rows in each(grid):
         for value, part in rows.groupby("Method", sort=False):
             color = look["palette"][value]
@@ -216,7 +222,7 @@ def lines(
                 bars = np.maximum([part[y] - low, high - part[y]], 0)
                 axes.errorbar(part[x], part[y], bars, fmt="none", ecolor=(color, 0.55), elinewidth=0.8)
             if solid and len(ring := part[~part[solid].astype(bool)]):
-                axes.plot(ring[x], ring[y], marks[value], color=color, markerfacecolor="white", zorder=4)
+                axes.plot(ring[x], ring[y], look["markers"][value], color=color, markerfacecolor="white", zorder=4)
     return _panels(grid, *size, scales)
 
 
@@ -243,11 +249,14 @@ def dots(
         table.assign(place=place), x, "place", None, col=col, solid=solid, names=names, share=(True, True),
         size=(size[0], size[1] * len(values)), kind="scatter", **scales,
     )  # fmt: skip
+    labels = [words(y, value, names) for value in values]
+    room = (size[0] - max(map(_longest, labels)) * 7 / 72 * LETTER) / grid.axes.shape[1]
     for axes, rows in each(grid):
+        axes.set_title(filled(axes.get_title().replace("\n", " "), room))
         if error is not None:
             axes.hlines(rows.place, *ends(rows, x, error), color=rows.Method.map(palette), linewidth=0.8)
         axes.grid(axis="y", visible=False)
-    axes.set_yticks(range(len(values)), [words(y, value, names) for value in values])
+    axes.set_yticks(range(len(values)), labels)
     axes.set_ylim(len(values) - 0.5, -0.5)
     return grid
 
@@ -340,27 +349,16 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
         below: whether there is a legend below.
         keywords: further arguments of Matplotlib's `legend`.
     """
-    figure, entries = getattr(grid, "figure", None) or grid, []
+    figure = getattr(grid, "figure", None) or grid
     if grid is not figure:
         grid.set_axis_labels("", "")
-        if grid.legend is not None:
-            for handle, text in zip(grid.legend.legend_handles, grid.legend.get_texts(), strict=True):
-                handle.set_label(text.get_text())
-                entries.append(handle)
-            known = {handle.get_label() for handle in entries}
-            for axes in figure.axes:
-                for curve in axes.get_legend_handles_labels()[0]:
-                    curve.set_label("_" if curve.get_label() in known else curve.get_label())
-            # Of many numbers a few are named.
-            entries = entries[:: -(-len(entries) // 8)] if len(entries) > 24 else entries
-            grid.legend.remove()
     # In lines of about one length.
     letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
     even = len(answer) // -(-len(answer) // letters) + 6 if len(answer) > letters else letters
     figure.suptitle(textwrap.fill(answer, min(letters, even)), fontsize=9, weight="bold")
     figure.supylabel(ylabel, fontsize=8)
     if below:
-        _legend(figure, [*entries, *handles], xlabel, keywords)
+        _legend(figure, handles, xlabel, keywords)
     else:
         figure.supxlabel(xlabel, fontsize=8)
     return figure
@@ -368,10 +366,11 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
 
 def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
     """Draw one legend, each label once, with as many columns as the figure is wide for."""
-    entries: dict[str, Any] = {handle.get_label(): handle for handle in handles}
+    entries: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
+    entries |= {handle.get_label(): handle for handle in handles}
     if not entries:
         figure.supxlabel(xlabel, fontsize=8)
         return

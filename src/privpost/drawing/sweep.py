@@ -165,13 +165,15 @@ def _in_panels(table, columns: list[str]):
 
     It is missing in rows of all panels.
     """
+    import pandas as pd
+
     for column in columns:
         others = [other for other in columns if other != column]
         full, lacking = table[table[column].notna()], table[table[column].isna()]
         if others and len(lacking):
             pairs = full[[column, *others]].drop_duplicates()
             lacking = lacking.drop(columns=column).merge(pairs, "left", others)[list(table)]
-            table = full._append(lacking, ignore_index=True)
+            table = pd.concat([full, lacking], ignore_index=True)
     table = table.sort_values(columns, kind="stable") if columns else table
     titles = [", ".join(filter(None, (facets.words(name, value) for name, value in zip(columns, line, strict=True))))
               for line in table[columns].itertuples(index=False)]  # fmt: skip

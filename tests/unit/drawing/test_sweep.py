@@ -61,14 +61,13 @@ def test_no_two_curves_of_a_panel_look_alike_and_truth_values_are_no_measures():
 
 def test_rows_with_empty_keys_are_drawn():
     """A reference without ε is a line across, and rows that lack one key of panels have a panel of their own."""
-    table = product(method=["laplace", "ops"], model=list("abcdefghi"), tempered=["joint", "likelihood"], n=[1, 2])
+    table = product(method=["laplace", "ops"], model=list("abc"), tempered=["joint", "likelihood"], n=[1, 2])
     table.loc[(table.model == "a") | (table.method == "laplace"), "tempered"] = None
     table = table.drop_duplicates(["method", "model", "tempered", "n"])
-    figure, _ = sweep.draw(table, ["model"], {"n", "model"})
+    figure, _ = sweep.draw(table, ["model", "tempered"], {"n", "model"})
     drawn = {tuple(line.get_ydata()) for axes in figure.axes for line in axes.get_lines() if len(line.get_xdata()) == 2}
     values = {value for pair in drawn for value in pair}
-    shown = table[table.model.isin(list("abcdef"))]["mean"] if len(figure.axes) < 9 else table["mean"]
-    assert set(shown) <= values
+    assert set(table["mean"]) <= values and len(figure.axes) == 5
     reference = pd.DataFrame({"method": ["non_private"], "mean": [3.5], "sem": [0.1]})
     figure, _ = sweep.draw(
         pd.concat([product(method=["laplace"], epsilon=[1.0, 2.0]), reference]), ["epsilon"], {"epsilon"}

@@ -18,7 +18,7 @@ AFGHANISTAN = "afghanistan"
 MAPPED = ("iraq_sigact", AFGHANISTAN)
 # Data sets of the tables that no figure of the study draws.
 OURS = ("iraq_simulated", "afghanistan_dense")
-CASUALTIES = {"friendly_or_host": "friendly or host", "civilian": "civilian", "enemy": "enemy"}
+CASUALTIES = ("friendly_or_host", "civilian", "enemy")
 KINDS = {"final": "final sample (released)", "mode": "most frequent states (not private)"}
 METHODS = ("laplace", "non_private")
 
@@ -34,36 +34,40 @@ def shown(table, *datasets):
 def emissions(war_logs_emissions):
     """Emissions of the private HMM on Afghanistan (Foulds et al. 2016, figure 3 and supplement).
 
-    Filled: posterior means of the Laplace HMM, which holds ε of pure DP unconditionally; rings: the non-private HMM; a
-    line joins the two; seeded starts. Each field shows its most probable levels; those below 1 % in all non-private
-    states are merged: clipping noisy counts at 0 makes them more probable, since it removes negative noise only. One
-    release, whose noise the length of the lines shows. A state has the colour of the type of event that sets it apart
-    in the non-private fit. Empty cells were left out, regions chosen and levels spelt by looking at the records, which
-    no ε covers.
+    Posterior means of the Laplace HMM, which holds its ε unconditionally, and of the non-private one; a column per
+    state, named by the type of event that sets it apart in the non-private fit; seeded starts. Of each field the most
+    probable levels; those below 1 % in all non-private states are summed: clipping noisy counts at 0 makes them more
+    probable, since it removes negative noise only. One release. Empty cells were left out, regions chosen and levels
+    spelt by looking at the records, which no ε covers. Casualties, which hardly move, are in the table.
     """
-    table, (dataset, *_) = shown(war_logs_emissions, AFGHANISTAN)
-    colors, private = _colors(war_logs_emissions), table[table.method != "non_private"]
-    fields = list(dict.fromkeys("casualties" if field in CASUALTIES else field for field in private.field))
-    height = 0.55 + 1.5 * -(-len(fields) // 2)
-    canvas, grid = facets.subplots(-(-len(fields) // 2), min(2, len(fields)), height)
-    filled = []
-    for axes, field in zip(grid.flat, fields, strict=False):
-        filled += _dumbbells(axes, table, field, colors)
-        axes.set_title(field.replace("_", " "), fontsize=7)
-    for axes in list(grid.flat)[len(fields) :]:
-        axes.set_axis_off()
-    # One axis for all.
-    top = max(axes.get_xlim()[1] for axes in list(grid.flat)[: len(fields)])
-    for axes in list(grid.flat)[: len(fields)]:
-        axes.set_xlim(-0.02, top)
-    answer = "Clipping makes rare levels more probable" if filled and min(filled) > 0 else ""
-    xlabel = f"Probability; {facets.words('dataset', dataset)}, {facets.fixed(private, 'epsilon')}"
-    looks = dict(_look(colors, dataset, int(state)) for state in sorted(private.state.unique()))
-    bars = [facets.entry(color=color, linewidth=3, label=words) for words, color in looks.items()]
-    marks = [facets.entry(marker=style.look("laplace").marker, linestyle="", label=f"Laplace HMM{_failed(private)}")]
-    plain = _failed(select(table, method="non_private"))
-    marks += [facets.entry(marker="o", markerfacecolor="none", linestyle="", label=f"Non-private HMM{plain}")]
-    return facets.finish(canvas, answer, xlabel, "", [*bars, *marks])
+    import pandas as pd
+
+    table, _ = shown(war_logs_emissions, AFGHANISTAN)
+    failed, table = _failed(table), table[~table.field.isin(CASUALTIES)]
+    meanings = {state: words for (_, state), (words, _) in _colors(table).items()}
+    plain = table[table.method == "non_private"].groupby(["field", "level"]).probability.max()
+    rare = table.set_index(["field", "level"]).index.map(plain).to_numpy() < RARE
+    keys = ["field", "method", "state", "dataset"]
+    number = {field: rows.level.nunique() for field, rows in table[rare].groupby("field")}
+    rest = table[rare].groupby(keys, as_index=False).agg({"probability": "sum", "epsilon": "first"})
+    rest = rest.assign(level=rest.field.map(number).map("{} rare levels".format))
+    top = table[~rare].groupby(["field", "level"]).probability.max().groupby("field").nlargest(MOST_LEVELS)
+    levels = [(field, level) for _, field, level in top.index]
+    table = pd.concat([table[[place in levels for place in zip(table.field, table.level, strict=True)]], rest])
+    table = table.assign(
+        row=table.field + ": " + table.level,
+        state=table.state.map(lambda state: f"State of {meanings.get(state, state)}"),
+    )
+    order = sorted(dict.fromkeys(table.row), key=lambda row: [row.split(":")[0], "rare levels" in row])
+    grid = facets.dots(
+        facets.named(table), "probability", "row", col="state", names={row: row for row in order},
+        size=(style.WIDTH, 0.2),
+    )  # fmt: skip
+    change = rest.pivot_table(index=["field", "state"], columns="method", values="probability")
+    more = "laplace" in change and (change.laplace > change.non_private).all()
+    answer = "Clipping makes rare levels more probable" if more else ""
+    where = f"{facets.words('dataset', table.dataset.iloc[0])}, {facets.fixed(table, 'epsilon')}{failed}"
+    return facets.finish(grid, answer, f"Probability in the state; {where}")
 
 
 @figure("fig4_state_map")
@@ -215,38 +219,3 @@ def _state_entries(table, colors) -> list:
     states = table[["dataset", "state"]].drop_duplicates().itertuples(index=False)
     looks = dict(_look(colors, dataset, int(state)) for dataset, state in sorted(states))
     return [Patch(color=color, label=words) for words, color in looks.items()]
-
-
-def _dumbbells(axes, rows, field: str, colors) -> list[float]:
-    """Draw one panel and return by how much private models exceed the non-private one's share of rare levels."""
-    import pandas as pd
-
-    key = "field" if field == "casualties" else "level"
-    rows = rows[rows.field.isin(CASUALTIES) if field == "casualties" else rows.field == field]
-    rows = select(rows, level="casualties") if field == "casualties" else rows
-    order = list(rows[rows.method != "non_private"].groupby(key).probability.max().sort_values().index[-MOST_LEVELS:])
-    most = rows[rows.method == "non_private"].groupby(key).probability.max()
-    rare = [] if field == "casualties" else list(most.index[(most < RARE) & ~most.index.isin(order)])
-    if rare:
-        together = f"{len(rare)} rare level{'s' * (len(rare) > 1)}"
-        summed = rows[rows.level.isin(rare)].groupby(["dataset", "method", "state"], as_index=False).probability.sum()
-        rows, order = pd.concat([rows, summed.assign(level=together)]), [together, *order]
-    states, apart = sorted(rows.state.unique()), []
-    for place, state in enumerate(states):
-        color = _look(colors, rows.dataset.iloc[0], state)[1]
-        y = np.arange(len(order)) + 0.27 - 0.54 * place / max(1, len(states) - 1)
-        truth = select(rows, state=state, method="non_private").set_index(key).probability.reindex(order)
-        for method, part in rows[(rows.method != "non_private") & (rows.state == state)].groupby("method"):
-            value = part.set_index(key).probability.reindex(order)
-            axes.hlines(y, value, truth, color=color, linewidth=0.8)
-            axes.plot(value, y, style.look(method).marker, color=color, markersize=2.8)
-            apart += [value[together] - truth[together]] if rare else []
-        axes.plot(truth, y, "o", color=color, markerfacecolor="none", markersize=5)
-    words = [CASUALTIES.get(level, str(level)) for level in order]
-    axes.set_yticks(
-        range(len(order)), labels=[word if len(word) < 24 else f"{word[:22]}…" for word in words], fontsize=6.5
-    )
-    if rare:
-        axes.axhspan(-0.5, 0.5, color=style.BAND, linewidth=0, alpha=0.5, zorder=0)
-    axes.set_ylim(-0.5, len(order) - 0.5)
-    return apart
