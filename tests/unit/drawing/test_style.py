@@ -60,10 +60,10 @@ def confused(looks: dict[str, style.Look], pairs) -> list[tuple]:
 
 
 def together() -> set[tuple[str, str]]:
-    """Return the pairs of methods that some published table of a study has; the audit's are never lines of a figure."""
+    """Return the pairs of methods that some published table has; the audit's and the benchmark's are never lines."""
     found = set()
     for path in sorted(Path("results").glob("*/*/*.csv")):
-        if path.parent.name != "audit" and "method" in pd.read_csv(path, nrows=0):
+        if path.parent.name not in ("audit", "rivals") and "method" in pd.read_csv(path, nrows=0):
             methods = pd.read_csv(path, usecols=["method"]).method.dropna().unique()
             found |= set(itertools.combinations(sorted(methods), 2))
     return found

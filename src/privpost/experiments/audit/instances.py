@@ -211,7 +211,7 @@ def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
 
 @functools.lru_cache(maxsize=8)
 def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return ordered pairs of data sets (n, *record_shape) that differ in one record.
+    """Return ordered pairs of data sets (n, *record_shape) that differ in one record, or of which one lacks it.
 
     All pairs, up to the order of records. Where they are many (or with `vertices`) only pairs whose common records are
     equal, over a few records that are far apart; logistic regression adds pairs in a plane.
@@ -232,6 +232,9 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
     # Each data set is in many pairs.
     sets = [{changed: records[np.append(rest, changed).astype(int)] for changed in numbers} for rest in common]
     pairs = [tuple(by_record[changed] for changed in change) for by_record in sets for change in changes]
+    if mechanism.neighbours != "substitution":
+        whole = [data for by_record in sets for data in by_record.values()]
+        pairs = [pair for data in whole for pair in ((data, data[:-1]), (data[:-1], data))]
     if in_plane:
         bound = mechanism.model.feature_bound
         lengths = {bound, min(bound, FARTHEST * math.sqrt(mechanism.precision / mechanism.power))}

@@ -7,9 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from privpost.experiments.noise_aware.rivals import methods, study
-from privpost.experiments.noise_aware.rivals.methods import abc_smc
-from privpost.experiments.noise_aware.rivals.tasks import Budget, Refused, made
+from privpost.inference_benchmark import methods, metrics
+from privpost.inference_benchmark.base import Budget, Refused
+from privpost.inference_benchmark.methods import abc_smc
+from privpost.inference_benchmark.tasks import made
 
 
 def test_a_step_leaves_the_share_of_particles_that_it_should():
@@ -87,11 +88,11 @@ def test_it_reaches_a_posterior_that_draws_from_the_prior_miss():
     task, rng = made("multinomial", [5, 5, 5], 1000, 10.0), np.random.default_rng(6)
     releases = task.mechanism.perturb(task.data(task.prior(6, rng), rng), rng)
     exact = task.reference(releases, 4000, rng)
-    references = [study.Reference.of(draws) for draws in exact]
+    references = [metrics.Reference.of(draws) for draws in exact]
     ess = {}
     for name in ("abc_smc", "simulation"):
         inferred = methods.method(name)(task, releases, np.random.default_rng(7), Budget(4, 250, 0))
-        distance, *_, ess[name] = study.score(inferred, references, exact[:, 0], rng).mean(axis=0)
+        distance, *_, ess[name] = metrics.score(inferred, references, exact[:, 0], rng).mean(axis=0)
         assert name == "simulation" or distance / (1.288 * np.sqrt(1 / ess[name] + 1 / 4000)) < 1.6
     assert ess["simulation"] < 20
     assert ess["abc_smc"] > 500

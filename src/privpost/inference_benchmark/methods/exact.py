@@ -1,6 +1,6 @@
 """Independent draws from the exact posterior: they show how far as many draws are from the reference by chance."""
 
-from privpost.experiments.noise_aware.rivals.methods import Inferred
+from privpost.inference_benchmark.base import Inferred
 
 
 def infer(task, releases, rng, budget):

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from privpost.experiments.noise_aware.rivals.methods import Inferred
-from privpost.experiments.noise_aware.rivals.tasks import NetworkTask, Refused
+from privpost.inference_benchmark.base import Inferred, Refused
+from privpost.inference_benchmark.tasks.networks import NetworkTask
 from privpost.samplers import chain
 
 
 def infer(task, releases, rng, budget):
     """Flip bits of records, and shift many records at once; θ follows from the counts."""
-    if not isinstance(task, NetworkTask):
-        raise Refused("it moves records of Bayesian networks only")
+    if not (isinstance(task, NetworkTask) and task.complete):
+        raise Refused("it moves records of Bayesian networks only, all of whose counts are released")
     from privpost.samplers.noise_aware.records import Records
 
     sampler = Records(task.model, np.repeat(releases, budget.chains, axis=0), task.n, task.scale)

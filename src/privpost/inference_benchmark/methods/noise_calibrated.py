@@ -2,21 +2,20 @@
 
 import numpy as np
 
-from privpost.experiments.noise_aware.rivals.methods import Inferred
-from privpost.experiments.noise_aware.rivals.tasks import Refused
+from privpost.inference_benchmark.base import Inferred, Refused
 from privpost.samplers.noise_aware.quadrature import Posterior, parameter_edges
 
 CELLS = 1000
 
 
 def infer(task, releases, rng, budget):
-    """Draw from p(θ) N(y; m(θ), V(θ) + 2b²), m and V the moments of the released sum."""
-    if task.size > 1:
-        raise Refused("its grid serves one parameter")
+    """Draw from p(θ) N(y; m(θ), V(θ) + v), m and V the moments of the released sum, v the noise's variance."""
+    if task.size > 1 or releases.shape[1] > 1:
+        raise Refused("its grid serves one parameter and one number released")
     edges = parameter_edges(task.model, CELLS)
     theta, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
-    mean, variance = task.moments(theta)
-    variance = variance + 2 * task.scale**2
+    mean, variance = (part.reshape(len(theta)) for part in task.moments(theta[:, None]))
+    variance = variance + task.noise_variance
     logs = task.log_prior(theta) - 0.5 * (np.log(variance) + (releases - mean) ** 2 / variance)
     mass = np.exp(logs - logs.max(axis=1, keepdims=True)) * width
     mass /= mass.sum(axis=1, keepdims=True)

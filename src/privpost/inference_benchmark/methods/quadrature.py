@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from privpost.experiments.noise_aware.rivals.methods import Inferred
-from privpost.experiments.noise_aware.rivals.tasks import ClampedTask, RedactedTask, Refused
+from privpost.inference_benchmark.base import Inferred, Refused
+from privpost.inference_benchmark.tasks.sums import ClampedTask, RedactedTask
 
 
 def infer(task, releases, rng, budget):

@@ -4,8 +4,10 @@ exact."""
 
 import numpy as np
 
-from privpost.experiments.noise_aware.rivals.methods import Inferred
-from privpost.experiments.noise_aware.rivals.tasks import NetworkTask, OneCategory, Refused
+from privpost.inference_benchmark.base import Inferred, Refused
+from privpost.inference_benchmark.tasks.counts import CountsTask
+from privpost.inference_benchmark.tasks.networks import NetworkTask
+from privpost.inference_benchmark.tasks.private_n import PrivateNTask
 
 # Share of the particles that a step of the temperature leaves effective.
 LEFT = 0.5
@@ -73,19 +75,12 @@ class Populations:
 
 def simulator(task):
     """Return what draws statistics (k, d) given θ (k, p), at a cost that does not grow with n."""
-    if isinstance(task, OneCategory):
+    if isinstance(task, CountsTask | PrivateNTask):
         return task.data
     if not isinstance(task, NetworkTask):
         raise Refused("its data sets would be simulated record by record, for each release and each move anew")
-    cells = task.model.sufficient_statistics(task.model.records[:, None])
-
-    def simulate(theta, rng):
-        pairs = np.stack([theta, 1 - theta], axis=-1).reshape(len(theta), -1)
-        law = np.exp(np.log(np.maximum(pairs, np.finfo(float).tiny)) @ cells.T)
-        # Rounded sums above 1 would be refused.
-        return rng.multinomial(task.n, law / law.sum(axis=1, keepdims=True)) @ cells
-
-    return simulate
+    cells = task.cells
+    return lambda theta, rng: rng.multinomial(task.n, task.record_law(theta)) @ cells
 
 
 def step(logs, most) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tasks of the rivals: records, statistics, moments and densities by loops and sums, from the same random numbers."""
+"""Tasks: records, statistics, moments and densities by loops and sums, from the same random numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import geom, poisson
 
-from privpost.experiments.noise_aware.rivals import tasks
-from privpost.experiments.noise_aware.rivals.tasks import Budget, made
+from privpost.experiments.audit.instances import neighbours
+from privpost.inference_benchmark.base import Budget
+from privpost.inference_benchmark.tasks import made, sums
 from privpost.lab.schema import SettingError
 
 PRIORS = {
@@ -59,9 +60,9 @@ def test_records_that_are_numbers_are_redacted_or_clamped(name, monkeypatch):
         np.testing.assert_array_equal(released[..., 0], values * inside)
     np.testing.assert_array_equal(records.statistics[..., -1], np.ones((4, 40)))
     for at_once in (40, 1000):
-        monkeypatch.setattr(tasks, "_RECORDS", at_once)
-        sums = task.data(theta, np.random.default_rng(2))
-        np.testing.assert_allclose(sums, released.sum(axis=1))
+        monkeypatch.setattr(sums, "_RECORDS", at_once)
+        total = task.data(theta, np.random.default_rng(2))
+        np.testing.assert_allclose(total, released.sum(axis=1))
 
 
 @pytest.mark.parametrize("name", ["collider", "three_parents", "naive_bayes"])
@@ -80,7 +81,7 @@ def test_records_of_networks_are_counted_cell_by_cell(name):
 def test_moments_are_those_of_n_records(name):
     """By sums over a record's law, zero outside of the bounds; to 1e-9."""
     task, theta = made(name, PRIORS[name], 7, 0.5), np.array([0.2, 0.6])
-    mean, variance = task.moments(theta)
+    mean, variance = (part.ravel() for part in task.moments(theta[:, None]))
     for k, parameter in enumerate(theta):
         x = np.arange(400)
         if name == "binomial":
@@ -104,6 +105,35 @@ def test_the_noise_s_density_is_laplace_s_of_each_coordinate():
     assert Budget(3, 7, 2).total == 21
 
 
+@pytest.mark.parametrize("name", ["private_n_binomial", "private_n_multinomial", "log_linear"])
+def test_mechanisms_of_tasks_cost_what_they_claim_on_their_own_neighbours(name):
+    """Largest log-ratio of densities over all pairs of neighbours of three records at releases beyond both counts."""
+    task = made(name, None, 3, 0.7)
+    pairs = neighbours(task.mechanism)
+    sizes = {(len(one), len(other)) for one, other in pairs}
+    if task.neighbours == "substitution":
+        assert sizes == {(3, 3)}
+    else:
+        # At most six records.
+        assert sizes == {(6, 5), (5, 6)} and task.neighbours == "add or remove one"
+    worst = 0.0
+    for one, other in pairs:
+        first, second = (task.model.sufficient_statistics(data) for data in (one, other))
+        # Noise on each coordinate is in favour of the first data set as far as it goes.
+        far = task.mechanism.select(first) + 50 * np.sign(task.mechanism.select(first - second))
+        ratio = task.mechanism.log_density(far, first) - task.mechanism.log_density(far, second)
+        worst = max(worst, float(ratio))
+    assert worst == pytest.approx(0.7) and task.mechanism.cost().epsilon == pytest.approx(0.7)
+
+
+def test_more_records_than_may_be_are_refused():
+    mechanism = made("private_n_binomial", [1, 1], 2, 1.0).mechanism
+    assert mechanism.perturb([1.0, 3.0], np.random.default_rng(1)).shape == (2,)
+    for counts in ([2.0, 3.0], [-1.0, 2.0]):
+        with pytest.raises(ValueError, match="n is at most 4"):
+            mechanism.perturb(counts, np.random.default_rng(1))
+
+
 def test_an_update_is_a_draw_from_the_conjugate_posterior():
     """For bits the beta law that adds counts to the prior; for categories it has their number of parameters."""
     counts = np.random.default_rng(1).integers(0, 4, (2, 3, 3)).astype(float)
@@ -114,22 +144,6 @@ def test_an_update_is_a_draw_from_the_conjugate_posterior():
     assert drawn.shape == (2, 3, 3) and drawn.sum(axis=-1) == pytest.approx(np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("name", ["multinomial", "poisson", "normal_unknown_variance"])
-def test_releases_are_repeated_for_several_chains(name):
-    task = made(name, PRIORS[name], 6, 0.5)
-    width = {"multinomial": 3, "poisson": 1, "normal_unknown_variance": 2}[name]
-    releases = np.arange(2.0 * width).reshape(2, width)
-    data, release = tasks.repeated(task, releases, 3)
-    assert release.values.T.tolist() == [releases[0].tolist()] * 3 + [releases[1].tolist()] * 3
-    assert np.all(np.asarray(release.scale) == task.scale)
-    if name == "multinomial":
-        assert data.low is None and data.high is None and np.ndim(release.scale) == 0
-    else:
-        low, high = task.mechanism.model.low, task.mechanism.model.high
-        assert (data.low.tolist(), data.high.tolist()) == ([float(low)] * 6, [float(high)] * 6)
-        assert release.scale.shape == (6,)
-
-
 def test_references_of_new_releases_are_prepared_beside_known_ones():
     """A release has the same reference, from the same random numbers, whether or not another was prepared before."""
     task, releases = made("binomial", PRIORS["binomial"], 6, 0.5), np.array([[1.0], [4.0], [7.0]])
@@ -138,5 +152,5 @@ def test_references_of_new_releases_are_prepared_beside_known_ones():
     alone = made("binomial", PRIORS["binomial"], 6, 0.5).reference(releases[1:], 10, np.random.default_rng(1))
     np.testing.assert_array_equal(mixed, alone)
     for prior in ([0, 1], [1, 0], [1, 1, 1]):
-        with pytest.raises(SettingError, match="collider needs 2 positive numbers"):
+        with pytest.raises(SettingError, match="collider cannot have: "):
             made("collider", prior, 5, 1.0)

@@ -3,7 +3,7 @@ computation for differentially private data via perturbations"): kernel ABC whos
 
 import numpy as np
 
-from privpost.experiments.noise_aware.rivals.methods import Inferred
+from privpost.inference_benchmark.base import Inferred
 
 # Simulated data sets, which serve all releases of a task.
 SIMULATIONS = 20_000

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaln, gammaln
 
+from privpost.samplers.noise_aware import regression_quadrature as moments_of
 from privpost.samplers.noise_aware.quadrature import Posterior, parameter_edges, power, redacted_likelihood
 
 # Cells of θ, even in its coordinate over the prior's mass.
@@ -20,6 +21,8 @@ _COARSE = 513
 _NOTHING = 1e-20
 # Frequencies in a block of a sum on a lattice.
 _BLOCK = 256
+# Nodes in each dimension of second moments, and draws from the prior that find where they lie.
+_NODES, _STARTS = 20, 2000
 
 
 def redacted(mechanism, releases) -> Posterior:
@@ -72,8 +75,45 @@ def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndar
     return np.maximum(total / size, 0.0)
 
 
+def second_moments(model, moments, n: int, noise):
+    """Return a function that draws second moments (draws, 2, 2) of one feature and label given noisy ones (3,).
+
+    By rejection of draws that are even in the cells of a grid: independent, and exact.
+    """
+    given = model, moments, n, noise
+    low, high = moments_of._box(*given, _STARTS, np.random.default_rng(0))
+    for _ in range(3):
+        nodes, weights = moments_of._grid(*given, low, high, _NODES)
+        step, inside = (high - low) / (_NODES - 1), nodes[:, weights > 1e-12 * weights.max()]
+        low, high = inside.min(axis=1) - step, inside.max(axis=1) + step
+    nodes, weights = moments_of._grid(*given, low, high, _NODES)
+    step, cumulative = (high - low) / (_NODES - 1), np.cumsum(weights)
+    logs = np.log(np.maximum(weights, np.finfo(float).tiny))
+    top = moments_of._log_density(*given, nodes).max()
+
+    def proposed(size, rng):
+        at = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+        points = nodes[:, at] + step[:, None] * rng.uniform(-0.5, 0.5, (3, size))
+        return points, moments_of._log_density(*given, points) - top - logs[at]
+
+    # The largest ratio of the densities, by as many points as are thrown for a thousand draws.
+    most = proposed(20_000, np.random.default_rng(1))[1].max()
+
+    def drawn(draws: int, rng) -> np.ndarray:
+        kept, found = [], 0
+        while found < draws:
+            points, ratio = proposed(2 * draws, rng)
+            kept.append(points[:, np.log(rng.random(2 * draws)) < ratio - most])
+            found += kept[-1].shape[1]
+        return moments_of._gram(np.concatenate(kept, axis=1)[:, :draws])
+
+    return drawn
+
+
 def counts(model, n: int, scale: float, releases) -> list:
     """Return for each release (k, 2m) a function that draws a network's counts (draws, 2m) given the noisy ones.
+
+    Counts of nodes with children may be nan, where they are not released.
 
     The sum is over tables of the nodes with children. Given such a table, the leaves' ones are independent, each with a
     beta-binomial law that is tilted by the noise; a table's weight is the product of the leaves' sums.
@@ -112,7 +152,7 @@ def _inner(model, n: int) -> _Inner:
     return _Inner(log_prior, counts, np.flatnonzero(leaf), sizes[:, leaf])
 
 
-def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple:
+def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
     """Return the tables' weights, and for each leaf's θ its place, its totals, and its distributions by total.
 
     The distributions follow each other, n + 1 values each, each a step of 1 higher than the one before.
@@ -120,6 +160,7 @@ def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple:
     ones = np.arange(n + 1.0)
     log_prior = _log_beta_binomial(model, ones[:, None], ones)  # ones, total
     given = np.delete(np.arange(len(release)), np.append(2 * inner.leaves, 2 * inner.leaves + 1))
+    given = given[np.isfinite(release[given])]
     log_weight = inner.log_prior - np.abs(inner.counts[:, given] - release[given]).sum(axis=1) / scale
     leaves = []
     for leaf, sizes in zip(inner.leaves, inner.sizes.T, strict=True):
