@@ -28,6 +28,9 @@ def __getattr__(name: str):
 
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if now := import_module(f"{__name__}.moved").told("name", name):
+        # Not an AttributeError, of which `from privpost import` would not show the text.
+        raise ImportError(f"there is no {name!r} in {__name__}.{now}")
     hint = import_module(f"{__name__}.lookup").nearest(name, _HOMES)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 

@@ -54,7 +54,7 @@ def lock(checkout) -> dict[str, list[Entry]]:
 
 
 # Extras that `make lock` resolves, and those that are installed by hand.
-LOCKED, BY_HAND = ("test", "secure", "slurm", "docs", "check"), ("arviz", "bench")
+LOCKED, BY_HAND = ("test", "secure", "slurm", "docs", "check"), ("arviz", "bench", "sbi")
 
 
 def requirements(project: dict) -> list[Requirement]:
@@ -90,9 +90,15 @@ def test_every_extra_is_locked_or_installed_by_hand(project, lock, checkout):
 def test_the_advice_where_an_extra_is_missing_is_its_requirement(project):
     from privpost.distributions import exact_draws, noise
     from privpost.evaluation import inference_data
+    from privpost.inference_benchmark.optional import neural_posterior
 
     extras = project["project"]["optional-dependencies"]
-    for group, module in (("arviz", inference_data), ("secure", noise), ("secure", exact_draws)):
+    for group, module in (
+        ("arviz", inference_data),
+        ("secure", noise),
+        ("secure", exact_draws),
+        ("sbi", neural_posterior),
+    ):
         asked, extra = re.findall(r"pip install '([^']+)'", module.INSTALL)
         assert extra == f".[{group}]"
         (wanted,) = [text for text in extras[group] if Requirement(text).name == Requirement(asked).name]

@@ -17,7 +17,7 @@ LAYERS = (
     ("commands",),
     ("report",),
     ("release", "experiments"),
-    ("lab",),
+    ("lab", "inference_benchmark"),
     ("drawing",),
     ("discovery",),
     ("mechanisms",),

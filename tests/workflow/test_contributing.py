@@ -121,6 +121,51 @@ def test_a_study_runs_on_data_of_ones_own(clone):
         (clone / files[0]).write_text(text)
 
 
+def scores(said: str) -> dict[tuple[str, str], str]:
+    """Return what `privpost bench score` prints, by task and method."""
+    return {(line.split()[0], line.split()[1]): line.split(maxsplit=2)[2] for line in said.splitlines()[1:]}
+
+
+def commands(clone, title: str) -> list[list[str]]:
+    """Return the words of the commands of `privpost` that a section shows."""
+    section = (clone / "CONTRIBUTING.md").read_text().split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
+    return [line.split(" #")[0].split() for line in re.findall("^    privpost (.*)$", section, re.MULTILINE)]
+
+
+def test_a_method_of_inference_is_one_file(clone):
+    """It is scored where it is, and in the study once it lies beside the others."""
+    files = follow(clone, "Add a method of inference")
+    assert files == ["rejection.py"]
+    outside, study = commands(clone, "Add a method of inference")
+    said = scores(clone.run("privpost", *outside))
+    assert float(said["binomial", "rejection"].split()[0]) < 0.53 < float(said["multinomial", "naive"].split()[0])
+    assert said["multinomial", "rejection"].startswith("refused: of 200,000 simulations fewer than 1000 are kept")
+    assert changed(clone) == files
+    place = "src/privpost/inference_benchmark/methods/rejection.py"
+    (clone / files[0]).rename(clone / place)
+    # One point of the study, in place of its grid.
+    clone.run("privpost", *study, "task=binomial", "n=10", "methods=[rejection,exact]")
+    (table,) = clone.folder.glob("build/sweeps/*/leaderboard.csv")
+    assert "rejection," in table.read_text()
+    assert changed(clone) == [place]
+
+
+def test_a_task_of_the_benchmark_is_one_file(clone):
+    """Its grid agrees with weighted simulations, the release taken for data does not; a wrong noise in it is seen."""
+    files = follow(clone, "Add a task of the benchmark")
+    assert files == ["coins.py"]
+    (command,) = commands(clone, "Add a task of the benchmark")
+    said = scores(clone.run("privpost", *command))
+    assert set(said) == {("coins", name) for name in ("exact", "simulation", "naive")}
+    accuracy = {name: float(line.split()[0]) for (_, name), line in said.items()}
+    assert max(accuracy["exact"], accuracy["simulation"]) < 0.53 < accuracy["naive"]
+    clone.edit("coins.py", "/ self.scale", "/ (4 * self.scale)")
+    wrong = scores(clone.run("privpost", *command))
+    assert float(wrong["coins", "simulation"].split()[0]) > 0.55
+    (clone / files[0]).rename(clone / "src/privpost/inference_benchmark/tasks/coins.py")
+    assert "\ncoins " in clone.run("privpost", "bench", "list", "--tasks", "coins,binomial")
+
+
 DIFF = re.compile(r"^In `([a-z][\w./]+)`.*?^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

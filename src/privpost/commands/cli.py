@@ -36,6 +36,7 @@ COMMON = {
     "draw": ("commands.steps:draw", "draw figures from the published tables"),
     "release": ("commands.release:main", "privatise a CSV file of your own, with a privacy statement"),
     "ledger": ("commands.ledger:main", "check a ledger of releases, and the statements that it paid for"),
+    "bench": ("commands.bench:main", "measure a method of inference of your own against exact posteriors"),
 }
 STEPS = {
     "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
@@ -51,7 +52,7 @@ STEPS = {
 }
 COMMANDS = {**COMMON, **STEPS}
 # Commands about a user's own files, or the package alone: they run where they are called, not at the project's root.
-ANYWHERE = {"release", "ledger", "mechanisms"}
+ANYWHERE = {"release", "ledger", "mechanisms", "bench"}
 # Commands about what the project publishes, which no installed package has.
 OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from privpost import moved
 from privpost.commands import options
 from privpost.lab import grid, tables
 from privpost.lab.project import PUBLISHED, built
@@ -114,8 +115,9 @@ def _claims_among(names: list[str]) -> dict[str, str]:
     known = {} if card is None else dict(zip(card.id, card.study.str.removesuffix("/claims"), strict=True))
     ids = {name: known[name] for name in names if name and name in known}
     for name in names:
-        if re.fullmatch(r"[A-Z]\d+", name) and known and name not in known:
-            raise SettingError(f"there is no claim {name}.{suggest(name, known)} docs/scorecard.md lists all.")
+        if re.fullmatch(r"[A-Z]\d+(-[\w-]+)?", name) and known and name not in known:
+            hint = moved.told("claim", name) or suggest(name, known)
+            raise SettingError(f"there is no claim {name}.{hint} docs/scorecard.md lists all.")
     if ids and (others := [name for name in names if name not in ids]):
         raise SettingError(f"{', '.join(ids)} and {', '.join(others)}: name claims or studies, not both.")
     return ids

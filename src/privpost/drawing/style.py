@@ -104,7 +104,8 @@ LOOKS = {
     "records": Look("#250f04", "<", "-", "Record chain"),
     "table": Look("#fb02b9", ">", "-", "Table chain"),
     "noise_calibrated": Look("#d700dd", "^", "-", "Normal, noise added"),
-    "widened": Look("#460953", "v", "-", "Noise-naive, widened"),
+    "napsu_mq": Look("#013177", "*", "--", "NAPSU-MQ"),
+    "prior": Look("#460953", "v", "-", "Prior"),
     "randomised_response": Look("#8e78ff", "X", "-", "Randomised response"),
 }
 # For methods that have no look yet; the name decides which one is taken.

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from privpost.datasets import catalogue
-from privpost.drawing import calibration, panels, style
+from privpost.drawing import panels, style
 
 
 @pytest.fixture(autouse=True)
@@ -115,12 +115,3 @@ def test_an_answer_is_printed_only_where_it_holds():
     assert not figure.get_suptitle()
     panels.message(figure, "It does", True)
     assert figure.get_suptitle() == "It does"
-
-
-def test_ks_distances_are_drawn_over_their_limit_with_its_interval():
-    rows = calibration.over_limit(pd.DataFrame({"ks": [0.05, 0.2], "n_trials": [1000, 1000]}))
-    assert rows.over.tolist() == pytest.approx([0.05 / 0.04295, 0.2 / 0.04295], rel=1e-3)
-    low, high = calibration.ends(rows)
-    assert (high - rows.over).tolist() == pytest.approx([1, 1]) and low.tolist() == pytest.approx(
-        (rows.over - 1).tolist()
-    )

@@ -10,6 +10,7 @@ import pytest
 
 from privpost.drawing import facets, figures, style
 from privpost.lab import grid, tables
+from privpost.report import captions
 
 STUDIES = [name for name in grid.study_names() if grid.load_study(name).figures]
 UNKNOWN = "made_up"
@@ -29,6 +30,7 @@ def with_unknown(table: pd.DataFrame) -> pd.DataFrame:
 
 # What a figure prints where all rows of a table have one value of it.
 FIXED = ("epsilon", "order", "delta", "n")
+NOTION = re.compile(r"\b[Pp]ure\b|DP\b|Rényi")
 
 
 def unsaid(tables: dict[str, pd.DataFrame], text: str) -> list[str]:
@@ -63,6 +65,8 @@ def test_nothing_is_cut_off_and_the_unknown_is_shown(name):
             style.close(figure)
         given = {table: whole[table] for table in figures.parameters(function)}
         assert unsaid(given, text) == [], stem
+        private = any("epsilon" in table for table in given.values())
+        assert not private or NOTION.search(f"{text} {captions.of_study(study)[stem].alternative}"), stem
         for table in figures.parameters(function):
             for column in {"dataset", "method"} & set(whole[table]):
                 shown[table, column] = shown.get((table, column), False) or "Made up" in text

@@ -110,7 +110,7 @@ def test_a_limit_lies_where_its_claim_says(case):
 def chance(method):
     """Return the rows of a method among the rivals, the values of its data sets, and the number of methods tested."""
     own = shipped("noise_aware/rivals")["rivals"]
-    rows, tested = own[own.method == method], set(own.method) - {"naive", "widened"}
+    rows, tested = own[own.method == method], set(own.method) - {"naive"}
     return f"method == '{method}'", rows.drop_duplicates(["task", "n"]).n_releases.sum(), len(tested)
 
 

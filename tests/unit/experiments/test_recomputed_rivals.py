@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from types import SimpleNamespace
@@ -12,8 +13,8 @@ from recomputed import mean_and_error, midpoints, row, run
 from recomputed_noise_aware import count_weights, counts_density, gamma_density, lomax, redacted_mass
 from scipy.stats import norm
 
-from privpost.experiments.noise_aware.rivals import methods, study
-from privpost.experiments.noise_aware.rivals.methods import Inferred
+from privpost.inference_benchmark import methods, metrics, scoring
+from privpost.inference_benchmark.base import Inferred
 
 SHIFT = {"high": 0.1, "low": -0.2}
 EPSILONS, BLOCKS, SIZE = [0.5, 2.0], 2, 2
@@ -24,6 +25,7 @@ def made(monkeypatch):
     """A cell of two methods that give made-up draws, on a clock that goes on by one second at each look."""
     draws, warmed = {}, []
 
+    @functools.cache
     def method(name):
         def infer(task, releases, rng, budget):
             assert releases.shape[1:] == (1,) and task.n == 8
@@ -38,8 +40,8 @@ def made(monkeypatch):
         return infer
 
     monkeypatch.setattr(methods, "method", method)
-    monkeypatch.setattr(study, "_WARMED", set())
-    monkeypatch.setattr(study, "time", SimpleNamespace(process_time=itertools.count().__next__))
+    monkeypatch.setattr(scoring, "_WARMED", set())
+    monkeypatch.setattr(scoring, "time", SimpleNamespace(process_time=itertools.count().__next__))
     settings = {"task": "binomial", "prior": [3, 2], "n": 8, "methods": sorted(SHIFT), "reference_draws": 300}
     cell = run("noise_aware/rivals", BLOCKS * SIZE, SIZE, epsilon=EPSILONS, chains=2, draws=30, burn_in=5, **settings)
     # Before time is taken every method runs once, on one release.
@@ -73,7 +75,10 @@ def test_scores_are_those_of_the_draws(made):
             scores["distance"].append(sum(abs(apart)) / 400)
             scores["error"].append(((drawn.mean() - mean) / sd) ** 2)
             scores["sd"].append(drawn.std() / sd - 1)
-            scores["z2"].append(norm.ppf((sum(drawn < theta[place]) + ranks.random()) / (len(drawn) + 1)) ** 2)
+            # Worth 7 and 8 draws of 60: every ninth, every eighth.
+            some = drawn[:: 9 - place]
+            metrics.c2st(*(((each - mean) / sd)[:, None] for each in (drawn, exact)), ranks)
+            scores["z2"].append(norm.ppf((sum(some < theta[place]) + ranks.random()) / (len(some) + 1)) ** 2)
             scores["ess"].append(7.0 + place)
         line = row(table, method=name, epsilon=epsilon)
         for column, score in (("distance", "distance"), ("sd_error", "sd"), ("z2", "z2")):
@@ -106,21 +111,22 @@ def test_a_cell_without_methods_has_references_alone():
 def test_a_truth_among_equal_draws_has_a_random_rank_between_them():
     """Two of six draws lie below the truth and three are equal to it: ranks 2 to 6 of 7 are as likely, one by one."""
     chains = np.array([1.0, 2.0, 3.0, 3.0, 3.0, 4.0]).reshape(1, 1, 6, 1)
-    reference = [study.Reference.of(np.linspace(0, 5, 50)[:, None])]
-    scored = study.score(Inferred(chains), reference, np.array([[3.0]]), np.random.default_rng(1))
-    rank = (2 + 4 * np.random.default_rng(1).random()) / 7
-    assert scored[0, 3] == pytest.approx(norm.ppf(rank) ** 2)
+    reference = [metrics.Reference.of(np.linspace(0, 5, 50)[:, None])]
+    scored = metrics.score(Inferred(chains), reference, np.array([[3.0]]), np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    metrics.c2st(chains[0, 0], reference[0].draws, rng)
+    assert scored[0, 5] == pytest.approx(norm.ppf((2 + 4 * rng.random()) / 7) ** 2)
 
 
 def test_a_law_of_several_parameters_is_compared_along_its_axes_and_other_directions():
     """Normal laws with equal margins and a correlation: E|Z| |s − 1| along each direction of standard deviation s."""
-    directions = study._directions(2)
+    directions = metrics._directions(2)
     np.testing.assert_array_equal(directions[:, :2], np.eye(2))
     assert directions.shape == (2, 22) and np.allclose(np.hypot(*directions), 1)
-    assert study._directions(1).tolist() == [[1.0]]
+    assert metrics._directions(1).tolist() == [[1.0]]
     first, second = np.random.default_rng(2).standard_normal((2, 40_000))
     mixed = np.stack([first, 0.8 * first + 0.6 * second], axis=1)
-    exact = study.Reference.of(np.stack([first, second], axis=1) * [3.0, 0.5] + 7)
+    exact = metrics.Reference.of(np.stack([first, second], axis=1) * [3.0, 0.5] + 7)
     apart = np.abs(exact.quantiles(mixed * [3.0, 0.5] + 7) - exact.slices).mean(axis=0)
     spread = np.sqrt(1 + 2 * 0.8 * directions[0] * directions[1])
     # Quantiles of 40,000 draws: 0.005 each, and more in the tails.
@@ -131,7 +137,7 @@ def test_one_release_is_a_cell_too():
     cell = run("noise_aware/rivals", 1, 1, methods=["naive"], task="binomial", prior=[3, 2], n=8, epsilon=[1.0])
     shapes = {name: cell.arrays[name].shape for name in ("releases", "reference", "reference_mean", "scores")}
     assert shapes == {
-        "releases": (1, 1, 1), "reference": (1, 1, 500, 1), "reference_mean": (1, 1, 1), "scores": (1, 1, 5, 1)
+        "releases": (1, 1, 1), "reference": (1, 1, 500, 1), "reference_mean": (1, 1, 1), "scores": (1, 1, 7, 1)
     }  # fmt: skip
 
 
@@ -141,17 +147,20 @@ def test_scores_of_two_parameters_are_their_means():
     exact = (exact - exact.mean(axis=0)) / exact.std(axis=0)
     chains = (exact * [1.0, 2.0] + [0.5, 0.0])[None, None]
     truth = np.array([[0.2, -0.4]])
-    scored = study.score(Inferred(chains), [study.Reference.of(exact)], truth, np.random.default_rng(4))
-    ranks = ((chains[0, 0] < truth).sum(axis=0) + np.random.default_rng(4).random(2)) / 501
-    assert scored[0, 1:].tolist() == pytest.approx([(0.25 + 0) / 2, (0 + 1) / 2, np.mean(norm.ppf(ranks) ** 2), 500])
+    scored = metrics.score(Inferred(chains), [metrics.Reference.of(exact)], truth, np.random.default_rng(4))
+    rng = np.random.default_rng(4)
+    told, apart = (score(chains[0, 0], exact, rng) for score in (metrics.c2st, metrics.mmd2))
+    ranks = ((chains[0, 0] < truth).sum(axis=0) + rng.random(2)) / 501
+    expected = [(0.25 + 0) / 2, (0 + 1) / 2, told, apart, np.mean(norm.ppf(ranks) ** 2), 500]
+    assert scored[0, 1:].tolist() == pytest.approx(expected)
 
 
 def test_two_chains_that_disagree_are_worth_few_draws():
     """Chains about −3 and 3: fewer than ten draws; one chain's draws count as they are."""
     chains = np.random.default_rng(5).standard_normal((1, 2, 200, 1)) + np.array([-3.0, 3.0])[:, None, None]
-    reference = [study.Reference.of(np.linspace(-4, 4, 50)[:, None])]
+    reference = [metrics.Reference.of(np.linspace(-4, 4, 50)[:, None])]
     for draws, most in ((chains, 10), (chains.reshape(1, 1, 400, 1), 400)):
-        size = study.score(Inferred(draws), reference, np.zeros((1, 1)), np.random.default_rng(6))[0, 4]
+        size = metrics.score(Inferred(draws), reference, np.zeros((1, 1)), np.random.default_rng(6))[0, -1]
         assert size <= most and (size < 10) == (most == 10)
 
 

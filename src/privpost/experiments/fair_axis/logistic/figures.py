@@ -11,7 +11,8 @@ def logistic(logistic):
     Test error above that of the non-private posterior, linear within 0.01, at the larger δ; the smaller one gives
     nearly the same curves, which are in the table, as is the log-likelihood, which ranks the methods alike, and the
     direct posterior, which loses nothing where its ε is large enough. OPS with a Rényi charge (hollow) draws what
-    the diffused sampler does. OPS on its smallest ball is pure ε-DP. Bars are 95 % intervals of the draws, on one train/test split.
+    the diffused sampler does. OPS on its smallest ball is pure ε-DP. Bars are 95 % intervals of the draws, on one
+    train/test split.
     """
     table = logistic[logistic.delta.isna() | (logistic.delta == logistic.delta.max())]
     table = facets.excess(table[(table.metric == "test_error") & (table.method != "direct")], "mean", ["dataset"])

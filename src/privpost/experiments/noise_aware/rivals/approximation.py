@@ -11,6 +11,8 @@ import functools
 import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
+from privpost.inference_benchmark.tasks.counts import CountsTask
+from privpost.inference_benchmark.tasks.sums import RedactedTask
 from privpost.samplers.noise_aware.exact import count_weights, posterior_density
 from privpost.samplers.noise_aware.quadrature import log_normal_laplace
 
@@ -18,6 +20,18 @@ from privpost.samplers.noise_aware.quadrature import log_normal_laplace
 _TAIL = 1e-10
 # Quadrature nodes on either side of the release.
 NODES = 100
+
+
+def distances(task, releases) -> np.ndarray:
+    """Return the total variation (k,) from the exact posterior given releases (k, q); nan where it is not known."""
+    if task.noise == "laplace" and task.size == 1 and isinstance(task, CountsTask):
+        return bits(tuple(task.model.prior), releases[:, 0], task.n, task.scale)
+    if isinstance(task, RedactedTask):
+        law = task.posteriors(releases)
+        theta = law.theta[0][:, None]
+        mean, variance = (part.ravel() for part in task.moments(theta))
+        return redacted(law, task.log_prior(theta[:, 0]), mean, variance, releases[:, 0], task.scale)
+    return np.full(len(releases), np.nan)
 
 
 # Cached: to find the nodes takes as long as all the rest.
@@ -95,17 +109,16 @@ def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarra
     return distances
 
 
-def redacted(exact, prior, moments, releases, scale: float) -> np.ndarray:
+def redacted(exact, log_prior, mean, variance, releases, scale: float) -> np.ndarray:
     """Return the distances (k,) of the posterior with a normal law of the redacted sum.
 
     Args:
         exact: the exact posteriors of the releases (k,), in cells of θ.
-        prior: the prior's log-density at values of θ (cells,).
-        moments: mean and variance (cells,) of the sum, by θ.
+        log_prior: the prior's log-density, shape (cells,).
+        mean, variance: of the sum, by θ, shape (cells,).
         releases: noisy sums.
         scale: scale of the Laplace noise.
     """
-    theta, width = exact.theta[0], exact.width[0]
-    mean, variance = moments(theta)
-    mass = width * np.exp(prior(theta) + log_normal_laplace(releases[:, None] - mean, variance, scale))
+    noisy = log_normal_laplace(releases[:, None] - mean, variance, scale)
+    mass = exact.width[0] * np.exp(log_prior + noisy)
     return np.abs(exact.mass - mass / mass.sum(axis=1, keepdims=True)).sum(axis=1) / 2

@@ -1,26 +1,26 @@
 """Noise-aware inference by several methods against the exact posterior of the same releases, per CPU second (ours)."""
 
 import math
-import time
-from collections.abc import Sequence
-from functools import cache
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from privpost.evaluation.diagnostics import bulk_sizes
+from privpost.evaluation.calibration import ks_p_value, ks_statistic
 from privpost.evaluation.rows import columns, places
-from privpost.evaluation.spread import z_squares
-from privpost.evaluation.summaries import mean_and_sem
+from privpost.evaluation.spread import spread_columns
+from privpost.evaluation.summaries import mean_and_sem, share_error
 from privpost.experiments.discovered import Discovered
-from privpost.experiments.noise_aware.rivals import methods
-from privpost.experiments.noise_aware.rivals.tasks import Budget, Refused, Task, made
+from privpost.experiments.noise_aware.rivals import approximation, leaderboard
 from privpost.experiments.ranges import BURN_IN, EPSILON, MODEL, N
+from privpost.inference_benchmark import methods, metrics, scoring, tasks
+from privpost.inference_benchmark.base import Budget
+from privpost.inference_benchmark.tasks.private_n import PrivateNTask
 from privpost.lab.schema import Integer, Real, Schema, Text, Vector
-from privpost.privacy.accounting.costs import Cost
+from privpost.lab.streams import Block
 
+TASK, NOISE = "model of the records, and what is released", "method id of the mechanism that releases"
 SETTINGS = Schema(
     task=Text(says=MODEL),
+    noise=Text(says=NOISE),
     prior=Vector(Real(at_least=-1e6, at_most=1e6), says="parameters of the model's prior"),
     n=N,
     methods=Discovered(methods.names, none=True, says="methods that take part"),
@@ -28,14 +28,18 @@ SETTINGS = Schema(
     chains=Integer(at_least=1, says="chains per release"),
     draws=Integer(at_least=4, says="draws of each chain that are taken"),
     burn_in=BURN_IN,
+    ranks=Integer(at_least=0, says="releases whose true parameters are ranked, and nothing else is scored; 0 for none"),
     epsilon=EPSILON,
 )
 TABLES = {
     "rivals": {
-        "task": "model of the records, and what is released",
+        "task": TASK,
+        "noise": NOISE,
         "distance": "distance of the draws' law from the exact posterior's, sliced Wasserstein, mean [posterior's sd]",
         "mean_error": "error of the posterior mean, root mean square over parameters and releases [posterior's sd]",
         "sd_error": "posterior sd over the exact one, less 1, mean over parameters and releases",
+        "c2st": "accuracy of a classifier that tells the draws from exact ones, mean; 0.5 where it cannot [share]",
+        "mmd2": "squared maximum mean discrepancy to exact draws, mean over five releases; empty for one parameter",
         "z2": "mean z² of the true parameters; above 1 where posteriors are too narrow",
         "ess": "independent draws that the draws are worth, smallest over parameters, mean over releases [count]",
         "ess_per_second": "such draws in a CPU second [1/seconds]",
@@ -44,9 +48,50 @@ TABLES = {
         "n_draws": "draws of a method for each release, at most [count]",
         "failed": "releases with draws that are no numbers [count]",
     },
-    "rivals_refused": {"task": "model of the records, and what is released", "reason": "why it cannot serve the task"},
+    "rivals_refused": {
+        "task": TASK,
+        "noise": NOISE,
+        "status": "`refused`, or `failed` where the method ended with an error or gave draws of a wrong shape",
+        "reason": "why it has no draws",
+    },
+    "rivals_calibration": {
+        "task": TASK,
+        "noise": NOISE,
+        "coverage_50": "share of true parameters in the central interval of 50 % of the posterior [probability]",
+        "coverage_95": "the same of 95 % [probability]",
+        "rank_p": "p-value of the test that ranks are uniform, of the parameter with the smallest, times their number "
+        "[probability]",
+        "n_releases": "releases [count]",
+    },
+    "classifier": {
+        "task": TASK,
+        "noise": NOISE,
+        "narrow": "accuracy of the classifier on two sets of exact draws, one of them a tenth too narrow, mean over "
+        "releases [share]",
+        "n_releases": "releases [count]",
+    },
+    "unknown_n": {
+        "task": TASK,
+        "noise": NOISE,
+        "sd_ratio": "posterior sd over that of one who knows n, given the same release, root mean square over "
+        "parameters, mean over releases",
+        "n_releases": "releases [count]",
+    },
+    "leaderboard": {
+        "served": "pairs of task and noise that the method serves [count]",
+        "of": "pairs of task and noise of all methods [count]",
+        "c2st_median": "classifier's accuracy, median over points [share]",
+        "c2st_worst": "largest over points [share]",
+        "worst_at": "task, noise, n and epsilon of that point",
+        "distance_ratio": "distance over that of exact draws at the same point, median over points",
+        "miscalibrated": "points of calibration at which z² or ranks reject the method, at 5 % together [count]",
+        "calibrations": "points of calibration [count]",
+        "sd_seen_narrow": "how far too narrow a posterior's standard deviation is that z² sees at the median point "
+        "with a chance of 80 % [share]",
+        "ess_per_second": "independent draws in a CPU second, median over points [1/seconds]",
+    },
     "approximation": {
-        "task": "model of the records, and what is released",
+        "task": TASK,
         "prior": "parameters of the model's prior",
         "total_variation": "total variation from the exact posterior to where the normal approximation leads, mean "
         "over releases [probability]",
@@ -54,14 +99,11 @@ TABLES = {
         "n_releases": "releases [count]",
     },
 }
-REFUSED = ["task", "method", "reason"]
-SCORES = ("distance", "mean_error", "sd_error", "z2", "ess")
-# Directions of the slices besides the parameters' own.
-DIRECTIONS = 20
-# Probabilities of the compared quantiles.
-LEVELS = (np.arange(400) + 0.5) / 400
+REFUSED = ["task", "noise", "method", "status", "reason"]
 # Draws of each reference that a cell stores: all of them would be a hundred megabytes.
 STORED = 1000
+# Draws of a posterior with n known.
+KNOWN = 4000
 NOTES = [
     "CPU time is that of the machine on which the table was made, without compilation. Its columns are not compared.",
     "`exact` is a second set of draws from the reference: its distance is what so many draws can reach.",
@@ -69,186 +111,155 @@ NOTES = [
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `scores` (methods, epsilons, scores, releases), `seconds` and `reasons` (methods, epsilons), and
-    `approximation` (epsilons, releases), the distance of `Task.approximation`.
+    """Return `seconds`, `reasons` and `status` (methods, epsilons), and either of two.
 
-    Scores are nan where a method cannot serve the task, or gave no numbers. Stored with them, so that other
-    methods can be measured: `releases` (epsilons, releases, q), the first 1,000 draws from the exact posterior of
-    each, `reference` (epsilons, releases, draws, p) in single precision, and all draws' `reference_mean` and
-    `reference_sd` (epsilons, releases, p).
+    With `ranks` = 0 `scores` (methods, epsilons, scores, releases), nan where a method has no numbers, and by epsilons
+    and releases `approximation`, its distances; `narrow`, how well the classifier sees exact draws that are too narrow;
+    `unknown_n`, a ratio of widths; and, so that other methods can be measured, `releases` (q), the first 1,000 draws
+    from the exact posterior of each, `reference` (draws, p) in single precision, and all draws' `reference_mean` and
+    `reference_sd` (p). Else `ranked` (methods, epsilons, releases, p), the ranks of the true parameters.
     """
-    names = config.methods
-    scores = np.full((len(names), len(config.epsilon), len(SCORES), config.trials), np.nan)
-    seconds, reasons = np.zeros(scores.shape[:2]), np.full(scores.shape[:2], "", dtype=object)
+    names, trials = config.methods, config.ranks or config.trials
+    size = len(names), len(config.epsilon)
+    seconds, reasons, status = np.zeros(size), np.full(size, "", dtype=object), np.full(size, "", dtype=object)
+    scores, ranked = np.full((*size, len(metrics.SCORES), trials), np.nan), None
     budget = Budget(config.chains, config.draws, config.burn_in)
     stored: list[dict] = []
     for i, epsilon in enumerate(config.epsilon):
-        task = made(config.task, config.prior, config.n, epsilon)
-        ledger.open(f"epsilon={epsilon:g}", Cost("pure", epsilon), task.mechanism)
-        for block in streams.blocks():
+        task = tasks.made(config.task, config.prior, config.n, epsilon, config.noise)
+        if ranked is None:
+            ranked = np.full((*size, trials, task.size), np.nan)
+        account, accounting = f"epsilon={epsilon:g}", "stated" if task.budget.notion == "pure" else "exact"
+        ledger.open(account, task.budget, task.mechanism, accounting=accounting, repeats=trials)
+        for block in [Block(0, trials, slice(0, trials))] if config.ranks else streams.blocks():
             theta = task.prior(block.size, streams("data", block.index))
             statistics = task.data(theta, streams("records", block.index))
-            account, rng = f"epsilon={epsilon:g}", streams("mechanism", block.index)
+            rng = streams("mechanism", block.index)
             releases = ledger.release(account, task.mechanism, statistics, rng, repeats=block.trials).values
-            rng = streams("reference", block.index)
-            exact = task.reference(releases, config.reference_draws, rng)
-            references = [Reference.of(draws) for draws in exact]
-            stored.append({"releases": releases, "reference": exact[:, :STORED].astype(np.float32)})
-            stored[-1]["approximation"] = task.approximation(releases)
-            stored[-1] |= {f"reference_{part}": [getattr(r, part) for r in references] for part in ("mean", "sd")}
+            case = scoring.Case(task, theta, releases, np.empty(0))
+            if not config.ranks:
+                rng = streams("reference", block.index)
+                case = case._replace(reference=task.reference(releases, config.reference_draws, rng))
+                stored.append(_of_reference(case, statistics, streams, block.index))
             for k, name in enumerate(names):
                 rng = streams(f"method {name}", block.index)
-                inferred, spent, reason = _inferred(name, task, releases, rng, budget)
-                if reason:
-                    reasons[k, i] = reason
+                outcome = scoring.run(methods.method(name), task, releases, rng, budget)
+                if outcome.inferred is None:
+                    reasons[k, i], status[k, i] = outcome.reason, outcome.status
                     continue
-                seconds[k, i] += spent / config.trials
-                scores[k, i, :, block.trials] = score(inferred, references, theta, streams("ranks", block.index)).T
+                seconds[k, i] += outcome.seconds / trials
+                rng = streams("ranks", block.index)
+                if config.ranks:
+                    ranked[k, i, block.trials] = metrics.all_ranks(outcome.inferred, theta, rng)
+                else:
+                    measured = scoring.measured(outcome.inferred, case, rng)
+                    scores[k, i, :, block.trials] = np.stack([measured[score] for score in metrics.SCORES])
+    told = {"seconds": seconds, "reasons": reasons.astype(str), "status": status.astype(str)}
+    if config.ranks:
+        return told | {"ranked": ranked}
     joined = {name: np.concatenate([entry[name] for entry in stored]) for name in stored[0]}
     shaped = {name: array.reshape(len(config.epsilon), -1, *array.shape[1:]) for name, array in joined.items()}
-    return {"scores": scores, "seconds": seconds, "reasons": reasons.astype(str), **shaped}
+    return {"scores": scores, **told, **shaped}
 
 
-def _inferred(name: str, task: Task, releases, rng, budget: Budget) -> tuple[Any, float, str]:
-    """Return a method's result, its CPU seconds and no reason; or the reason why it has no result."""
-    try:
-        infer = methods.method(name)
-        _warm(name, task.name, infer, task, releases[:1])
-        # Work that the reference has already prepared counts as the method's too.
-        start = time.process_time() + task.saved
-        result = infer(task, releases, rng, budget)
-        spent = time.process_time() - start + task.saved
-    except Refused as refusal:
-        return None, 0.0, str(refusal)
-    except Exception as error:
-        return None, 0.0, f"{type(error).__name__}: {error}".splitlines()[0]
-    shape = np.shape(result.draws)
-    if len(shape) != 4 or (shape[0], shape[3]) != (len(releases), task.size):
-        wanted = f"({len(releases)}, chains, draws, {task.size})"
-        return None, 0.0, f"it gave draws of shape {shape}; the shape must be {wanted}"
-    return result, spent, ""
-
-
-def _warm(name: str, of: str, infer, task: Task, releases) -> None:
-    """Let a method compile its loops before time is taken, once for each kind of task."""
-    if (name, of) not in _WARMED:
-        infer(task, releases, np.random.default_rng(0), Budget(2, 4, 1))
-        _WARMED.add((name, of))
-
-
-_WARMED: set[tuple[str, str]] = set()
-
-
-class Reference(NamedTuple):
-    """A release's exact posterior by its draws: mean, sd (p,), and quantiles along directions."""
-
-    mean: np.ndarray
-    sd: np.ndarray
-    slices: np.ndarray
-
-    @classmethod
-    def of(cls, draws) -> "Reference":
-        """Return the reference that draws (draws, p) give."""
-        empty = cls(draws.mean(axis=0), draws.std(axis=0), np.empty(0))
-        return empty._replace(slices=empty.quantiles(draws))
-
-    def quantiles(self, draws) -> np.ndarray:
-        """Quantiles (levels, directions) of draws (draws, p) in units of the reference."""
-        along = np.sort((draws - self.mean) / self.sd @ _directions(len(self.mean)), axis=0)
-        place = LEVELS * (len(along) - 1)
-        low = place.astype(int)
-        return along[low] + (place - low)[:, None] * (along[low + 1] - along[low])
-
-
-def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
-    """Return the scores (releases, scores) of draws against references and the true parameters (releases, p)."""
-    scores = np.full((len(references), len(SCORES)), np.nan)
-    finite = np.isfinite(inferred.draws).all(axis=(1, 2, 3))
-    sizes = _effective(inferred.draws, finite) if inferred.effective is None else inferred.effective
-    for k, (chains, exact) in enumerate(zip(inferred.draws, references, strict=True)):
-        if not finite[k]:
-            continue
-        pooled = chains.reshape(-1, chains.shape[-1])
-        below, equal = (pooled < theta[k]).sum(axis=0), (pooled == theta[k]).sum(axis=0)
-        rank = (below + rng.random(below.shape) * (equal + 1)) / (len(pooled) + 1)
-        scores[k] = (
-            np.abs(exact.quantiles(pooled) - exact.slices).mean(),
-            np.square((pooled.mean(axis=0) - exact.mean) / exact.sd).mean(),
-            (pooled.std(axis=0) / exact.sd - 1).mean(),
-            z_squares(rank).mean(),
-            sizes[k],
-        )
-    return scores
-
-
-def _effective(draws, finite) -> np.ndarray:
-    """Return how many independent draws the chains of each release are worth (releases,), where they are numbers."""
-    sizes = np.full(len(draws), float(draws.shape[1] * draws.shape[2]))
-    if draws.shape[1] > 1 and finite.any():
-        # Draws that are all equal have no effective number.
-        least = np.fmin.reduce(bulk_sizes(draws[finite].transpose(2, 1, 0, 3)), axis=1)
-        sizes[finite] = np.fmin(least, sizes[finite])
-    return sizes
-
-
-@cache
-def _directions(size: int) -> np.ndarray:
-    """Return unit vectors (size, directions): the axes, and for several parameters fixed random ones."""
-    if size == 1:
-        return np.ones((1, 1))
-    others = np.random.default_rng(0).standard_normal((size, DIRECTIONS))
-    return np.concatenate([np.eye(size), others / np.linalg.norm(others, axis=0)], axis=1)
-
-
-def tabulate(cells):
-    """Return scores by task, n, ε and method, the methods that cannot serve a task with their reasons, and how far the
-    normal approximation leads."""
-    import pandas as pd
-
-    rows: list[dict] = []
-    # The same reason at several n and ε is one row.
-    refused: dict[tuple, None] = {}
-    for cell in cells:
-        names = cell.config.methods
-        for place, point in places(cell.config, "epsilon"):
-            for k, name in enumerate(names):
-                scores, seconds, reason = (cell.arrays[part][k][place] for part in ("scores", "seconds", "reasons"))
-                if reason:
-                    refused[point.task, name, str(reason)] = None
-                else:
-                    rows.append(_row(point, name, scores, float(seconds)))
+def _of_reference(case: scoring.Case, statistics, streams, block: int) -> dict:
+    """Return what is stored of the releases of a block and of their exact posteriors."""
+    task, exact = case.task, case.reference
+    mean, sd = exact.mean(axis=1), exact.std(axis=1)
+    standard, rng = (exact - mean[:, None]) / sd[:, None], streams("classifier", block)
+    size = min(STORED, exact.shape[1] // 2)
+    pairs = [(draws[:size], draws[-size:]) for draws in standard]
+    known = np.full(len(exact), np.nan)
+    if isinstance(task, PrivateNTask):
+        rng = streams("known n", block)
+        for k, (release, total) in enumerate(zip(case.releases, statistics.sum(axis=1), strict=True)):
+            spread = np.reshape(task.mechanism.posterior_of(int(total), release, KNOWN, rng), (KNOWN, -1)).std(axis=0)
+            known[k] = math.sqrt(np.mean(np.square(sd[k] / spread)))
     return {
-        "rivals": pd.DataFrame(rows),
-        "rivals_refused": pd.DataFrame(list(refused), columns=REFUSED),
-        "approximation": pd.DataFrame(_approximations(cells)),
+        "releases": case.releases,
+        "reference": exact[:, :STORED].astype(np.float32),
+        "reference_mean": mean,
+        "reference_sd": sd,
+        "approximation": approximation.distances(task, case.releases),
+        "narrow": [metrics.c2st(0.9 * first, second, rng) for first, second in pairs],
+        "unknown_n": known,
     }
 
 
-def _approximations(cells):
+def tabulate(cells):
+    """Return scores by task, noise, n, ε and method, methods without draws with the reasons, and what follows."""
+    import pandas as pd
+
+    tables: dict[str, list[dict]] = {name: [] for name in TABLES}
+    # The same reason at several n and ε is one row.
+    refused: dict[tuple, None] = {}
     for cell in cells:
         for place, point in places(cell.config, "epsilon"):
-            distances = cell.arrays["approximation"][place]
-            if not np.isnan(distances).any():
-                mean, error = mean_and_sem(distances)
-                row = columns(point, "task", "n", "epsilon") | {"prior": ", ".join(f"{x:g}" for x in point.prior)}
-                row |= {"total_variation": mean, "total_variation_sem": error}
-                yield row | {"total_variation_max": float(distances.max()), "n_releases": len(distances)}
+            parts = cell.arrays
+            for k, name in enumerate(cell.config.methods):
+                status = str(parts["status"][k][place])
+                if status:
+                    refused[point.task, point.noise, name, status, str(parts["reasons"][k][place])] = None
+                elif point.ranks:
+                    tables["rivals_calibration"].append(_calibration(point, name, parts["ranked"][k][place]))
+                else:
+                    row = _row(point, name, parts["scores"][k][place], float(parts["seconds"][k][place]))
+                    tables["rivals"].append(row)
+            if not point.ranks:
+                _by_point(
+                    tables, point, {name: parts[name][place] for name in ("approximation", "narrow", "unknown_n")}
+                )
+    frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
+    frames["rivals_refused"] = pd.DataFrame(list(refused), columns=REFUSED)
+    frames["leaderboard"] = pd.DataFrame(
+        leaderboard.rows(frames["rivals"], frames["rivals_calibration"], frames["rivals_refused"])
+    )
+    return frames
+
+
+def _by_point(tables, point, arrays) -> None:
+    """Append the rows of a task at one n and ε that are about no method."""
+    place = columns(point, "task", "noise", "n", "epsilon")
+    if not np.isnan(arrays["approximation"]).any():
+        distances = arrays["approximation"]
+        mean, error = mean_and_sem(distances)
+        row = place | {"prior": ", ".join(f"{x:g}" for x in point.prior)}
+        row |= {"total_variation": mean, "total_variation_sem": error}
+        row |= {"total_variation_max": float(distances.max()), "n_releases": len(distances)}
+        tables["approximation"].append(row)
+    if not point.methods:
+        return
+    mean, error = mean_and_sem(arrays["narrow"])
+    tables["classifier"].append(place | {"narrow": mean, "narrow_sem": error, "n_releases": len(arrays["narrow"])})
+    if not np.isnan(arrays["unknown_n"]).any():
+        mean, error = mean_and_sem(arrays["unknown_n"])
+        row = {"sd_ratio": mean, "sd_ratio_sem": error, "n_releases": len(arrays["unknown_n"])}
+        tables["unknown_n"].append(place | row)
 
 
 def _row(point, name: str, scores, seconds: float) -> dict:
     """Return means over the releases whose draws are numbers, nan where there are none."""
     done = np.isfinite(scores[0])
-    means, errors = (dict(zip(SCORES, part.tolist(), strict=True)) for part in mean_and_sem(scores[:, done]))
+    means, errors = {}, {}
+    for score, values in zip(metrics.SCORES, scores[:, done], strict=True):
+        # MMD² is taken of some releases.
+        mean, error = mean_and_sem(values[np.isfinite(values)])
+        means[score], errors[score] = float(mean), float(error)
+    root = math.sqrt(means["mean_error"])
     return {
-        "task": point.task,
-        "n": point.n,
-        "epsilon": point.epsilon,
+        **columns(point, "task", "noise", "n", "epsilon"),
         "method": name,
         "distance": means["distance"],
         "distance_sem": errors["distance"],
-        "mean_error": math.sqrt(means["mean_error"]),
+        "mean_error": root,
+        # Of a root: by its slope.
+        "mean_error_sem": errors["mean_error"] / (2 * root) if root else math.nan,
         "sd_error": means["sd_error"],
         "sd_error_sem": errors["sd_error"],
+        "c2st": means["c2st"],
+        "c2st_sem": errors["c2st"],
+        "mmd2": means["mmd2"],
+        "mmd2_sem": errors["mmd2"],
         "z2": means["z2"],
         "z2_sem": errors["z2"],
         "ess": means["ess"],
@@ -259,3 +270,22 @@ def _row(point, name: str, scores, seconds: float) -> dict:
         "reference_draws": point.reference_draws,
         "failed": int((~done).sum()),
     }
+
+
+def _calibration(point, name: str, ranks) -> dict:
+    """Return tests and coverage of ranks (releases, p)."""
+    ranks = ranks[np.isfinite(ranks).all(axis=1)]
+    row = columns(point, "task", "noise", "n", "epsilon") | {"method": name, "n_releases": len(ranks)}
+    if not len(ranks):
+        return row
+    for share in (50, 95):
+        inside = (np.abs(ranks - 0.5) < share / 200).mean(axis=1)
+        # At 0 and 1 the error is that of a share.
+        row[f"coverage_{share}"], row[f"coverage_{share}_sem"] = float(inside.mean()), _error(inside)
+    p_value = np.min(ks_p_value(ks_statistic(ranks.T), len(ranks)))
+    row |= {"rank_p": min(1.0, float(p_value) * ranks.shape[1])}
+    return row | spread_columns(ranks.T, "all")
+
+
+def _error(shares) -> float:
+    return float(share_error(shares.mean(), len(shares)) if np.ptp(shares) == 0 else mean_and_sem(shares)[1])

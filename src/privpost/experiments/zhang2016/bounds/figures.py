@@ -27,8 +27,8 @@ NOISE = {"fourier_coefficient": "per coefficient (the paper's)", "fourier_cell":
 def bounds(bounds):
     """Do the utility bounds of the mechanisms hold in simulation (Zhang et al. 2016)?
 
-    The bound over the empirical value, a point per graph, n, ε and parameter; of corollary 3, a lower bound, the
-    inverse. Left of 1 the value exceeds the bound; red points contradict the statement beyond simulation error.
+    The bound over the empirical value, a point per graph, n, ε (pure DP) and parameter; of corollary 3, a lower bound,
+    the inverse. Left of 1 the value exceeds the bound; red points contradict the statement beyond simulation error.
     Empirical values are quantiles, means or frequencies of 10,000 releases, sorted within a row. Arrows: ratios beyond
     10⁶; values never seen have no point.
     """

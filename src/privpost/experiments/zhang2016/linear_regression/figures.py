@@ -10,9 +10,9 @@ def regression(linear_regression):
 
     Mean squared error of one sample of the truncated posterior above that of the non-private posterior's mean, which is
     ridge regression, in per cent of the latter; one curve per noise variance σ², which the paper does not state. The ε
-    of a record falls with σ², and along each curve. The label is the income in the data set's public range, scaled to [0, 1]; the data set
-    stands in for the paper's, whose axis runs from 0.0884 to 0.0892. Bars are 95 % intervals over random splits of the
-    paired difference.
+    of a record falls with σ², and along each curve. The label is the income in the data set's public range, scaled to
+    [0, 1]; the data set stands in for the paper's, whose axis runs from 0.0884 to 0.0892. Bars are 95 % intervals over
+    random splits of the paired difference.
     """
     private = linear_regression[linear_regression.method != "non_private"]
     ridge = (private.mse_mean - private.excess_mean) / 100

@@ -1,0 +1,226 @@
+"""`privpost bench`: any method of inference against the exact posteriors of the benchmark's tasks."""
+
+import argparse
+import contextlib
+import math
+import os
+import platform
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+from privpost import __version__
+from privpost.atomic import replacing
+from privpost.commands import options
+from privpost.distributions.noise import SimulationNoise
+from privpost.inference_benchmark import methods, optional, outside, scoring, tasks
+from privpost.inference_benchmark.base import Budget, Refused
+from privpost.lab.schema import SettingError
+from privpost.progress import counted
+
+# What is printed of a method on a task, with what it is.
+SHOWN = {
+    "c2st": "how often a classifier tells the draws from exact ones; 0.5 is best",
+    "distance": "sliced Wasserstein distance from exact draws, in posterior sd",
+    "mean_error": "error of the posterior mean, in posterior sd",
+    "sd_error": "posterior sd over the exact one, less 1",
+    "z2": "mean z² of the true parameters; above 1 where posteriors are too narrow",
+    "ess": "how many independent draws the draws are worth",
+}
+
+
+def main(argv: list[str]) -> int:
+    """List tasks and methods, score methods, or write the tasks into files; returns the exit status."""
+    given = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        # Releases of simulated data.
+        warnings.simplefilter("ignore", SimulationNoise)
+        return given.run(given)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="privpost bench",
+        description="Measure methods of inference from a private release against its exact posterior. "
+        "docs/inference_benchmark.md explains it.",
+    )
+    verbs = parser.add_subparsers(required=True, metavar="list|score|export")
+
+    def verb(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        added = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        added.set_defaults(run=run)
+        added.add_argument(
+            "--tasks", default="", help="tasks to take, or files of your own, with commas between; default: all"
+        )
+        added.add_argument("--epsilon", type=float, help="ε of the releases (default 1)")
+        return added
+
+    verb("list", _list, "list the tasks, and the methods with the tasks that they refuse")
+    score = verb("score", _score, "score methods on tasks, a line for each")
+    score.add_argument(
+        "source",
+        nargs="+",
+        help="a method's name, a file with infer(task, releases, rng, budget), or a folder that `export` wrote, with "
+        "draws/<method>/<task>/<release>.csv",
+    )
+    score.add_argument("--releases", help="fixed releases of each task (default 5)")
+    score.add_argument(
+        "--output", type=Path, metavar="FILE", help="write the scores as CSV too, with version and machine"
+    )
+    export = verb("export", _export, "write each task into files: task.json, releases.csv, reference.csv.gz")
+    export.add_argument("folder", type=Path, help="where to")
+    export.add_argument("--releases", help="fixed releases of each task (default 5)")
+    return parser
+
+
+def _setting(given: argparse.Namespace) -> outside.Setting:
+    chosen = outside.Setting()
+    if given.epsilon is not None:
+        if not 0 < given.epsilon < math.inf:
+            raise SettingError(f"--epsilon is {given.epsilon}, but must be a positive number.")
+        chosen = chosen._replace(epsilon=given.epsilon)
+    if getattr(given, "releases", None):
+        chosen = chosen._replace(releases=options.positive("--releases", given.releases))
+    return chosen
+
+
+def _list(given: argparse.Namespace) -> int:
+    setting, rng = _setting(given), np.random.default_rng(0)
+    entries = outside.entries(given.tasks)
+    made = [tasks.of(entry.how, entry.name, epsilon=setting.epsilon, noise=entry.noise) for entry in entries]
+    form = "{:<30}{:<24}{:>4}  {:<27}{:<18}{:<19}{}".format
+    print(form("task", "model", "n", "mechanism", "budget", "neighbours", "reference"))
+    for entry, task in zip(entries, made, strict=True):
+        names = (type(part).__name__ for part in (task.model, task.mechanism))
+        model, mechanism = names
+        print(form(entry.label, model, task.n, mechanism, _budget(task.budget), task.neighbours, task.kind))
+    releases = [task.mechanism.perturb(task.data(task.prior(1, rng), rng), rng) for task in made]
+    for name in [*sorted(methods.names()), *optional.names()]:
+        print("\n" + textwrap.fill(f"{name}: {_about(outside.method(name).infer)}", 118, subsequent_indent="  "))
+        answers = [_refusal(outside.method(name).infer, *pair) for pair in zip(made, releases, strict=True)]
+        served = [entry.label for entry, answer in zip(entries, answers, strict=True) if not answer]
+        for reason in dict.fromkeys(filter(None, answers)):
+            refused = [entry.label for entry, answer in zip(entries, answers, strict=True) if answer == reason]
+            labels = f"all but {', '.join(served) or 'none'}" if len(refused) > len(served) else ", ".join(refused)
+            print(textwrap.fill(f"refuses {labels}: {reason}", 118, initial_indent="  ", subsequent_indent="    "))
+    return 0
+
+
+def _about(infer: Callable) -> str:
+    """What a method's file says of it."""
+    return " ".join((sys.modules[infer.__module__].__doc__ or "").split())
+
+
+def _refusal(infer, task, releases) -> str:
+    """Return why a method refuses a task, or "", by asking it for a few draws."""
+    try:
+        infer(task, releases, np.random.default_rng(0), Budget(2, 4, 1))
+    except Refused as refusal:
+        return str(refusal)
+    except Exception as error:
+        return f"it fails: {scoring.in_a_line(error)}"
+    return ""
+
+
+def _budget(cost) -> str:
+    return f"ε = {cost.epsilon:g} (pure DP)" if cost.notion == "pure" else f"({cost.epsilon:g}, {cost.delta:g})-DP"
+
+
+def _score(given: argparse.Namespace) -> int:
+    folders = [Path(source) for source in given.source if Path(source).is_dir()]
+    named = [outside.method(source) for source in given.source if not Path(source).is_dir()]
+    entries, asked = outside.entries(given.tasks), _setting(given)
+    rows = []
+    print("  ".join([f"{'task':<28}{'method':<20}", *(f"{name:>15}" for name in SHOWN), f"{'seconds':>8}"]))
+    for row in _rows(named, folders, entries, asked):
+        print(_line(row), flush=True)
+        rows.append(row)
+        if given.output:
+            _write(given.output, rows)
+    if not rows:
+        raise SettingError(f"there are no draws for {counted(len(entries), 'task')} in {', '.join(map(str, folders))}.")
+    return 1 if any(row.get("status") == "failed" for row in rows) else 0
+
+
+def _rows(named, folders, entries, asked: outside.Setting) -> Iterator[dict]:
+    for entry in entries:
+        if named:
+            case = outside.case(entry, asked)
+            for method in named:
+                yield _row(method, entry, case, asked)
+        for folder in folders:
+            if drawn := outside.drawn(folder, entry):
+                setting = outside.read_setting(folder, entry)
+                case = outside.case(entry, setting)
+                outside.check_releases(folder, entry, case)
+                for method in drawn:
+                    yield _row(method, entry, case, setting)
+
+
+def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setting: outside.Setting) -> dict:
+    """Return a method's scores on a task, mean and standard error over releases, or why it has none."""
+    row = {"task": entry.label, "method": method.name, "n": case.task.n, **setting._asdict(), **_where(method.packages)}
+    rng = np.random.default_rng(setting.seed + 1)
+    outcome = scoring.run(method.infer, case.task, case.releases, rng, setting.budget)
+    if outcome.inferred is None:
+        return row | {"status": outcome.status, "reason": outcome.reason}
+    lost = int((~np.isfinite(outcome.inferred.draws).all(axis=(1, 2, 3))).sum())
+    if lost:
+        return row | {
+            "status": "failed",
+            "reason": f"draws of {lost} of {counted(setting.releases, 'release')} are no numbers",
+        }
+    for name, values in scoring.measured(outcome.inferred, case, rng).items():
+        taken = values[np.isfinite(values)]
+        if len(taken):
+            row[name] = float(taken.mean())
+            row[f"{name}_sem"] = float(taken.std(ddof=1) / math.sqrt(len(taken))) if len(taken) > 1 else math.nan
+    # Squares over releases; the error of a root by its slope.
+    row["mean_error"] = math.sqrt(row["mean_error"])
+    row["mean_error_sem"] /= max(2 * row["mean_error"], 1e-9)
+    return row | ({"seconds": outcome.seconds / setting.releases} if method.timed else {})
+
+
+def _line(row: dict) -> str:
+    start = f"{row['task']:<28}{row['method']:<20}"
+    if "status" in row:
+        return f"{start}  {row['status']}: {row['reason']}"
+    values = (f"{row[name]:>7.{0 if name == 'ess' else 3}f} ± {row[f'{name}_sem']:<5.2g}" for name in SHOWN)
+    return "  ".join([start, *values, f"{row['seconds']:>8.2g}" if "seconds" in row else f"{'-':>8}"])
+
+
+def _write(path: Path, rows: list[dict]) -> None:
+    import pandas as pd
+
+    with replacing(path) as temporary:
+        pd.DataFrame(rows).to_csv(temporary, index=False, lineterminator="\n")
+
+
+def _where(packages: Sequence[str]) -> dict[str, str]:
+    """Return which versions are run and on which machine."""
+    versions = [f"privpost {__version__}"]
+    for name in packages:
+        # A method whose package is not there has refused.
+        with contextlib.suppress(PackageNotFoundError):
+            versions.append(f"{name} {version(name)}")
+    return {"version": ", ".join(versions), "machine": f"{counted(os.cpu_count() or 1, 'core')}, {_processor()}"}
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.is_file() else []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+def _export(given: argparse.Namespace) -> int:
+    setting = _setting(given)
+    for entry in outside.entries(given.tasks):
+        outside.export(entry, outside.case(entry, setting), setting, given.folder / entry.label)
+        print(given.folder / entry.label, flush=True)
+    return 0

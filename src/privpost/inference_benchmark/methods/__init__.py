@@ -1,0 +1,23 @@
+"""Methods of noise-aware inference, a file each: `infer(task, releases, rng, budget)` gives draws of θ.
+
+A new file takes part by itself, by its name. `infer` gets releases (k, q) and returns `base.Inferred`, or raises
+`base.Refused` with the reason in one line.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+
+from privpost.inference_benchmark.base import Inferred
+
+Infer = Callable[..., Inferred]
+
+
+def names() -> set[str]:
+    """Return the names of all methods: those of the files in this folder."""
+    return {module.name for module in iter_modules(__path__)}
+
+
+def method(name: str) -> Infer:
+    """Return the function `infer` of a method."""
+    return import_module(f"{__name__}.{name}").infer

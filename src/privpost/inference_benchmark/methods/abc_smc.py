@@ -1,0 +1,109 @@
+"""Sequential Monte Carlo on simulated statistics (Del Moral, Doucet and Jasra 2012, "An adaptive sequential Monte Carlo
+method for approximate Bayesian computation"): the kernel is the noise, wide at first and in the end the true one, hence
+exact."""
+
+import numpy as np
+
+from privpost.inference_benchmark.base import Inferred, Refused
+from privpost.inference_benchmark.tasks.counts import CountsTask
+from privpost.inference_benchmark.tasks.networks import NetworkTask
+from privpost.inference_benchmark.tasks.private_n import PrivateNTask
+
+# Share of the particles that a step of the temperature leaves effective.
+LEFT = 0.5
+# Moves follow a step until each particle has changed this often on average, up to a largest number of moves.
+CHANGES = 3
+MOVES = 8
+# Halvings of the interval in which a step is looked for.
+_HALVINGS = 25
+
+
+def infer(task, releases, rng, budget):
+    """Lead populations, as many as there are chains, from the prior to the posterior; then draw θ given statistics."""
+    populations = Populations(task, np.repeat(releases, budget.chains, axis=0), budget.draws, rng)
+    while np.any(populations.power < 1):
+        populations.temper()
+        changes = 0.0
+        for _ in range(MOVES):
+            changes += populations.move()
+            if changes >= CHANGES:
+                break
+    theta = task.update(populations.statistics, rng)
+    return Inferred(theta.reshape(len(releases), budget.chains, budget.draws, task.size))
+
+
+class Populations:
+    """Simulated `statistics` (populations, particles, d), one population for each release (populations, q).
+
+    They are weighed by the noise's density to the power γ, `power` (populations, 1): noise 1/γ times as wide.
+    """
+
+    def __init__(self, task, releases, particles: int, rng):
+        self._task, self._observed, self._rng = task, releases[:, None], rng
+        self._simulate = simulator(task)
+        self._shape = len(releases), particles, -1
+        self.statistics = self._simulated(task.prior(len(releases) * particles, rng))
+        self._logs = self._log_density(self.statistics)
+        self.power = np.zeros((len(releases), 1))
+
+    def _simulated(self, theta) -> np.ndarray:
+        return self._simulate(theta.reshape(-1, self._task.size), self._rng).reshape(self._shape)
+
+    def _log_density(self, statistics) -> np.ndarray:
+        return self._task.noise_log_density(self._observed, self._task.mechanism.select(statistics))
+
+    def temper(self) -> None:
+        """Raise the powers as far as enough particles stay effective, and resample them by their weights."""
+        rise = step(self._logs, 1 - self.power)
+        self.power = np.where(rise < 1 - self.power, self.power + rise, 1.0)
+        places = resampled(rise * self._logs, self._rng)
+        self.statistics = np.take_along_axis(self.statistics, places[..., None], axis=1)
+        self._logs = np.take_along_axis(self._logs, places, axis=1)
+
+    def move(self) -> float:
+        """Propose θ given each particle's statistics and others given θ; returns the share that is accepted.
+
+        Reversible under the prior, so that the noise alone decides.
+        """
+        proposed = self._simulated(self._task.update(self.statistics, self._rng))
+        other = self._log_density(proposed)
+        accepted = np.log(self._rng.random(other.shape)) < self.power * (other - self._logs)
+        self.statistics = np.where(accepted[..., None], proposed, self.statistics)
+        self._logs = np.where(accepted, other, self._logs)
+        return float(accepted.mean())
+
+
+def simulator(task):
+    """Return what draws statistics (k, d) given θ (k, p), at a cost that does not grow with n."""
+    if isinstance(task, CountsTask | PrivateNTask):
+        return task.data
+    if not isinstance(task, NetworkTask):
+        raise Refused("its data sets would be simulated record by record, for each release and each move anew")
+    cells = task.cells
+    return lambda theta, rng: rng.multinomial(task.n, task.record_law(theta)) @ cells
+
+
+def step(logs, most) -> np.ndarray:
+    """Return by how much to raise each population's power (populations, 1): at most `most`, with enough effective."""
+
+    def enough(rise):
+        weights = np.exp(rise * (logs - logs.max(axis=1, keepdims=True)))
+        effective = np.square(weights.sum(axis=1, keepdims=True)) / np.square(weights).sum(axis=1, keepdims=True)
+        return effective >= LEFT * logs.shape[1]
+
+    low, high, all_at_once = np.zeros_like(most), most, enough(most)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        fits = enough(middle)
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return np.where(all_at_once, most, high)
+
+
+def resampled(log_weights, rng) -> np.ndarray:
+    """Return places (populations, particles) by systematic resampling."""
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    ends, count = np.cumsum(weights, axis=1), log_weights.shape[1]
+    even = (np.arange(count) + rng.random((len(ends), 1))) / count * ends[:, -1:]
+    picked = np.stack([np.searchsorted(row, places, side="right") for row, places in zip(ends, even, strict=True)])
+    # The last place may be rounded to the end.
+    return np.minimum(picked, count - 1)

@@ -1,0 +1,56 @@
+"""Gibbs sampling with a normal approximation of the latent statistics (Bernstein and Sheldon 2018)."""
+
+import numpy as np
+
+from privpost.inference_benchmark.base import Inferred, Refused
+from privpost.inference_benchmark.tasks.counts import CountsTask
+from privpost.inference_benchmark.tasks.regression import RegressionTask
+from privpost.inference_benchmark.tasks.sums import ClampedTask, RedactedTask
+from privpost.samplers.noise_aware import normal, regression
+from privpost.samplers.noise_aware.gibbs import bounded_kernel, run
+
+
+def infer(task, releases, rng, budget):
+    """Run several chains on each release.
+
+    For redacted sums they allow for the covariance between the redacted sum and that of the other records: how many
+    records each of the two has is a multinomial draw.
+    """
+    if task.noise != "laplace":
+        raise Refused("it takes Laplace noise apart into normal noise of random variance")
+    repeated = np.repeat(releases, budget.chains, axis=0).T
+    if isinstance(task, CountsTask):
+        kernel = bounded_kernel(task.model, repeated, task.n, task.scale)
+    elif isinstance(task, ClampedTask):
+        kernel = normal.kernel(task.mechanism.model, repeated, task.n, task.scale)
+    elif isinstance(task, RedactedTask):
+        kernel = redacted(task, repeated[0], "multinomial")
+    elif isinstance(task, RegressionTask):
+        moments, law = task.mechanism.moments(repeated.T).T, task.mechanism.noise_law
+        kernel = regression.kernel(task.model, moments, task.n, law, "normal")
+        return chains(task, kernel, releases, rng, budget)
+    else:
+        raise Refused("it serves bits, categories, sums and regression; `records` serves networks")
+    return chains(task, kernel, releases, rng, budget)
+
+
+def redacted(task, repeated, segments: str):
+    """Return the kernel of redacted sums (chains,); `segments` says how the sums within and beyond the bounds vary."""
+    # Compiled code is loaded only where chains run.
+    from privpost.samplers.noise_aware.redacted import redacted_kernel
+
+    low, high, scale = (np.full(len(repeated), float(x)) for x in (*_bounds(task), task.scale))
+    return redacted_kernel(task.model, repeated, task.n, scale, low, high, segments)
+
+
+def _bounds(task):
+    return task.mechanism.model.low, task.mechanism.model.high
+
+
+def chains(task, kernel, releases, rng, budget):
+    """Return the draws of the kernel's chains, those of one release side by side."""
+    drawn = []
+    run(kernel, rng, budget.burn_in, budget.draws, drawn.append)
+    theta = np.concatenate(drawn)
+    theta = theta.reshape(budget.draws, -1, len(releases), budget.chains)[:, : task.size]
+    return Inferred(theta.transpose(2, 3, 0, 1))

@@ -1,0 +1,87 @@
+"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski and Honkela 2023): a normal law of counts, with the noise's variance."""
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax
+
+from privpost.inference_benchmark.base import POWERS, Inferred, Refused
+from privpost.inference_benchmark.tasks.counts import CountsTask
+from privpost.inference_benchmark.tasks.networks import NetworkTask
+
+# Proposals for each release, the degrees of freedom of their law, and its variance over that at the mode.
+PROPOSALS, DEGREES, WIDER = 4000, 5, 1.5
+# Steps towards the mode, and the step of its differences.
+STEPS, STEP = 12, 1e-4
+# Elements of the covariances that are in memory at once.
+_ELEMENTS = 4_000_000
+
+
+def infer(task, releases, rng, budget):
+    """Resample draws of a Student law around the mode of p(θ) N(y; m(θ), V(θ) + v), θ in logits, by their weights."""
+    if not isinstance(task, CountsTask | NetworkTask) or task.noise not in POWERS:
+        raise Refused("it serves counts with noise on them")
+    variance = task.noise_variance * np.eye(releases.shape[1])
+    mode, precision = _mode(task, releases, variance)
+    root = np.linalg.cholesky(np.linalg.inv(precision) * WIDER)
+    normal = rng.standard_normal((len(releases), PROPOSALS, mode.shape[1]))
+    student = normal / np.sqrt(rng.chisquare(DEGREES, (len(releases), PROPOSALS, 1)) / DEGREES)
+    points = mode[:, None] + student @ np.swapaxes(root, 1, 2)
+    logs = np.stack([_log_density(task, *pair, variance) for pair in zip(points, releases, strict=True)])
+    logs += 0.5 * (DEGREES + mode.shape[1]) * np.log1p(np.square(student).sum(axis=2) / DEGREES)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    picked = [rng.choice(PROPOSALS, budget.total, p=row) for row in weights]
+    drawn = np.stack([_theta(task, z[rows]) for z, rows in zip(points, picked, strict=True)])
+    return Inferred(drawn[:, None], 1 / (np.square(weights).sum(axis=1) + 1 / budget.total))
+
+
+def _theta(task, z) -> np.ndarray:
+    """θ (..., p) at logits z (..., free): of each probability by itself, or of categories against the last."""
+    if isinstance(task, NetworkTask) or task.size == 1:
+        return expit(z)
+    return np.exp(log_softmax(_against_last(z), axis=-1))
+
+
+def _against_last(z):
+    return np.concatenate([z, np.zeros((*z.shape[:-1], 1))], axis=-1)
+
+
+def _log_prior(task, z) -> np.ndarray:
+    """Log-density (...) of z under the prior, up to a constant."""
+    prior = np.asarray(task.model.prior, float)
+    if isinstance(task, NetworkTask) or task.size == 1:
+        return log_expit(z) @ prior[::2] + log_expit(-z) @ prior[1::2]
+    return log_softmax(_against_last(z), axis=-1) @ prior
+
+
+def _log_density(task, z, release, variance) -> np.ndarray:
+    """Log-density (points,) of z (points, free) given one release (q,), up to a constant."""
+    total, part = np.empty(len(z)), max(1, _ELEMENTS // variance.size)
+    for start in range(0, len(z), part):
+        some = slice(start, start + part)
+        mean, covariance = task.moments(_theta(task, z[some]))
+        root = np.linalg.cholesky(covariance + variance)
+        scaled = np.linalg.solve(root, (release - mean)[..., None])[..., 0]
+        spread = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+        total[some] = _log_prior(task, z[some]) - spread - 0.5 * np.square(scaled).sum(axis=1)
+    return total
+
+
+def _mode(task, releases, variance) -> tuple[np.ndarray, np.ndarray]:
+    """Return nearly the modes (k, free) and the precisions (k, free, free) there, by Fisher scoring from the middle."""
+    free = task.size if isinstance(task, NetworkTask) or task.size == 1 else task.size - 1
+    z, steps = np.zeros((len(releases), free)), STEP * np.eye(free)
+    for _ in range(STEPS):
+        around = np.concatenate([z[:, None], z[:, None] + steps, z[:, None] - steps], axis=1)
+        flat = around.reshape(-1, free)
+        mean, covariance = (
+            part.reshape(*around.shape[:2], *part.shape[1:]) for part in task.moments(_theta(task, flat))
+        )
+        prior = _log_prior(task, flat).reshape(around.shape[:2])
+        slope = (mean[:, 1 : free + 1] - mean[:, free + 1 :]) / (2 * STEP)
+        weight = slope @ np.linalg.inv(covariance[:, 0] + variance)
+        gradient = np.einsum("kfq,kq->kf", weight, releases - mean[:, 0])
+        gradient += (prior[:, 1 : free + 1] - prior[:, free + 1 :]) / (2 * STEP)
+        bent = (2 * prior[:, :1] - prior[:, 1 : free + 1] - prior[:, free + 1 :]) / STEP**2
+        precision = weight @ np.swapaxes(slope, 1, 2) + np.eye(free) * np.maximum(bent, 0.05)[:, None]
+        z = np.clip(z + np.clip(np.linalg.solve(precision, gradient[..., None])[..., 0], -1, 1), -8, 8)
+    return z, precision

@@ -1,0 +1,14 @@
+"""The posterior of redacted or clamped sums by quadrature, their law taken as normal: what the mechanisms give."""
+
+import numpy as np
+
+from privpost.inference_benchmark.base import Inferred, Refused
+from privpost.inference_benchmark.tasks.sums import ClampedTask, RedactedTask
+
+
+def infer(task, releases, rng, budget):
+    """Draw by the mechanism's own `posterior`."""
+    if not isinstance(task, RedactedTask | ClampedTask):
+        raise Refused("it serves redacted and clamped sums; of counts the exact posterior is a sum")
+    drawn = [np.asarray(task.mechanism.posterior(release, budget.total, rng)) for release in releases]
+    return Inferred(np.stack(drawn).reshape(len(releases), 1, budget.total, task.size))

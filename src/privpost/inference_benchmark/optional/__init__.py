@@ -1,0 +1,16 @@
+"""Methods that need a package outside requirements.lock, a file each, as in `methods`; no study runs them."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from privpost.inference_benchmark.methods import Infer
+
+
+def names() -> list[str]:
+    """Return the names of these methods."""
+    return sorted(module.name for module in iter_modules(__path__))
+
+
+def method(name: str) -> Infer:
+    """Return the function `infer` of a method."""
+    return import_module(f"{__name__}.{name}").infer

@@ -1,0 +1,199 @@
+"""Exact posteriors given a release, by sums and integrals: no chain, and no normal approximation."""
+
+import itertools
+import math
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+from privpost.samplers.noise_aware import regression_quadrature as moments_of
+from privpost.samplers.noise_aware.quadrature import Posterior, parameter_edges, power, redacted_likelihood
+
+# Cells of θ, even in its coordinate over the prior's mass.
+CELLS = 600
+# Largest n of a network whose counts are summed over.
+LARGEST = {"naive_bayes": 200, "collider": 100, "three_parents": 8}
+# Frequencies at which a sum on a lattice bounds |φ|ⁿ.
+_COARSE = 513
+# |φ|ⁿ that a sum on a lattice neglects.
+_NOTHING = 1e-20
+# Frequencies in a block of a sum on a lattice.
+_BLOCK = 256
+# Nodes in each dimension of second moments, and draws from the prior that find where they lie.
+_NODES, _STARTS = 20, 2000
+
+
+def redacted(mechanism, releases) -> Posterior:
+    """Return the posteriors of θ given redacted sums (k,) with Laplace noise, in cells of θ.
+
+    The law of the sum of n records is exact: for records on a lattice by the n-th power of their law's discrete Fourier
+    transform, for others by Fourier inversion.
+    """
+    family, n, scale = mechanism.model.family, mechanism.n, float(mechanism.scale)
+    interval = float(mechanism.model.low), float(mechanism.model.high)
+    edges = parameter_edges(family, CELLS)
+    theta, width = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+    likelihood = _lattice if family.lattice else redacted_likelihood
+    mass = likelihood(family, releases, n, scale, interval, theta) * np.exp(family.log_density(theta, family.prior))
+    mass *= width
+    shape = mass.shape
+    return Posterior(
+        np.broadcast_to(theta, shape), np.broadcast_to(width, shape), mass / mass.sum(axis=1, keepdims=True)
+    )
+
+
+def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndarray:
+    """Return p(y | θ), shape (k, θ): the law of the sum of whole numbers, and Laplace noise on it.
+
+    By Parseval's theorem, up to the frequency beyond which the characteristic function of the sum is negligible.
+    """
+    values = np.arange(np.ceil(interval[0]), np.floor(interval[1]) + 1)
+    largest = int(n * values[-1]) + 1
+    size = 2 ** int(np.ceil(np.log2(largest + 1)))
+    noise = np.exp(-np.abs(np.asarray(releases)[:, None] - np.arange(largest)) / scale)
+    waves = np.fft.rfft(noise, size).conj()
+    # Every frequency but the first and the last stands for its conjugate too.
+    waves[:, 1:-1] *= 2
+    law = family.cdf(values, theta[:, None]) - family.cdf(values - 1, theta[:, None])
+    # Redacted records add 0.
+    out = 1 - law.sum(axis=1, keepdims=True)
+
+    def wave(omega):
+        return out + law @ np.exp(-1j * values[:, None] * omega)
+
+    # Between two frequencies |φ| rises by no more than the deviation times their distance.
+    coarse, sd = np.linspace(0, np.pi, _COARSE), np.sqrt(law @ values**2 - (law @ values) ** 2)
+    bound = (np.abs(wave(coarse)) + sd[:, None] * coarse[1] / 2).max(axis=0)
+    highest = int((coarse[bound > _NOTHING ** (1 / n)].max() + coarse[1] / 2) / (2 * np.pi) * size) + 1
+    total = np.zeros((len(noise), len(theta)))
+    for start in range(0, min(highest + 1, waves.shape[1]), _BLOCK):
+        block = waves[:, start : start + _BLOCK]
+        omega = 2 * np.pi / size * np.arange(start, start + block.shape[1])
+        total += (block @ power(wave(omega), n).T).real
+    return np.maximum(total / size, 0.0)
+
+
+def second_moments(model, moments, n: int, noise):
+    """Return a function that draws second moments (draws, 2, 2) of one feature and label given noisy ones (3,).
+
+    By rejection of draws that are even in the cells of a grid: independent, and exact.
+    """
+    given = model, moments, n, noise
+    low, high = moments_of._box(*given, _STARTS, np.random.default_rng(0))
+    for _ in range(3):
+        nodes, weights = moments_of._grid(*given, low, high, _NODES)
+        step, inside = (high - low) / (_NODES - 1), nodes[:, weights > 1e-12 * weights.max()]
+        low, high = inside.min(axis=1) - step, inside.max(axis=1) + step
+    nodes, weights = moments_of._grid(*given, low, high, _NODES)
+    step, cumulative = (high - low) / (_NODES - 1), np.cumsum(weights)
+    logs = np.log(np.maximum(weights, np.finfo(float).tiny))
+    top = moments_of._log_density(*given, nodes).max()
+
+    def proposed(size, rng):
+        at = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+        points = nodes[:, at] + step[:, None] * rng.uniform(-0.5, 0.5, (3, size))
+        return points, moments_of._log_density(*given, points) - top - logs[at]
+
+    # The largest ratio of the densities, by as many points as are thrown for a thousand draws.
+    most = proposed(20_000, np.random.default_rng(1))[1].max()
+
+    def drawn(draws: int, rng) -> np.ndarray:
+        kept, found = [], 0
+        while found < draws:
+            points, ratio = proposed(2 * draws, rng)
+            kept.append(points[:, np.log(rng.random(2 * draws)) < ratio - most])
+            found += kept[-1].shape[1]
+        return moments_of._gram(np.concatenate(kept, axis=1)[:, :draws])
+
+    return drawn
+
+
+def counts(model, n: int, scale: float, releases) -> list:
+    """Return for each release (k, 2m) a function that draws a network's counts (draws, 2m) given the noisy ones.
+
+    Counts of nodes with children may be nan, where they are not released.
+
+    The sum is over tables of the nodes with children. Given such a table, the leaves' ones are independent, each with a
+    beta-binomial law that is tilted by the noise; a table's weight is the product of the leaves' sums.
+    """
+    inner = _inner(model, n)
+    return [partial(_drawn_counts, *_tilted(model, n, scale, release, inner), inner.counts) for release in releases]
+
+
+class _Inner(NamedTuple):
+    """All tables of n records by their nodes with children: ln p, up to a constant, and counts (tables, 2m).
+
+    The other nodes' θ, numbered in `leaves`, have no counts; `sizes` (tables, leaves) are their totals.
+    """
+
+    log_prior: np.ndarray
+    counts: np.ndarray
+    leaves: np.ndarray
+    sizes: np.ndarray
+
+
+def _inner(model, n: int) -> _Inner:
+    nodes = sorted({parent for family in model.families for parent in family[:-1]})
+    cells = np.zeros((2 ** len(nodes), len(model.nodes)), np.int64)
+    cells[:, nodes] = list(itertools.product((1, 0), repeat=len(nodes)))
+    # Tables by the places of bars among records in a row.
+    positions = n + len(cells) - 1
+    bars = np.array(list(itertools.combinations(range(positions), len(cells) - 1)), np.int64)
+    tables = np.diff(bars, axis=1, prepend=-1, append=positions) - 1
+    counts = tables @ np.rint(model.sufficient_statistics(cells[:, None])).astype(np.int64)
+    leaf = ~np.isin(model.owner, nodes)
+    pairs = counts.reshape(len(counts), -1, 2)
+    ones, sizes = pairs[:, ~leaf, 0], pairs.sum(axis=-1)
+    log_prior = -gammaln(tables + 1).sum(axis=1)
+    log_prior += betaln(model.alpha + ones, model.beta + sizes[:, ~leaf] - ones).sum(axis=1)
+    pairs[:, leaf] = 0
+    return _Inner(log_prior, counts, np.flatnonzero(leaf), sizes[:, leaf])
+
+
+def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
+    """Return the tables' weights, and for each leaf's θ its place, its totals, and its distributions by total.
+
+    The distributions follow each other, n + 1 values each, each a step of 1 higher than the one before.
+    """
+    ones = np.arange(n + 1.0)
+    log_prior = _log_beta_binomial(model, ones[:, None], ones)  # ones, total
+    given = np.delete(np.arange(len(release)), np.append(2 * inner.leaves, 2 * inner.leaves + 1))
+    given = given[np.isfinite(release[given])]
+    log_weight = inner.log_prior - np.abs(inner.counts[:, given] - release[given]).sum(axis=1) / scale
+    leaves = []
+    for leaf, sizes in zip(inner.leaves, inner.sizes.T, strict=True):
+        distance = abs(release[2 * leaf] - ones[:, None]) + abs(release[2 * leaf + 1] - (ones - ones[:, None]))
+        log_joint = log_prior - distance / scale
+        top = log_joint.max(axis=0)
+        cumulative = np.cumsum(np.exp(log_joint - top), axis=0)
+        log_weight = log_weight + (top + np.log(cumulative[-1]))[sizes]
+        leaves.append((2 * leaf, sizes, ((cumulative / cumulative[-1]).T + ones[:, None]).ravel()))
+    return np.exp(log_weight - log_weight.max()), leaves
+
+
+def _drawn_counts(weight, leaves, counts, draws: int, rng) -> np.ndarray:
+    tables = _choice(weight, draws, rng)
+    drawn = counts[tables].astype(float)
+    for place, sizes, steps in leaves:
+        size = sizes[tables]
+        at = np.searchsorted(steps, size + rng.random(draws), side="right") - size * math.isqrt(len(steps))
+        # The sum may be rounded to the next step.
+        ones = np.minimum(at, size)
+        drawn[:, place], drawn[:, place + 1] = ones, size - ones
+    return drawn
+
+
+def _log_beta_binomial(model, ones, total) -> np.ndarray:
+    """Return ln of the beta-binomial law, −inf where zeros would be negative."""
+    alpha, beta, zeros = model.alpha, model.beta, total - ones
+    inside = np.where(zeros >= 0, zeros, 0.0)
+    value = gammaln(alpha + ones) - gammaln(ones + 1) + gammaln(beta + inside) - gammaln(inside + 1)
+    value = value + gammaln(np.add(total, 1.0)) - gammaln(alpha + beta + total)
+    return np.where(zeros >= 0, value, -np.inf)
+
+
+def _choice(weights, draws: int, rng) -> np.ndarray:
+    cumulative = np.cumsum(weights)
+    return np.searchsorted(cumulative, rng.random(draws) * cumulative[-1], side="right")

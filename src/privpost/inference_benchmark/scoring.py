@@ -1,0 +1,100 @@
+"""Tasks with fixed releases, and how a method is run on them: whatever it does, the others run on."""
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from privpost.inference_benchmark.base import Budget, Inferred, Refused, Task
+from privpost.inference_benchmark.methods import Infer
+from privpost.inference_benchmark.metrics import SCORES, Reference, score
+
+
+class Case(NamedTuple):
+    """A task with fixed releases: true parameters (k, p), releases (k, q), and exact draws (k, draws, p) of each."""
+
+    task: Task
+    theta: np.ndarray
+    releases: np.ndarray
+    reference: np.ndarray
+
+
+def case(task: Task, size: int, draws: int, seed: int = 0) -> Case:
+    """Return `size` releases of data sets whose θ are drawn from the prior, the same for the same seed."""
+    data, noise, exact = np.random.default_rng(seed).spawn(3)
+    theta = task.prior(size, data)
+    releases = task.mechanism.perturb(task.data(theta, data), noise)
+    return Case(task, theta, releases, task.reference(releases, draws, exact))
+
+
+class Outcome(NamedTuple):
+    """What came of a method on a task.
+
+    Attributes:
+        inferred: its draws; None where there are none.
+        seconds: CPU time.
+        status: "" where it has draws, "refused" where it cannot serve the task, "failed" where it should have.
+        reason: of a refusal or a failure, in one line.
+    """
+
+    inferred: Inferred | None
+    seconds: float = 0.0
+    status: str = ""
+    reason: str = ""
+
+
+def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
+    """Return what a method infers from releases (k, q), or why there is nothing; draws that are no numbers are left in.
+
+    It fails where it raises another error than `Refused`, or gives draws of another shape or number.
+    """
+    try:
+        _warm(infer, task, releases[:1])
+        # Work that the reference has already prepared counts as the method's too.
+        start = time.process_time() + task.saved
+        inferred = infer(task, releases.copy(), rng, budget)
+        spent = time.process_time() - start + task.saved
+        if not isinstance(inferred, Inferred):
+            raise TypeError(f"it returned a {type(inferred).__name__}; it must return Inferred(draws)")
+        effective = None if inferred.effective is None else np.asarray(inferred.effective, float)
+        inferred = Inferred(np.asarray(inferred.draws, float), effective)
+    except Refused as refusal:
+        return Outcome(None, status="refused", reason=str(refusal))
+    except (Exception, SystemExit) as error:
+        return Outcome(None, status="failed", reason=in_a_line(error))
+    if wrong := _misshapen(inferred, len(releases), task.size, budget.total):
+        return Outcome(None, status="failed", reason=wrong)
+    return Outcome(inferred, spent)
+
+
+def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
+    """Return what is wrong with the shape of draws, or ""."""
+    shape = inferred.draws.shape
+    if len(shape) != 4 or (shape[0], shape[3]) != (releases, size):
+        return f"it gave draws of shape {shape}; the shape must be ({releases}, chains, draws, {size})"
+    if shape[1] * shape[2] != total:
+        return f"it gave {shape[1] * shape[2]} draws for each release; it must give {total}"
+    if inferred.effective is not None and inferred.effective.shape != (releases,):
+        return f"it gave effective numbers of shape {inferred.effective.shape}; the shape must be ({releases},)"
+    return ""
+
+
+def in_a_line(error: BaseException) -> str:
+    """Return an error's type and the first line of its text."""
+    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
+
+
+def measured(inferred: Inferred, case: Case, rng) -> dict[str, np.ndarray]:
+    """Return every metric of a method's draws by release, shape (k,), nan where the draws are no numbers."""
+    references = [Reference.of(draws) for draws in case.reference]
+    return dict(zip(SCORES, score(inferred, references, case.theta, rng).T, strict=True))
+
+
+def _warm(infer: Infer, task: Task, releases) -> None:
+    """Let a method compile its loops before time is taken, once for each kind of task."""
+    if (infer, task.name) not in _WARMED:
+        infer(task, releases.copy(), np.random.default_rng(0), Budget(2, 4, 1))
+        _WARMED.add((infer, task.name))
+
+
+_WARMED: set[tuple[Infer, str]] = set()

@@ -1,0 +1,76 @@
+"""Tasks of the benchmark, in files by what is released: `TASKS` of each maps a task's name to how it is made.
+
+A new file takes part by itself. A task is a subclass of `base.Task`: it states its model, its mechanism and how many
+parameters it has, simulates `data`, and has the exact posterior given a release (`laws`).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import NamedTuple
+
+from privpost.inference_benchmark.base import Task
+from privpost.lab.schema import SettingError, suggest
+from privpost.privacy.accounting.costs import Cost
+
+# δ of the tasks whose noise is not pure.
+DELTA = 1e-6
+
+
+class Made(NamedTuple):
+    """How a task is made.
+
+    Attributes:
+        make: called with name, prior, n, mechanism's method id and budget.
+        prior: the prior's parameters unless others are given.
+        n: number of records unless another is given.
+        noises: method ids of the mechanisms that it can be released by, the first unless another is given.
+        largest: most records.
+    """
+
+    make: Callable[[str, Sequence[float], int, str, Cost], Task]
+    prior: tuple[float, ...]
+    n: int = 100
+    noises: tuple[str, ...] = ("laplace",)
+    largest: int | None = None
+
+
+@cache
+def _found(folders: tuple[str, ...]) -> dict[str, Made]:
+    files = sorted(module.name for module in iter_modules(folders))
+    return {name: made for file in files for name, made in import_module(f"{__name__}.{file}").TASKS.items()}
+
+
+def known() -> dict[str, Made]:
+    """Return all tasks, by their names: those of the files in this folder."""
+    return _found(tuple(__path__))
+
+
+def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
+    """Return a task at ε, by pure DP or, of Gaussian noise, by (ε, 10⁻⁶)-DP; what is not given is as its file has it.
+
+    The budget is for its own neighbours.
+
+    Raises:
+        SettingError: an unknown task, a prior or noise that it cannot have, or n too large.
+    """
+    if name not in known():
+        raise SettingError(f"task is {name!r}, but must be one of {', '.join(known())}.{suggest(name, known())}")
+    return of(known()[name], name, prior, n, epsilon, noise)
+
+
+def of(how: Made, name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
+    """Return a task that is made in this way, as `made` does of a known one; SettingError as there."""
+    noise, n, prior = noise or how.noises[0], how.n if n is None else n, how.prior if prior is None else prior
+    if noise not in how.noises:
+        raise SettingError(f"noise is {noise!r}, but must be one of {', '.join(how.noises)} for {name}.")
+    if how.largest and n > how.largest:
+        raise SettingError(f"n is {n}, but must be at most {how.largest} for {name}, whose reference sums over counts")
+    budget = Cost("approximate", epsilon, delta=DELTA) if "gaussian" in noise else Cost("pure", epsilon)
+    try:
+        task = how.make(name, prior, n, noise, budget)
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"prior is {list(prior)} and n {n}, which {name} cannot have: {error}") from error
+    task.budget = budget
+    return task

@@ -1,0 +1,119 @@
+"""Small Bayesian networks of bits, whose counts (or all but those of classes) are released with Laplace noise."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from privpost.inference_benchmark import references
+from privpost.inference_benchmark.base import Records, Task
+from privpost.inference_benchmark.tasks import Made
+from privpost.mechanisms.noise.network import NetworkLaplace
+from privpost.models.networks import graphs
+from privpost.models.networks.bayesian_network import BayesianNetwork
+
+NETWORKS = {
+    "naive_bayes": graphs.naive_bayes(2),
+    "log_linear": graphs.naive_bayes(2),
+    "collider": graphs.checked({"a": [], "b": [], "c": ["a", "b"]}),
+    "three_parents": graphs.checked({"a": [], "b": [], "c": ["a"], "d": ["a", "b", "c"], "e": ["d"]}),
+}
+
+
+@dataclass(frozen=True)
+class FeaturesLaplace(NetworkLaplace):
+    """Counts of features by class plus Lap(2K/ε), K features: the class's own counts, the first two, are left out.
+
+    A substituted record moves at most one unit between two counts of each feature.
+
+    Raises:
+        ValueError: as `NetworkLaplace`.
+    """
+
+    @property
+    def sensitivity(self) -> float:
+        """2K, attained by a row of zeros and a row of ones."""
+        return 2.0 * (len(self.model.nodes) - 1)
+
+    def select(self, statistics) -> np.ndarray:
+        """The features' counts (..., 4K)."""
+        return np.asarray(statistics, float)[..., 2:]
+
+    def project(self, release) -> np.ndarray:
+        """Counts truncated to [0, n], those of the class by the mean over features; shape (..., 2 + 4K)."""
+        shown = super().project(release)
+        totals = shown.reshape(*shown.shape[:-1], -1, 2, 2).sum(axis=-1).mean(axis=-2)
+        return np.concatenate([totals, shown], axis=-1)
+
+
+class NetworkTask(Task):
+    """A small Bayesian network whose counts are released.
+
+    Class attributes:
+        complete: whether all counts are.
+    """
+
+    complete: ClassVar[bool] = True
+    release_by: ClassVar[type[NetworkLaplace]] = NetworkLaplace
+
+    def __init__(self, name, prior, n, noise, budget):
+        self.name, self.n = name, n
+        if len(prior) != 2:
+            raise ValueError("it needs 2 positive numbers, alpha and beta")
+        self.model = BayesianNetwork(NETWORKS[name], *prior)
+        self.mechanism = self.release_by.calibrate(self.model, n, budget)
+        self.size = self.model.theta_shape[0]
+
+    def records(self, theta, rng):
+        data = self.model.sample_data(theta, self.n, rng)
+        cells = 2 * self.model.configurations(data) + 1 - data
+        indicators = np.zeros((*data.shape[:-1], 2 * self.size))
+        np.put_along_axis(indicators, cells, 1.0, axis=-1)
+        return Records(self.mechanism.select(indicators), indicators)
+
+    def data(self, theta, rng):
+        return self.model.sufficient_statistics(self.model.sample_data(theta, self.n, rng))
+
+    @property
+    def cells(self) -> np.ndarray:
+        """What each possible record adds to the statistics, shape (records, d)."""
+        return self.model.sufficient_statistics(self.model.records[:, None])
+
+    def record_law(self, theta) -> np.ndarray:
+        """Probabilities (k, records) of all possible records at θ (k, p)."""
+        pairs = np.stack([theta, 1 - theta], axis=-1).reshape(len(theta), -1)
+        law = np.exp(np.log(np.maximum(pairs, np.finfo(float).tiny)) @ self.cells.T)
+        # Rounded sums above 1 would be refused.
+        return law / law.sum(axis=1, keepdims=True)
+
+    def moments(self, theta):
+        law, shown = self.record_law(theta), self.mechanism.select(self.cells)
+        mean = law @ shown
+        covariance = np.einsum("kr,ri,rj->kij", law, shown, shown) - mean[:, :, None] * mean[:, None]
+        return self.n * mean, self.n * covariance
+
+    def laws(self, releases):
+        return references.counts(self.model, self.n, self.scale, releases)
+
+    def reference(self, releases, draws, rng):
+        return self.update(super().reference(releases, draws, rng), rng)
+
+
+class LogLinearTask(NetworkTask):
+    """Naive Bayes without the classes' counts, as in Xiong, Ju and Zhang (2025), whose `log-linear` model it is."""
+
+    complete = False
+    release_by = FeaturesLaplace
+
+    def laws(self, releases):
+        unseen = np.full((len(releases), 2), np.nan)
+        return super().laws(np.concatenate([unseen, releases], axis=1))
+
+
+_LARGEST = references.LARGEST
+TASKS = {
+    "naive_bayes": Made(NetworkTask, (1, 1), largest=_LARGEST["naive_bayes"]),
+    "log_linear": Made(LogLinearTask, (2, 2), largest=_LARGEST["naive_bayes"]),
+    "collider": Made(NetworkTask, (1, 1), n=50, largest=_LARGEST["collider"]),
+    "three_parents": Made(NetworkTask, (1, 1), n=8, largest=_LARGEST["three_parents"]),
+}

@@ -1,0 +1,113 @@
+"""Bits or categories whose number n is private: neighbours are data sets with and without one record.
+
+A budget here is not comparable with one of tasks whose neighbours substitute a record: that can cost twice as much.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import gammaln
+
+from privpost.inference_benchmark.base import Task
+from privpost.inference_benchmark.tasks import Made
+from privpost.mechanisms.base import COUNTED
+from privpost.mechanisms.noise.laplace import LaplaceMechanism
+from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
+from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
+from privpost.privacy.checks import check_given, check_numbers
+from privpost.samplers.noise_aware import exact_counts
+from privpost.samplers.noise_aware.draws import Draws, named
+
+
+@dataclass(frozen=True)
+class UnboundedLaplace(LaplaceMechanism):
+    """Every count plus Lap(1/ε): ε-differentially private where a record is added or removed.
+
+    Attributes:
+        n: most records; how many there are is private, and every number is as likely before the release.
+
+    Raises:
+        ValueError: a setting outside its range, or a model of other records than categories.
+    """
+
+    neighbours: ClassVar[str] = "add or remove one"
+    public_inputs: ClassVar[tuple[str, ...]] = ("prior", "largest n")
+    models: ClassVar[tuple[type, ...]] = COUNTED
+
+    @property
+    def sensitivity(self) -> float:
+        """1: a record is in one count."""
+        return 1.0
+
+    def check_statistics(self, statistics) -> None:
+        """Raises a ValueError unless statistics (..., d) are counts of at most n records."""
+        counts = check_numbers("statistics", statistics, self.model.statistics_size)
+        if np.any(counts < 0) or np.any(counts.sum(axis=-1) > self.n):
+            raise ValueError(f"n is at most {self.n}, but the statistics are counts of {counts.sum(axis=-1).max():g}")
+
+    def neighbouring_statistics(self) -> np.ndarray:
+        """Statistics of one record and of none: the noise does not depend on other records."""
+        ones = np.eye(self.model.statistics_size)
+        return np.stack([ones, 0 * ones], axis=1)
+
+    def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
+        """Independent draws of θ given the noisy counts (d,), by a sum over all counts of at most n records.
+
+        p(s) ∝ N!/Π s_j! Π Γ(α_j + s_j)/Γ(Σα + N) with N = Σ s_j: n − N is one more count, so that all sum to n.
+        """
+        check_given(release, (self.model.statistics_size,), draws, rng)
+        counts = np.arange(self.n + 1.0)
+        rest = gammaln(self.n - counts + 1) - gammaln(np.sum(self.model.prior) + self.n - counts)
+        latent = exact_counts.latent_counts([rest, *self._factors(release, self.n)], draws, rng)[:, 1:]
+        return named(self.model.sample(self.model.posterior(latent), rng), self.model)
+
+    def posterior_of(self, number: int, release, draws: int, rng: np.random.Generator) -> np.ndarray:
+        """Draws of θ as of `posterior`, by one who knows that there are `number` records."""
+        latent = exact_counts.latent_counts(self._factors(release, number), draws, rng)
+        return self.model.sample(self.model.posterior(latent), rng)
+
+    def _factors(self, release, most: int) -> list[np.ndarray]:
+        """Log-weights of 0 to `most` records of each category, up to what their sum determines."""
+        counts, prior = np.arange(most + 1.0), np.asarray(self.model.prior, float)
+        return [
+            gammaln(alpha + counts) - gammaln(counts + 1) - np.abs(y - counts) / self.scale
+            for y, alpha in zip(release, prior, strict=True)
+        ]
+
+
+class PrivateNTask(Task):
+    """Bits or categories, of which every number from 0 to 2n is as likely; all counts are released.
+
+    Attributes:
+        n: mean of the number of records under its prior.
+        largest: 2n, the most records.
+    """
+
+    def __init__(self, name, prior, n, noise, budget):
+        self.name, self.n, self.largest = name, n, 2 * n
+        bits = name == "private_n_binomial"
+        self.model = BetaBernoulli(*prior) if bits else DirichletCategorical(tuple(prior))
+        self.mechanism = UnboundedLaplace.calibrate(self.model, self.largest, budget, coordinates="all")
+        self.size = 1 if bits else len(self.model.prior)
+
+    def probabilities(self, theta) -> np.ndarray:
+        """Probabilities (..., d) of all categories at θ (..., p)."""
+        return np.concatenate([theta, 1 - theta], axis=-1) if self.size == 1 else theta
+
+    def data(self, theta, rng):
+        number = rng.integers(self.largest + 1, size=len(theta))
+        return rng.multinomial(number, self.probabilities(theta)).astype(float)
+
+    def laws(self, releases):
+        return [partial(self._drawn, release) for release in releases]
+
+    def _drawn(self, release, draws: int, rng) -> np.ndarray:
+        return np.reshape(self.mechanism.posterior(release, draws, rng), (draws, self.size))
+
+
+TASKS = {
+    "private_n_binomial": Made(PrivateNTask, (10, 10)),
+    "private_n_multinomial": Made(PrivateNTask, (5, 5, 5)),
+}

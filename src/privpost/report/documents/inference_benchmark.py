@@ -1,0 +1,140 @@
+"""What docs/inference_benchmark.md shows: the leaderboard, methods by release, and others' numbers beside exact ones."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr
+
+from privpost.drawing import style
+from privpost.evaluation.rows import markdown
+from privpost.experiments.noise_aware.rivals.claims import TOLD
+from privpost.experiments.noise_aware.rivals.leaderboard import FLOOR, TOP
+from privpost.inference_benchmark import outside
+from privpost.inference_benchmark.tasks import made
+from privpost.report.templates import number
+
+STUDY = "noise_aware/rivals"
+# Scores of methods whose packages are not in requirements.lock, by `privpost bench score <method> --output`.
+OPTIONAL = "optional_methods.csv"
+# The noisy counts n_ijk of class, feature and level that Xiong, Ju and Zhang (2025) publish for their log-linear task.
+PUBLISHED = np.array([32.7540, 45.2008, 58.6172, 18.2683, 12.9260, 8.5805, 12.8789, 9.5372]).reshape(2, 2, 2)
+# Levels at which Alrawajfeh, Jälkö and Honkela (2025) take coverage, and how often they repeat an experiment.
+LEVELS, REPEATS = np.linspace(0, 1, 21), 500
+DRAWS, RUNS = 200_000, 400
+
+
+def values(published) -> Mapping[str, str]:
+    """Return tables and numbers by name."""
+    tables = published.tables(STUDY)
+    return {
+        "leaderboard": board(tables["leaderboard"]),
+        "by_release": by_release(tables["rivals"]),
+        "optional": optional(pd.read_csv(published.results / OPTIONAL)),
+        **{f"sd_of_{scale}": deviations(scale) for scale in (3, 4)},
+        **chance(),
+    }
+
+
+def board(leaderboard: pd.DataFrame) -> str:
+    """Return the leaderboard, methods that are told apart least first."""
+    head = ("method", "releases", "C2ST, median", "worst", "where", "distance", "calibrated", "draws/s")
+    rows = []
+    for row in leaderboard.itertuples():
+        passed = row.calibrations - row.miscalibrated
+        calibrated = f"{passed} of {row.calibrations} ({number(100 * row.sd_seen_narrow, '.0f')} %)"
+        rows.append(
+            (
+                style.look(row.method).label,
+                f"{row.served} of {row.of}",
+                number(row.c2st_median, ".2f"),
+                f"{number(row.c2st_worst, '.2f')} ± {number(row.c2st_worst_sem, '.2f')}",
+                str(row.worst_at).replace("epsilon", "ε"),
+                number(row.distance_ratio, ".1f"),
+                calibrated if row.calibrations else "not tested",
+                number(row.ess_per_second, ".1g"),
+            )
+        )
+    return markdown(head, [row for row in rows if "nan" not in row[1]])
+
+
+def by_release(rivals: pd.DataFrame) -> str:
+    """Return for each release the methods that are told apart nowhere, the fastest first, and how far others are."""
+    labels = {(entry.name, entry.noise): entry.label for entry in outside.entries()}
+    rows = []
+    for (task, noise), part in rivals[~rivals.method.isin([*TOP, "prior"])].groupby(["task", "noise"], sort=False):
+        worst = part.groupby("method").c2st.max().sort_values()
+        # At n = 100, or as near as there is, and ε = 1.
+        near = part[(part.epsilon == 1) & (part.n == min(part.n, key=lambda n: (abs(n - 100), n)))]
+        speed = near.groupby("method").ess_per_second.mean().reindex(worst.index)
+        good = speed[worst < TOLD].sort_values(ascending=False)
+        rows.append(
+            (
+                f"`{labels[task, noise]}`",
+                "; ".join(f"{_called(name)} {number(rate, '.1g')}" for name, rate in good.items()) or "none",
+                "; ".join(f"{_called(name)} {number(value, '.2f')}" for name, value in worst[worst >= TOLD].items()),
+            )
+        )
+    return markdown(("release", "not told apart, draws/s", "told apart, worst C2ST"), rows)
+
+
+def optional(scores: pd.DataFrame) -> str:
+    """Return the scores of methods that no study runs."""
+    served = scores[scores.c2st.notna()]
+    rows = [
+        (
+            f"`{row.task}`",
+            style.look(row.method).label,
+            f"{number(row.c2st, '.3f')} ± {number(row.c2st_sem, '.3f')}",
+            f"{number(row.distance, '.2f')} ± {number(row.distance_sem, '.2f')}",
+            f"{number(row.sd_error, '.2f')} ± {number(row.sd_error_sem, '.2f')}",
+            number(row.seconds * row.releases, ".0f"),
+        )
+        for row in served.itertuples()
+    ]
+    versions = "; ".join(dict.fromkeys(f"{row.version}, on {row.machine}" for row in served.itertuples()))
+    return f"{markdown(('release', 'method', 'C2ST', 'distance', 'sd error', 'CPU s'), rows)}\n\n{versions}."
+
+
+def deviations(scale: float) -> str:
+    """Return the exact posterior's standard deviations given the published noisy counts, for Laplace noise of a scale.
+
+    In the order of the reference draws: features by class, then the class.
+    """
+    task = made("log_linear", [2, 2], 100, 4 / scale)
+    # Here classes are within features; the first level is a one.
+    release = PUBLISHED.transpose(1, 0, 2).reshape(1, 8)
+    sd = task.reference(release, DRAWS, np.random.default_rng(0))[0].std(axis=0)
+    return ", ".join(number(float(value), ".3f") for value in sd[[1, 3, 2, 4, 0]])
+
+
+def chance() -> dict[str, str]:
+    """Return how large the TARP score is by chance, and how often it sees a posterior sd a tenth too small, by name."""
+    exact, narrow = (tarp(factor) for factor in (1.0, 0.9))
+    limit = np.quantile(exact, 0.95)
+    return {
+        "tarp_chance": number(float(exact.mean()), ".3f"),
+        "tarp_limit": number(float(limit), ".3f"),
+        "tarp_narrow": number(float(narrow.mean()), ".3f"),
+        "tarp_seen": number(100 * float((narrow > limit).mean()), ".0f"),
+        "tarp_repeats": str(REPEATS),
+    }
+
+
+def tarp(factor: float) -> np.ndarray:
+    """Return the root mean square error of coverage at `LEVELS` in simulated studies (runs,).
+
+    The posterior is normal, its standard deviation wrong by a factor, and reference points are uniform over six
+    standard deviations (Lemos et al. 2023).
+    """
+    rng = np.random.default_rng(0)
+    truth, point = rng.standard_normal((RUNS, REPEATS)), rng.uniform(-3, 3, (RUNS, REPEATS))
+    reach = np.abs(truth - point)
+    nearer = ndtr((point + reach) / factor) - ndtr((point - reach) / factor)
+    coverage = (nearer[..., None] <= LEVELS).mean(axis=1)
+    return np.sqrt(np.square(coverage - LEVELS).mean(axis=1))
+
+
+def _called(name: str) -> str:
+    label = style.look(name).label
+    return f"*{label}*" if name in FLOOR else label
