@@ -1,7 +1,7 @@
 """The figures that cover all studies: the hero and the strip of claims."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,17 +49,19 @@ def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
     return {name: table for name, table in read.items() if len(table)}
 
 
-def draw(home: Path) -> list[Path]:
-    """Draw the figures whose tables have rows, as SVG, below the folder of `results/`; returns their paths."""
+def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",)) -> list[Path]:
+    """Draw the figures whose tables have rows below the folder of `results/`, there or in `out`; returns their paths."""
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
         needed = figures.parameters(function)
         if len(frames := tables(home, needed)) < len(needed):
             continue
-        drawn.append(home / f"figures/{name}.svg")
-        with style.context(), store.replacing(drawn[-1]) as temporary:
+        with style.context():
             canvas = figures.draw(function, frames)
-            style.save(canvas, temporary)
+            for ending in endings:
+                drawn.append((out or home) / f"figures/{name}.{ending}")
+                with store.replacing(drawn[-1]) as temporary:
+                    style.save(canvas, temporary)
             style.close(canvas)
     return drawn
 
