@@ -1,7 +1,7 @@
 """The figures that cover all studies: the hero and the strip of claims."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,17 +49,19 @@ def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
     return {name: table for name, table in read.items() if len(table)}
 
 
-def draw(home: Path) -> list[Path]:
-    """Draw the figures whose tables have rows, as SVG, below the folder of `results/`; returns their paths."""
+def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",)) -> list[Path]:
+    """Draw the figures whose tables have rows below the folder of `results/`, there or in `out`; returns their paths."""
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
         needed = figures.parameters(function)
         if len(frames := tables(home, needed)) < len(needed):
             continue
-        drawn.append(home / f"figures/{name}.svg")
-        with style.context(), store.replacing(drawn[-1]) as temporary:
+        with style.context():
             canvas = figures.draw(function, frames)
-            style.save(canvas, temporary)
+            for ending in endings:
+                drawn.append((out or home) / f"figures/{name}.{ending}")
+                with store.replacing(drawn[-1]) as temporary:
+                    style.save(canvas, temporary)
             style.close(canvas)
     return drawn
 
@@ -230,59 +232,39 @@ def strip(scorecard):
     with ×). On the right how many of the claims tested on the paper's own data hold; "in part" does not count.
     Claims of this project stand below the rule, apart from the papers'.
     """
-    import matplotlib.pyplot as plt
+    from matplotlib.patches import Rectangle
 
     card = scorecard[scorecard.id.notna() & (scorecard.id != "")]
     theirs, mine = scorecards.of_papers(card), card[card.whose == "ours"]
     papers = facets.ordered(theirs.paper, "", scorecards.NAMES)
     blocks = [(scorecards.NAMES.get(paper, paper), theirs[theirs.paper == paper]) for paper in papers]
-    blocks += [("Beyond the papers: claims of this project", mine)] * bool(len(mine))
-    lines = [-(-len(rows) // PER_LINE) for _, rows in blocks]
-    height = sum(lines) + 0.85 * len(blocks) + 1.6
-    canvas, ((axes,),) = facets.subplots(1, 1, 0.2 * height, width=0.2 * (PER_LINE + 0.2))
+    if len(mine):
+        total = "All four papers" if len(papers) == 4 else "All papers"
+        blocks += [(total, theirs), ("Beyond the papers: claims of this project", mine)]
+    canvas, ((axes,),) = facets.subplots(1, 1, 1, width=0.2 * (PER_LINE + 0.2))
     axes.set_axis_off()
-    top = 0.0
-    for (name, rows), depth in zip(blocks, lines, strict=True):
-        if rows is mine:
-            top = _total(axes, "All four papers" if len(papers) == 4 else "All papers", theirs, top)
-        top = _tiles(axes, name, rows, top) + depth + 0.1
-    axes.set(xlim=(0, PER_LINE), ylim=(top, 0))
-    named = [plt.Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="#666666", linewidth=0.6, label=_words(verdict))
-             for verdict, (color, _) in TILES.items() if verdict in set(card.verdict)]  # fmt: skip
-    return facets.finish(canvas, "", handles=named, handlelength=1.2)
-
-
-def _hold(rows) -> str:
-    """How many claims hold of those that can be tested on the paper's data."""
-    testable = rows[rows.verdict.isin(list(TILES)[:3])]
-    return f"{(testable.verdict == 'holds').sum()} of {len(testable)} hold"
-
-
-def _total(axes, name: str, rows, top: float) -> float:
-    """Write the sum of the blocks above, with a rule below it; returns where the next block begins."""
-    axes.text(0, top + 0.75, name, fontsize=8, va="bottom", weight="bold")
-    axes.text(PER_LINE, top + 0.75, _hold(rows), fontsize=8, ha="right", va="bottom", weight="bold")
-    axes.plot([0, PER_LINE], [top + 0.9, top + 0.9], color="#666666", linewidth=0.8)
-    return top + 1.15
-
-
-def _tiles(axes, name: str, rows, top: float) -> float:
-    """Draw one block's heading and tiles; returns where the tiles begin."""
-    import matplotlib.pyplot as plt
-
-    order, top = {verdict: place for place, verdict in enumerate(TILES)}, top + 0.75
-    axes.text(0, top - 0.12, name, fontsize=8, va="bottom")
-    axes.text(PER_LINE, top - 0.12, _hold(rows), fontsize=8, ha="right", va="bottom", weight="bold")
-    rows = rows.assign(place=rows.verdict.map(order)).sort_values(["place", "stand_in"], kind="stable")
-    for number, row in enumerate(rows.itertuples()):
-        x, y = number % PER_LINE, top + number // PER_LINE
-        color, sign = TILES[row.verdict]
-        outline = "#666666" if row.verdict == "not testable" else "white"
-        hatch = "/////" if row.verdict in ("seen", "not seen") else None
-        axes.add_patch(plt.Rectangle((x, y), 0.9, 0.88, facecolor=color, edgecolor=outline, hatch=hatch, linewidth=0.6))
-        axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
-    return top
-
-
-def _words(verdict: str) -> str:
-    return f"{verdict} on stand-in data" if verdict in ("seen", "not seen") else verdict
+    order, edge, top = list(TILES), "#666666", 0.75
+    for name, rows in blocks:
+        testable = rows[rows.verdict.isin(order[:3])]
+        words = f"{(testable.verdict == 'holds').sum()} of {len(testable)} hold"
+        axes.text(0, top - 0.12, name, fontsize=8, va="bottom", weight="bold" if rows is theirs else "normal")
+        axes.text(PER_LINE, top - 0.12, words, fontsize=8, ha="right", va="bottom", weight="bold")
+        if rows is theirs:
+            axes.plot([0, PER_LINE], [top, top], color=edge, linewidth=0.8)
+            top += 1.1
+            continue
+        tiles = rows.assign(place=rows.verdict.map(order.index)).sort_values(["place", "stand_in"], kind="stable")
+        for number, (verdict, color, sign) in enumerate((name, *TILES[name]) for name in tiles.verdict):
+            x, y = number % PER_LINE, top + number // PER_LINE
+            how = {"edgecolor": edge if verdict == "not testable" else "white", "linewidth": 0.6}
+            hatch = "/////" if verdict in ("seen", "not seen") else None
+            axes.add_patch(Rectangle((x, y), 0.9, 0.88, facecolor=color, hatch=hatch, **how))
+            axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
+        top += -(-len(rows) // PER_LINE) + 0.85
+    axes.set(xlim=(0, PER_LINE), ylim=(top - 0.85, 0))
+    canvas.set_figheight(0.2 * top)
+    shown = [(name, color) for name, (color, _) in TILES.items() if name in set(card.verdict)]
+    words = {"seen": "seen on stand-in data", "not seen": "not seen on stand-in data"}
+    handles = [Rectangle((0, 0), 1, 1, facecolor=color, edgecolor=edge, linewidth=0.6, label=words.get(name, name))
+               for name, color in shown]  # fmt: skip
+    return facets.finish(canvas, "", handles=handles, handlelength=1.2)
