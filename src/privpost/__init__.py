@@ -4,7 +4,7 @@ What a user calls can be imported from here: models, mechanisms, costs, the ledg
 imported when it is first asked for.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _homes(package: str) -> dict[str, str]:
