@@ -4,7 +4,7 @@ What a user calls can be imported from here: models, mechanisms, costs, the ledg
 imported when it is first asked for.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _homes(package: str) -> dict[str, str]:
@@ -28,6 +28,9 @@ def __getattr__(name: str):
 
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if now := import_module(f"{__name__}.moved").told("name", name):
+        # Not an AttributeError, of which `from privpost import` would not show the text.
+        raise ImportError(f"there is no {name!r} in {__name__}.{now}")
     hint = import_module(f"{__name__}.lookup").nearest(name, _HOMES)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
 

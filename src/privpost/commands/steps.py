@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from privpost import moved
 from privpost.commands import options
 from privpost.lab import grid, tables
 from privpost.lab.project import PUBLISHED, built
@@ -57,6 +58,7 @@ def build(argv: list[str]) -> int:
 def draw(argv: list[str]) -> int:
     """Draw figures from the published tables, or from built ones."""
     from privpost.commands import drawing
+    from privpost.report import figures as overall
 
     parser = options.parser("draw", "Draw the figures of studies from the published tables.", study="any", built=True)
     parser.add_argument("--printed", action="store_true", help="write PDF and PNG too")
@@ -65,7 +67,8 @@ def draw(argv: list[str]) -> int:
     endings = ("svg", "pdf", "png") if given.printed else ("svg",)
     studies = grid.load_studies(given.study or None, given.scale, home)
     tell_outdated(studies)
-    return _tell([path for study in studies for path in drawing.draw(study, out, endings)])
+    paths = [path for study in studies for path in drawing.draw(study, out, endings)]
+    return _tell(paths if given.study else [*paths, *overall.draw(home, out, endings)])
 
 
 def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, Path]:
@@ -114,8 +117,9 @@ def _claims_among(names: list[str]) -> dict[str, str]:
     known = {} if card is None else dict(zip(card.id, card.study.str.removesuffix("/claims"), strict=True))
     ids = {name: known[name] for name in names if name and name in known}
     for name in names:
-        if re.fullmatch(r"[A-Z]\d+", name) and known and name not in known:
-            raise SettingError(f"there is no claim {name}.{suggest(name, known)} docs/scorecard.md lists all.")
+        if re.fullmatch(r"[A-Z]\d+(-[\w-]+)?", name) and known and name not in known:
+            hint = moved.told("claim", name) or suggest(name, known)
+            raise SettingError(f"there is no claim {name}.{hint} docs/scorecard.md lists all.")
     if ids and (others := [name for name in names if name not in ids]):
         raise SettingError(f"{', '.join(ids)} and {', '.join(others)}: name claims or studies, not both.")
     return ids

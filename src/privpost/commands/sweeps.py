@@ -125,12 +125,11 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], p
     if sweep.layout(frames[name], columns[name], study.schema) is None:
         # Known before anything that draws is loaded.
         return [], [sweep.NOTHING]
-    meanings = ((column, of_column(study, name, column)) for column in frames[name])
-    words = {
-        column: f"{known.text} [{known.unit}]" if known.unit else known.text for column, known in meanings if known
-    }
+    meanings = {column: of_column(study, name, column) for column in frames[name]}
+    labels = {column: known.label(column) for column, known in meanings.items() if known}
+    title = f"{study.name}, table {name}" + (f", {study.scale} scale" if study.scale != "paper" else "")
     with style.context():
-        figure, notes = sweep.draw(frames[name], columns[name], study.schema, f"{study.name}, table {name}", words)
+        figure, notes = sweep.draw(frames[name], columns[name], study.schema, title, labels)
         if figure is None:
             return [], notes
         for path in paths:

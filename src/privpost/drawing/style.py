@@ -5,6 +5,7 @@ import gc
 import io
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,9 +30,15 @@ RC: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.linewidth": 0.8,
     "axes.axisbelow": True,
     "grid.color": "#e4e4e4",
     "grid.linewidth": 0.5,
+    **{
+        f"{axis}tick.{part}": value
+        for axis in "xy"
+        for part, value in (("major.size", 3), ("major.width", 0.8), ("minor.size", 0))
+    },
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "legend.fontsize": 7,
@@ -73,6 +80,7 @@ LOOKS = {
     "discrete_gaussian": Look("#2b1a00", "d", "-.", "Discrete Gaussian"),
     "fourier": Look("#00381f", "h", "-", "Fourier"),
     "ops": Look("#dc6309", "^", "-", "OPS"),
+    "ops_ball": Look("#b8860b", "o", "-", "OPS, smallest ball"),
     "ops_renyi": Look("#680045", "<", "--", "OPS, Rényi charge"),
     "direct": Look("#686a6b", "h", ":", "Direct"),
     "diffused": Look("#0b81bd", "v", "-", "Diffused"),
@@ -121,8 +129,8 @@ AXES = {
     "n": "Records n",
 }
 SYMBOLS = {
-    "epsilon": "ε", "log_epsilon": "ln ε", "order": "λ", "delta": "δ", "n": "n", "p": "p", "a0": "a₀",
-    "noise_variance": "σ²", "truncation": "M", "n_states": "K", "concentration": "c", "coefficient": "r",
+    "epsilon": "ε", "epsilon_delta": "ε", "log_epsilon": "ln ε", "order": "λ", "delta": "δ", "n": "n", "p": "p",
+    "a0": "a₀", "noise_variance": "σ²", "truncation": "M", "n_states": "K", "concentration": "c", "coefficient": "r",
 }  # fmt: skip
 
 
@@ -138,6 +146,7 @@ def look(method: str) -> Look:
 def context() -> Iterator[None]:
     """Draw without a screen and in the project's style, whatever the user's own matplotlibrc says."""
     import matplotlib
+    import seaborn as sns
 
     # Fixed dates inside PDF and SVG files: the same tables give the same bytes.
     os.environ["SOURCE_DATE_EPOCH"] = "0"
@@ -146,7 +155,10 @@ def context() -> Iterator[None]:
     thresholds = gc.get_threshold()
     gc.set_threshold(100_000, *thresholds[1:])
     try:
-        with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "Agg", **RC}):
+        with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "Agg"}), warnings.catch_warnings():
+            # seaborn copies tables in a way that pandas no longer needs.
+            warnings.filterwarnings("ignore", "The copy keyword is deprecated", module=r"seaborn\.")
+            sns.set_theme("paper", "ticks", rc=RC)
             yield
     finally:
         gc.set_threshold(*thresholds)

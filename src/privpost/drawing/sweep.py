@@ -1,29 +1,28 @@
-"""The figure of any sweep: keys that vary become the axis, lines and columns of panels; measures become rows."""
+"""The figure of any sweep: keys that vary become the axis, curves and panels; measures become rows of panels."""
 
-import itertools
 import re
 import textwrap
 from collections.abc import Container, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from privpost.drawing import panels, style
+from privpost.drawing import facets, style
 
 # Most panels in a row of panels, and most rows of panels.
 PANELS = 6
-# Most line styles of one colour.
-STYLES = 8
-# Most lines in a panel.
-LINES = 24
-# Most lines that a legend names if they differ by a number.
-NAMED = 8
-LONGEST = 80  # most letters of a label
+# Most line styles of one colour; further combinations have panels of their own.
+STYLES = 4
+# Most curves in a panel, if they do not differ by a number.
+LINES = 12
 NOTHING = "There is no figure: the table has no measured number that varies with a setting."
-# Names of columns that hold the spread of another column, or a count; they are no measures.
-_SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p_value)|n_.+")
+# Names of columns that hold the spread of another column, a test or a count; they are no measures.
+_SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p|p_value|limit)|n_.+")
+# Most letters of a note on curves that coincide: two lines.
+LONGEST = 200
 _METRICS = ("metric", "statistic", "quantity", "parameter", "score")
+_COUNTS = ("n_trials", "n_repeats")
 
 
 class Layout(NamedTuple):
@@ -55,6 +54,8 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
         if others and key not in (*swept, "method") and _constant(table, others, key):
             keys = others
     measures = [c for c in numeric if c not in keys and not _SPREAD.fullmatch(c) and table[c].nunique() > 1]
+    # A column that repeats a setting, which stands in another one, is no measure.
+    measures = [c for c in measures if not any(_repeats(table, c, key) for key in (*keys, *swept))]
     keys += (places := _places(table, keys, measures))
     if not keys:
         return None
@@ -66,10 +67,12 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     )
     metrics = [key for key in rest if key in _METRICS]
     rest = [key for key in rest if key not in metrics]
-    rest.sort(key=lambda k: (k not in numeric or number[k] <= STYLES, k != "method", k not in swept, -number[k]))
+    # The method is the colour; a second swept key has panels beside it.
+    rest.sort(key=lambda k: (k != "method", k not in swept, k not in numeric, -number[k]))
     lines, styles = rest[:1], 1
-    for key in rest[1:]:
-        if styles * number[key] <= STYLES and number[lines[0]] * styles * number[key] <= LINES:
+    for key in reversed(rest[1:]):
+        beside = lines[0] == "method" and key in swept
+        if not beside and styles * number[key] <= STYLES and number[lines[0]] * styles * number[key] <= LINES:
             lines, styles = [*lines, key], styles * number[key]
     columns = [key for key in rest if key not in lines]
     # A measure that does not change along the axis gives no curve.
@@ -81,6 +84,14 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
 def _constant(table, keys: list[str], column: str) -> bool:
     """Whether rows with equal keys always have the same value in a column; False without keys."""
     return bool(keys) and table.groupby(keys, dropna=False)[column].nunique(dropna=False).max() <= 1
+
+
+def _repeats(table, column: str, key: str) -> bool:
+    """Whether a column has the value of a key wherever it has one."""
+    if not is_numeric_dtype(table[key]) or column == key:
+        return False
+    rows = table[table[column].notna()]
+    return bool(np.array_equal(rows[column].to_numpy(float), rows[key].to_numpy(float)))
 
 
 def _places(table, keys: list[str], measures: list[str]) -> list[str]:
@@ -109,128 +120,171 @@ def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container
     def rank(name: str):
         if (parts := layout(tables[name], swept[name], known)) is None:
             return True, True, 0, 0
-        number = len(panels.values_of(tables[name], tuple(parts.columns)))
+        number = len(tables[name][parts.columns].drop_duplicates()) if parts.columns else 1
         return False, not error_of(tables[name], parts.measures[0]), -len(swept[name]), max(number, PANELS)
 
     return min(tables, key=rank)
 
 
-def draw(
-    table, swept: Sequence[str], known: Container[str], title: str = "", meanings: Mapping[str, str] | None = None
-):
+def draw(table, swept: Sequence[str], known: Container[str], title: str = "", labels: Mapping[str, str] | None = None):
     """Return the figure of a table, None where none makes sense, and sentences on what it leaves out or hides.
 
-    Rows of panels are measures, for each value of the metrics; bars are 95 % intervals. `meanings`: words for columns.
+    Rows of panels are measures, for each value of the metrics; bars are 95 % intervals. The title has what all rows
+    share. `labels`: words for columns.
     """
+    if "delta" in known and "delta" in table:
+        # ε of a budget of (ε, δ)-DP: not that of pure DP.
+        renamed = {name: name.replace("epsilon", "epsilon_delta") for name in ("epsilon", "epsilon_setting")}
+        table, swept = table.rename(columns=renamed), [renamed.get(name, name) for name in swept]
+        known = {*(name for name in table if name in known), *renamed.values()}
     if (parts := layout(table, swept, known)) is None:
         return None, [NOTHING]
-    looks, columns = _looks(table, parts), panels.values_of(table, tuple(parts.columns))
-    many = bool(parts.lines) and is_numeric_dtype(table[parts.lines[0]])
-    if len(columns) > 2 * PANELS or (len(looks) > 2 * LINES and not many):
-        return None, [f"There is no figure of {len(columns)} panels with {len(looks)} lines; the table has all."]
-    rows = list(itertools.product(panels.values_of(table, tuple(parts.metrics)), parts.measures))
-    rows_of = {row: panels.rows_of(table, tuple(parts.metrics), row[0]) for row in rows}
-    rows = [row for row in rows if rows_of[row][row[1]].nunique() > 1]
-    notes = [
-        f"The figure shows {PANELS} of {len(entries)} {what} of panels; the table has all."
-        for what, entries in (("rows", rows), ("columns", columns))
-        if len(entries) > PANELS
-    ]
-    rows, columns = rows[:PANELS], columns[:PANELS]
-    endless = sorted({row[1] for row in rows if np.isinf(rows_of[row][row[1]].to_numpy(float)).any()})
-    notes += [f"The figure leaves out infinite values of {', '.join(endless)}; the table has all."] if endless else []
-    words = {name: style.AXES.get(name, name.replace("_", " ")).removesuffix(" (pure DP)") for name in table}
-    words |= {name: _short(text) for name, text in (meanings or {}).items() if name not in style.AXES}
+    said = {name: name.replace("_", " ") for name in table} | dict(labels or {})
     # If the table already has a column of a setting, the sweep adds `…_setting`: it is named like the setting.
-    words |= {
-        name: words.get(base := name.removesuffix("_setting"), base) for name in table if name.endswith("_setting")
+    bases = {name: name.removesuffix("_setting") for name in table}
+    said |= {name: said.get(base, base) for name, base in bases.items() if name != base}
+    said |= {
+        name: style.AXES[base] for name, base in bases.items() if base in style.AXES and name not in parts.measures
     }
-    width = style.NARROW if len(columns) == 1 else style.WIDTH
-    figure, axes = panels.grid(len(rows), len(columns), 0.6 + 1.7 * len(rows), width=width, sharex=True, sharey="row")
-    letters = int(13 * width / len(columns))
-    for panel, row, column in panels.Panels(figure, axes, rows, columns):
-        notes += [note for note in _draw_panel(panel, rows_of[row], parts, row[1], column, looks) if note not in notes]
-        if row == rows[0]:
-            panel.set_title(textwrap.fill(panels.named(tuple(parts.columns), column), letters))
-        if column == columns[0]:
-            panel.set_ylabel(textwrap.fill(_row_name(parts, row, words), 26))
-            _scale(panel, "y", rows_of[row][row[1]])
-        if row == rows[-1]:
-            _finish_x(panel, table[parts.x], textwrap.fill(words[parts.x], letters))
-    title += "; bars: 95 % intervals" if any(error_of(table, measure) for _, measure in rows) else ""
-    figure.suptitle(textwrap.fill(title, int(14 * width)), fontsize=7)
-    panels.legend(figure)
-    return figure, notes
+    table = _numbered(_in_panels(table, parts.columns), parts)
+    curves, columns = table.Method.nunique(), facets.ordered(table.panel) or [""]
+    many = bool(parts.lines) and is_numeric_dtype(table[parts.lines[0]])
+    if len(columns) > 2 * PANELS or (curves > 4 * LINES and not many):
+        return None, [f"There is no figure of {len(columns)} panels with {curves} lines; the table has all."]
+    drawn, notes, shown = _measured(table, parts, said)
+    for what, entries in (("rows", shown), ("columns", columns)):
+        if len(entries) > PANELS:
+            notes.append(f"The figure shows {PANELS} of {len(entries)} {what} of panels; the table has all.")
+    rows, columns = list(shown)[:PANELS], columns[:PANELS]
+    drawn = drawn[drawn["row"].isin(rows) & (drawn.panel.isin(columns) | drawn.panel.isna())]
+    return _grid(table, drawn, parts, said, rows, columns, _title(table, swept, known, parts, title, drawn)), notes
 
 
-def _short(meaning: str) -> str:
-    """Return a meaning, or the first clause of a long one; the dictionary has all of it."""
-    return meaning if len(meaning) <= LONGEST else re.split(r"[:;,(\[]", meaning)[0].strip()
+def _in_panels(table, columns: list[str]):
+    """Return a table with `panel`, the title of the panel of each row; a row without a key is in all panels of others.
+
+    It is missing in rows of all panels.
+    """
+    import pandas as pd
+
+    for column in columns:
+        others = [other for other in columns if other != column]
+        full, lacking = table[table[column].notna()], table[table[column].isna()]
+        if others and len(lacking):
+            pairs = full[[column, *others]].drop_duplicates()
+            lacking = lacking.drop(columns=column).merge(pairs, "left", others)[list(table)]
+            table = pd.concat([full, lacking], ignore_index=True)
+    table = table.sort_values(columns, kind="stable") if columns else table
+    titles = [", ".join(filter(None, (facets.words(name, value) for name, value in zip(columns, line, strict=True))))
+              for line in table[columns].itertuples(index=False)]  # fmt: skip
+    return table.assign(panel=[title or None for title in titles] if columns else None)
 
 
-def _row_name(parts: Layout, row: tuple, words: Mapping[str, str]) -> str:
-    """Return the label of a row of panels: its measure and its metric, or the metric alone for a mean."""
-    metric = panels.named(tuple(parts.metrics), row[0]) if parts.metrics else ""
-    return metric if metric and row[1] == "mean" else ", ".join(filter(None, [words[row[1]], metric]))
+def _numbered(table, parts: Layout):
+    """Return a table with `Method`, the name of each row's curve, and words of the axis as places on it."""
+    hue = parts.lines[0] if parts.lines else "panel"
+    table = facets.named(table, *parts.lines[1:], hue=hue) if parts.lines else table.assign(Method="")
+    if not is_numeric_dtype(table[parts.x]):
+        names = facets.ordered(table[parts.x], parts.x)
+        table = table.assign(**{parts.x: table[parts.x].map(names.index, na_action="ignore"), "": table[parts.x]})
+    return table.assign(Method=table.Method.map(lambda name: textwrap.fill(name, 40)))
 
 
-def _looks(table, parts: Layout) -> dict[tuple, dict]:
-    """Return the looks of lines; the legend names only a few of many numbers."""
-    if not parts.lines:
-        return {(): {"color": style.COLORS[0], "marker": "o", "label": None}}
-    looks = panels.looks(table, parts.lines)
-    step = -(-len(looks) // NAMED) if is_numeric_dtype(table[parts.lines[0]]) else 1
-    for place, look in enumerate(looks.values()):
-        look["label"] = textwrap.fill(look["label"], 40) if look["label"] and place % step == 0 else None
-    return looks
+def _measured(table, parts: Layout, said: Mapping[str, str]) -> tuple[Any, list[str], dict]:
+    """Return the rows of each measure and metric below each other, notes, and the measure of each row of panels."""
+    import pandas as pd
+
+    made, notes, shown, endless = [], [], {}, set()
+    for metric, rows in table.groupby(parts.metrics, sort=False, dropna=False) if parts.metrics else [((), table)]:
+        words = ", ".join(map(facets.words, parts.metrics, metric))
+        for measure in parts.measures:
+            values = rows[measure].replace([np.inf, -np.inf], np.nan).astype(float)
+            if np.isinf(rows[measure].to_numpy(float)).any():
+                endless.add(measure)
+            if rows[measure].nunique() < 2:
+                continue
+            label = words if words and measure == "mean" else ", ".join(filter(None, (said[measure], words)))
+            sem, limit = error_of(table, measure), f"{measure.removesuffix('_mean')}_limit"
+            half = style.NORMAL_95 * (rows[sem] if sem else np.nan)
+            part = rows.assign(row=label, value=values, low=values - half, high=values + half)
+            made.append(part.assign(limit=rows.get(limit, np.nan)))
+            shown[label] = measure
+            notes += _coinciding(part, parts, measure)
+    if endless:
+        notes.append(f"The figure leaves out infinite values of {', '.join(sorted(endless))}; the table has all.")
+    return pd.concat(made, ignore_index=True), list(dict.fromkeys(notes)), shown
 
 
-def _draw_panel(panel, table, parts: Layout, measure: str, column, looks: Mapping) -> list[str]:
-    """Draw one panel; returns sentences on curves that coincide."""
-    numeric, names = is_numeric_dtype(table[parts.x]), panels.ordered(table[parts.x], parts.x)
-    rows = panels.rows_of(table, tuple(parts.columns), column)
-    rows = rows[np.isfinite(rows[measure].to_numpy(float))]
-    rows = rows if numeric else rows.assign(**{parts.x: rows[parts.x].map({name: at for at, name in enumerate(names)})})
+def _grid(table, drawn, parts: Layout, said: Mapping[str, str], rows: list, columns: list, title: str):
+    """Return the figure of rows and columns of panels."""
+    keys = [*parts.lines, *parts.columns, *parts.metrics, "row", "panel", parts.x]
     # Words, seeds and rows that no key tells apart are drawn as points, not as a curve.
-    joined = numeric and parts.x != "seed" and not rows.duplicated([*parts.lines, parts.x]).any()
-    hidden = {"marker": ""} if joined and len(names) > 30 else {} if joined else {"linestyle": ""}
-    how = {line: {**look, **hidden} for line, look in looks.items()}
-    if not joined:
-        # No line style tells points apart.
-        for look, marker in zip(how.values(), itertools.cycle(style.MARKERS)):
-            look["marker"] = marker
-    panels.curves(panel, rows, parts.x, measure, error_of(table, measure), tuple(parts.lines), how, not hidden)
-    return _coinciding(rows, parts, measure, looks)
+    joined = "" not in drawn and parts.x != "seed" and not drawn.duplicated(list(dict.fromkeys(keys))).any()
+    width = style.NARROW if len(columns) == 1 else style.WIDTH
+    hue = parts.lines[0] if parts.lines else "Method"
+    names = {name: name for name in (*rows, *columns)}
+    grid = facets.lines(
+        drawn, parts.x, "value", ("low", "high"), row="row" if len(rows) > 1 else None,
+        col="panel" if len(columns) > 1 else None, hue=hue, names=names, size=(width, 1.6),
+        kind="line" if joined else "scatter", markers=not joined or drawn[parts.x].nunique() <= 30,
+    )  # fmt: skip
+    for axes, part in facets.each(grid):
+        scale(axes, "y", part.value)
+        if part.limit.notna().any():
+            limit = part.groupby(parts.x).limit.max()
+            axes.plot(limit.index, limit, "--", color=style.GREY, linewidth=0.8, label="Limit")
+        if "" not in drawn:
+            scale(axes, "x", drawn[parts.x])
+            if axes.get_xscale() == "linear":
+                axes.locator_params(axis="x", nbins=5)
+    if "" in drawn:
+        words = drawn.drop_duplicates(parts.x).sort_values(parts.x)
+        axes.set_xticks(words[parts.x], [facets.words(parts.x, name) for name in words[""]], rotation=45, ha="right")
+    ylabel = textwrap.fill(rows[0], 30) if len(rows) == 1 else ""
+    facets.finish(grid, "", textwrap.fill(said[parts.x], int(12 * width)), ylabel, below=bool(parts.lines))
+    grid.figure.suptitle(textwrap.fill(title, int(14 * width)), fontsize=7)
+    return grid.figure
 
 
-def _finish_x(panel, values, label: str) -> None:
-    if is_numeric_dtype(values):
-        panel.set_xlabel(label)
-        _scale(panel, "x", values)
-        if panel.get_xscale() == "linear":
-            panel.locator_params(axis="x", nbins=5)
-    else:
-        names = panels.ordered(values, values.name)
-        words = [panels.named(values.name, name) for name in names]
-        panel.set_xticks(range(len(names)), words, rotation=45, ha="right")
+def _title(table, swept: Sequence[str], known: Container[str], parts: Layout, title: str, drawn) -> str:
+    """Return a title with the settings that all rows share and the number of trials."""
+    shared = [c for c in table if c in known and c not in swept and table[c].nunique() == 1 and c not in _COUNTS]
+    counts = [table[c].dropna() for c in _COUNTS if c in table]
+    trials = next((f"{int(c.min()):,} trials" if c.min() == c.max() else f"{int(c.min()):,} to {int(c.max()):,} trials"
+                   for c in counts if len(c)), "")  # fmt: skip
+    bars = "bars: 95 % intervals" if drawn.low.notna().any() else ""
+    return "; ".join(filter(None, (title, facets.fixed(table, *shared), trials, bars)))
 
 
-def _coinciding(rows, parts: Layout, measure: str, looks: Mapping) -> list[str]:
-    """Return a sentence on lines of equal values."""
+def _coinciding(rows, parts: Layout, measure: str) -> list[str]:
+    """Return a sentence on curves of equal values; of many it names the first."""
     alike: dict[tuple, list[str]] = {}
-    for line, look in looks.items():
-        part = panels.line_of(rows, parts.lines, line).sort_values(parts.x)
-        if look["label"] and len(part):
-            values = (float(f"{value:.9g}") for value in part[measure])
-            alike.setdefault((*part[parts.x], *values), []).append(look["label"].replace("\n", " "))
-    groups = [" = ".join(labels) for labels in alike.values() if len(labels) > 1]
-    return [f"These coincide in {measure}: {'; '.join(groups)}."] if groups else []
+    rows = rows.dropna(subset=["value"]).fillna({"panel": ""}).sort_values(parts.x, kind="stable")
+    for (panel, name), part in rows.groupby(["panel", "Method"], sort=False):
+        values = (float(f"{value:.9g}") for value in part.value)
+        alike.setdefault((panel, *part[parts.x], *values), []).append(name.replace("\n", " "))
+    groups = list(dict.fromkeys(" = ".join(dict.fromkeys(labels)) for labels in alike.values() if len(set(labels)) > 1))
+    if not groups:
+        return []
+    text = f"These coincide in {measure}: {'; '.join(groups)}."
+    return [
+        text if len(text) <= LONGEST else f"{text[: LONGEST - 30].rsplit(' =', 1)[0].rsplit(';', 1)[0]}; and others."
+    ]
 
 
-def _scale(axes, which: str, values) -> None:
-    """Make an axis logarithmic if values span two decades; if they begin at 0, it is linear near 0."""
+def scale(axes, which: str, values) -> None:
+    """Make an axis logarithmic if values are geometric or span two decades; if they begin at 0, it is linear near 0.
+
+    Of the horizontal axis one decade is enough.
+    """
     values = values[np.isfinite(values.to_numpy(float))]
-    if values.min() > 0 and values.max() >= 99.9 * values.min():
+    places = np.sort(values.unique())
+    if values.empty:
+        return
+    wide = 9.99 if which == "x" else 99.9
+    steps = places[1:] / places[:-1] if places.min() > 0 else np.array([1.0, 2.0])
+    geometric = which == "x" and len(places) > 2 and np.allclose(steps, steps[0], rtol=0.02)
+    if places.min() > 0 and (places.max() >= wide * places.min() or geometric):
         getattr(axes, f"set_{which}scale")("log")
-    elif values.min() == 0 and values.max() > 100 * values[values > 0].median():
-        panels.decades(axes, 10 ** np.floor(np.log10(values.max()) - 5), values, which)
+    elif places.min() == 0 and places.max() > 100 * values[values > 0].median():
+        facets.decades(axes, 10 ** np.floor(np.log10(places.max()) - 5), values, which)

@@ -1,5 +1,6 @@
 """What columns and settings mean: the columns of several studies, and how to look a name up."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -99,11 +100,36 @@ COLUMNS: dict[str, str | Setting] = {
 }
 
 
+# Words for an axis where the meaning is long.
+LABELS = {
+    "are": "asymptotic relative efficiency",
+    "bound_ratio": "truncated concentrated DP bound over the exact supremum",
+    "kl_gain_mean": "KL divergence, noise-naive less noise-aware",
+    "ks": "KS distance of the quantiles from uniform",
+    "log_joint_mean": "log joint density of states and counts",
+    "loss_mean": "loss of log-likelihood per event against non-private",
+    "one_draw_loss_mean": "loss of one draw's score against non-private",
+    "predictive_loss_mean": "loss of the predictive score per event against non-private",
+    "rise_mean": "mean squared error above that at the smallest prior precision",
+    "sd_of_prior": "posterior sd over prior sd",
+    "sd_seen_narrow": "sd too narrow by so much is seen",
+    "sd_seen_wide": "sd too wide by so much is seen",
+    "total_variation": "total variation from the exact posterior",
+    "z2": "mean z² of the true parameters",
+}
+
+
 class Meaning(NamedTuple):
     """What a name means, and its unit; "" for names, truth values and numbers without one."""
 
     text: str
     unit: str
+
+    def label(self, name: str) -> str:
+        """Return words for an axis and the unit: the column's own, or the meaning up to where it begins to explain."""
+        text = LABELS.get(name) or re.sub(r" \([^)]*\)", "", re.split(r"[;:]", self.text)[0])
+        text = re.sub(r"`(\w+)`", lambda match: match[1].removesuffix("_mean").replace("_", " "), text)
+        return f"{text} [{self.unit}]" if self.unit else text
 
 
 def of_column(study: Study, table: str, column: str) -> Meaning | None:

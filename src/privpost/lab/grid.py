@@ -16,7 +16,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from privpost import configurations
+from privpost import configurations, moved
 from privpost.lab.axes import axis_values, check_size
 from privpost.lab.compose import hydra_value, study_names
 from privpost.lab.project import PUBLISHED, built
@@ -71,6 +71,7 @@ def _named(name: str, known: Sequence[str]) -> list[str]:
         raise SettingError("study is empty. Say study=<paper>/<study>; privpost list shows all.")
     alone = [study for study in known if study.endswith(f"/{name}")]
     hint = suggest(name, alone or (known if "/" in name else {study.split("/")[0] for study in known}))
+    hint = moved.told("study", name) or hint
     raise SettingError(f"study is {name!r}, which does not exist.{hint} privpost list shows all.")
 
 
@@ -288,9 +289,11 @@ def _axes(study: Study) -> tuple[str, ...]:
     for config in (study.config, study.config["smoke"]):
         for block in _blocks(config.get("sweep"), study.file):
             axes.update(dict.fromkeys(key for key in block if key not in study.config["within"]))
+    # A part of a grid may have trials of its own; they are no axis of its random numbers.
+    axes.pop("trials", None)
     for key in axes:
         if key in SIZES:
-            raise SettingError(f"{study.file}: {key!r} is swept, but only settings can be axes of a grid.")
+            raise SettingError(f"{study.file}: {key!r} is swept, but only settings and trials can be axes of a grid.")
         if key not in study.schema:
             raise study.schema.unknown(key, f"{study.file}: sweep")
         if key not in study.config:

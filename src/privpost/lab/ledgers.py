@@ -46,7 +46,7 @@ def describe(study: Study, results: Iterable[Result]) -> str:
                 mechanism = result.record["mechanisms"][row["settings"]]
                 entry = {"kind": kind, "accounting": row["accounting"], "mechanism": mechanism, "budget": budget}
                 entry |= {name: row[name] for name in ("notion", "epsilon", "order", "delta")}
-                used.setdefault((*key, _shape(mechanism)), {})[json.dumps(entry, sort_keys=True)] = entry
+                used.setdefault((*key, form_of(mechanism)), {})[json.dumps(entry, sort_keys=True)] = entry
     rows = [_row(key, group) for key, group in sorted(groups.items(), key=lambda item: str(item[0]))]
     folded = [_folded(group) for _, group in sorted(used.items(), key=lambda item: str(item[0]))]
     lists = {"accounts": rows, "mechanisms": folded}
@@ -102,12 +102,12 @@ def _exchanged(value, leaves: dict[str, Any], path: str = ""):
     return leaves.get(path, value)
 
 
-def _shape(value) -> str:
-    """Return a description without its numbers."""
+def form_of(value) -> str:
+    """Return a description (`described.describe`) without its numbers."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{key}:{_shape(item)}" for key, item in sorted(value.items())) + "}"
+        return "{" + ",".join(f"{key}:{form_of(item)}" for key, item in sorted(value.items())) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(_shape, value)) + "]"
+        return "[" + ",".join(map(form_of, value)) + "]"
     return value if isinstance(value, str) and value != "inf" else "number"
 
 

@@ -99,11 +99,23 @@ def text_digest(modules: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
+def _forget_words(node: ast.AST) -> None:
+    """Blank the words of a column's meaning in `TABLES` and of a setting's in `says=`."""
+    if isinstance(node, ast.Dict):
+        for value in node.values:
+            _forget_words(value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        node.value = ""
+
+
 @functools.cache
 def _code_digest(text: str) -> str:
-    """Return a digest of a source text without its comments, docstrings and layout."""
+    """Return a digest of a source text without its comments, docstrings, meanings and layout."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
+        tables = isinstance(node, ast.Assign) and "TABLES" in map(ast.unparse, node.targets)
+        if tables or (isinstance(node, ast.keyword) and node.arg == "says"):
+            _forget_words(node.value)  # type: ignore[attr-defined]
         holder = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if holder and ast.get_docstring(node, clean=False) is not None:  # type: ignore[arg-type]
             node.body = node.body[1:]  # type: ignore[attr-defined]
@@ -111,7 +123,7 @@ def _code_digest(text: str) -> str:
 
 
 def source(*modules: str) -> dict[str, str]:
-    """Return a digest of each file that the modules import; comments, docstrings and layout do not count."""
+    """Return a digest of each file that the modules import; comments, docstrings, meanings and layout do not count."""
     return {path.relative_to(PACKAGE).as_posix(): _code_digest(text_of(path)) for path in files(modules)}
 
 

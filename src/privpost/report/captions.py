@@ -29,6 +29,13 @@ def of_study(study: Study) -> dict[str, Caption]:
     return {stem: split(functions[stem].__doc__ or "", f"{study.name}: {stem}") for stem in study.figures}
 
 
+def overall() -> dict[str, Caption]:
+    """Return the captions of the figures that cover all studies, by stem."""
+    from privpost.report import figures
+
+    return {stem: split(function.__doc__ or "", stem) for stem, function in marked.functions(figures).items()}
+
+
 def split(text: str, where: str) -> Caption:
     """Return a caption's first sentence, the title, and the rest; raises ValueError for an empty one."""
     title, *rest = _SENTENCE.split(re.sub(r"\s+", " ", text).strip(), maxsplit=1)

@@ -1,24 +1,31 @@
 """The figures that cover all studies: the hero and the strip of claims."""
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from privpost.datasets import catalogue
-from privpost.drawing import figures, panels, style
+from privpost.drawing import calibration as uniform
+from privpost.drawing import facets, figures, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.calibration import ks_limit
 from privpost.evaluation.rows import select
+from privpost.experiments.bernstein2018 import models
 from privpost.lab import store
 from privpost.report import scorecard as scorecards
 
-# The tables that the functions' parameters name, below the results.
-TABLES = {
-    "war_logs_differences": "foulds2016/war_logs_likelihood/war_logs_differences",
-    "bounds": "zhang2016/bounds/bounds",
-    "ecdf": "bernstein2018/calibration/ecdf",
+# The studies of the tables that the functions' parameters name.
+STUDIES = {
+    "war_logs_differences": "foulds2016/war_logs_likelihood",
+    "bounds": "zhang2016/bounds",
+    **dict.fromkeys(("ecdf", "calibration", "families"), "bernstein2018/calibration"),
+    "event_calibration": "noise_aware/event_calibration",
+    "naive_bayes_calibration": "noise_aware/naive_bayes",
+    "regression_calibration": "noise_aware/regression_calibration",
 }
 # Verdict → colour of its tile and sign on it.
 TILES = {
@@ -33,22 +40,28 @@ TILES = {
 PER_LINE = 22
 
 
-def draw(home: Path) -> list[Path]:
-    """Draw the figures whose tables have rows, as SVG, below the folder of `results/`; returns their paths."""
+def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
+    """Return the tables of these names that have rows below the folder of `results/`."""
     import pandas as pd
 
+    paths = {name: home / "results" / STUDIES.get(name, "") / f"{name}.csv" for name in names}
+    read = {name: pd.read_csv(path, low_memory=False) for name, path in paths.items() if path.is_file()}
+    return {name: table for name, table in read.items() if len(table)}
+
+
+def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",)) -> list[Path]:
+    """Draw the figures whose tables have rows below the folder of `results/`, there or in `out`; returns their paths."""
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
-        paths = {key: home / f"results/{TABLES.get(key, key)}.csv" for key in figures.parameters(function)}
-        if not all(path.is_file() for path in paths.values()):
+        needed = figures.parameters(function)
+        if len(frames := tables(home, needed)) < len(needed):
             continue
-        frames = {key: pd.read_csv(path, low_memory=False) for key, path in paths.items()}
-        if any(frame.empty for frame in frames.values()):
-            continue
-        drawn.append(home / f"figures/{name}.svg")
-        with style.context(), store.replacing(drawn[-1]) as temporary:
+        with style.context():
             canvas = figures.draw(function, frames)
-            style.save(canvas, temporary)
+            for ending in endings:
+                drawn.append((out or home) / f"figures/{name}.{ending}")
+                with store.replacing(drawn[-1]) as temporary:
+                    style.save(canvas, temporary)
             style.close(canvas)
     return drawn
 
@@ -64,15 +77,11 @@ def hero(war_logs_differences, bounds, ecdf):
     95 % intervals hold the true parameter; a point is a model (Bernstein and Sheldon 2018). Error bars are 95 %
     intervals. A title is a finding where the tables have it.
     """
-    canvas, (axes,) = panels.grid(1, 3, 2.9, width=7.6, gridspec_kw={"width_ratios": (1.15, 1, 1.1)})
+    canvas, (axes,) = facets.subplots(1, 3, 2.9, width=7.6, gridspec_kw={"width_ratios": (1.15, 1, 1.1)})
     drawn = (_draw_or_noise(axes[0], war_logs_differences), _bounds(axes[1], bounds), _intervals(axes[2], ecdf))
     for place, letter, title in zip(axes, "abc", drawn, strict=True):
         place.set_title(f"{letter}  {title}", loc="left", weight="bold", fontsize=8)
     return canvas
-
-
-def _name(axes, x: float, y: float, words: str, color: str, **keywords) -> None:
-    axes.text(x, y, words, color=color, fontsize=8, **keywords)
 
 
 # What is drawn of the war logs: the rows, the colour and the words for it.
@@ -86,31 +95,23 @@ READINGS = (
 def _draw_or_noise(axes, table) -> str:
     # A rebuild at toy size has other data and fewer states.
     data = "afghanistan" if "afghanistan" in set(table.dataset) else table.dataset.iloc[0]
-    rows = select(table, first="non_private", dataset=data)
+    rows = select(table, first="non_private", dataset=data).dropna(subset="epsilon")
     rows, losses = rows[rows.n_states == rows.n_states.max()], {}
     for where, method, words in READINGS:
-        part = select(rows, **where).dropna(subset="epsilon").sort_values("epsilon")
-        if part.empty:
-            continue
         # Of several settings the best at each ε.
-        part = part.loc[part.groupby("epsilon").joint_mean.idxmin()]
-        look = style.look(method)
-        axes.errorbar(
-            part.epsilon, part.joint_mean, style.NORMAL_95 * part.joint_sem, color=look.color, marker=look.marker
-        )
+        part = select(rows, **where).sort_values("joint_mean").drop_duplicates("epsilon").sort_values("epsilon")
+        color, marker, *_ = style.look(method)
+        axes.errorbar(part.epsilon, part.joint_mean, style.NORMAL_95 * part.joint_sem, color=color, marker=marker)
         losses[method] = part.joint_mean.to_numpy()
         # The lines fall: the upper right corner is free.
-        _name(
-            axes, 0.99, 1.03 - 0.09 * len(losses), words, look.color, ha="right", va="center", transform=axes.transAxes
-        )
+        at = 0.99, 1.03 - 0.09 * len(losses)
+        axes.text(*at, words, color=color, fontsize=8, ha="right", va="center", transform=axes.transAxes)
     axes.set(
-        xscale="log",
-        xlabel=f"{style.AXES['epsilon']}\nFoulds et al. 2016: {catalogue.title(data)}",
-        ylabel="Held-out loss [nats per event]",
-    )
-    axes.set_ylim(bottom=0, top=1.5 * max(loss.max() for loss in losses.values()) if losses else 1)
-    worst = losses.pop("laplace", None)
-    holds = worst is not None and len(losses) == 2 and all((loss < worst).all() for loss in losses.values())
+        xscale="log", xlabel=f"{style.AXES['epsilon']}\nFoulds et al. 2016: {catalogue.title(data)}",
+        ylabel="Held-out loss [nats per event]", ylim=(0, 1.5 * max(loss.max(initial=0) for loss in losses.values())),
+    )  # fmt: skip
+    worst = losses.pop("laplace")
+    holds = len(worst) > 0 and all(len(loss) == len(worst) and (loss < worst).all() for loss in losses.values())
     return "Noise or one private draw?\n" + ("Either, once noise is modelled" if holds else "It depends")
 
 
@@ -145,17 +146,12 @@ def _bounds(axes, table) -> str:
     axes.set(xlim=(0, 104), ylim=(len(shown) - 0.5, -1.1), xlabel="Cases in which it holds [%]\nZhang et al. 2016")
     axes.set_yticks(range(len(shown)), [name for name, _, _ in shown], fontsize=6.5)
     axes.grid(axis="y", visible=False)
-    _name(axes, 97, -0.55, "mended ◆", mended, ha="right", va="center")
+    axes.text(97, -0.55, "mended ◆", color=mended, fontsize=8, ha="right", va="center")
     failing = sum(share[statement] < 100 for _, statement, _ in shown)
     return "Do the printed bounds hold?\n" + (f"{failing} of {len(shown)} do not" if failing else "Yes")
 
 
-INTERVALS = {
-    "non_private": "no noise",
-    "gibbs": "noise\nmodelled",
-    "naive": "noise\nignored",
-    "ops": "one draw",
-}
+INTERVALS = {"non_private": "no noise", "gibbs": "noise\nmodelled", "naive": "noise\nignored", "ops": "one draw"}
 
 
 def _intervals(axes, table) -> str:
@@ -166,28 +162,65 @@ def _intervals(axes, table) -> str:
     covered = (at[0.975].ecdf - at[0.025].ecdf).groupby(level=["method", "model"]).mean()
     # The band of the table is the KS limit of that many trials.
     middle = rows[np.isclose(rows.u, 0.5)].iloc[0]
-    trials = (ks_limit(1) / (middle.band_high - middle.u)) ** 2
-    models, private = sorted(set(rows.model)), rows.dropna(subset="epsilon").iloc[-1]
-    for y, method in enumerate(INTERVALS):
-        look = style.look(method)
-        for offset, model in zip(np.linspace(-0.2, 0.2, len(models)), models, strict=True):
-            if (method, model) in covered:
-                share = covered[method, model]
-                low, high = stats.binomtest(round(share * trials), round(trials)).proportion_ci(method="wilson")
-                axes.plot([100 * low, 100 * high], [y + offset] * 2, color=look.color, linewidth=1)
-                axes.plot(100 * share, y + offset, look.marker, color=look.color, markersize=2.5)
-    _name(axes, 0.03, 0.05, f"ε = {private.epsilon:g}, n = {private.n:g}", style.GREY, transform=axes.transAxes)
+    trials = round((ks_limit(1) / (middle.band_high - middle.u)) ** 2)
+    places = dict(zip(names := sorted(set(rows.model)), np.linspace(-0.2, 0.2, len(names)), strict=True))
+    for (method, model), share in covered.items():
+        look, y = style.look(method), list(INTERVALS).index(method) + places[model]
+        low, high = stats.binomtest(round(share * trials), trials).proportion_ci(method="wilson")
+        axes.plot([100 * low, 100 * high], [y, y], color=look.color, linewidth=1)
+        axes.plot(100 * share, y, look.marker, color=look.color, markersize=2.5)
+    axes.text(0.03, 0.04, facets.fixed(rows, "epsilon", "n"), color=style.GREY, fontsize=7, transform=axes.transAxes)
     axes.axvline(95, color=style.GREY, linewidth=0.8, linestyle="--")
     axes.set_yticks(range(len(INTERVALS)), list(INTERVALS.values()))
-    axes.set(
-        xlim=(0, 104),
-        ylim=(len(INTERVALS) - 0.5, -0.5),
-        xlabel="Truth inside 95 % intervals [%]\nBernstein and Sheldon 2018",
-    )
+    axes.set(xlim=(0, 104), ylim=(len(INTERVALS) - 0.5, -0.5))
+    axes.set_xlabel("Truth inside 95 % intervals [%]\nBernstein and Sheldon 2018")
     axes.grid(axis="y", visible=False)
     share = covered.groupby(level="method").mean()
-    holds = {"gibbs", "naive"} <= set(share.index) and share["gibbs"] > 0.93 and share["naive"] < 0.5
+    holds = share.get("gibbs", 0) > 0.93 and share.get("naive", 1) < 0.5
     return "Can you trust an interval?\n" + ("If the noise is modelled" if holds else "It depends")
+
+
+EVENTS = {
+    ("naive_bayes", "multinomial"): "Naive Bayes of events",
+    ("hmm", "poisson"): "HMM, Poisson events",
+    ("hmm", "multinomial"): "HMM, fixed events",
+}
+
+
+@figure("calibration")
+def calibrated(calibration, families, event_calibration, naive_bayes_calibration, regression_calibration):
+    """Calibration of noise-aware posteriors and of those that take a noisy release for data, all models.
+
+    KS distance from uniform of U, the quantile of the true parameter in its posterior, over the limit below which 95 %
+    of calibrated methods lie (grey). A point is a number of records, and of naive posteriors a way to mend counts; a
+    column is a value of ε that several studies have. Bounds are public; of several parameters the first is drawn. Three
+    of the first four models are those of Bernstein and Sheldon (2018), the others ours. With another prior the truth is
+    drawn from Beta(½, ½) or Beta(3, 3), and posteriors have Beta(1, 1). The HMM's chain takes numbers of events for
+    Poisson, which fixed ones are not. Hollow: the naive method of redacted sums, which reads the sum of all records.
+    """
+    import pandas as pd
+
+    sums = [models.shown(models.titled(rows[~rows.uses_private_metadata.astype(bool)]))
+            for rows in (calibration, families.replace({"model": {"multinomial": "10 categories"}}))]  # fmt: skip
+    names = [EVENTS.get(at, at[0]) for at in zip(event_calibration.model, event_calibration.law, strict=True)]
+    events = event_calibration.replace({"method": {"laplace": "naive"}}).assign(panel=names)
+    bits = naive_bayes_calibration[naive_bayes_calibration.parameter == "y"]
+    prior = (bits.concentration == 1).map({True: "", False: ", another prior"})
+    parts = [*sums, events, bits.assign(panel="Naive Bayes" + prior), regression_calibration.assign(panel="Regression")]
+    table = pd.concat([part.assign(part=at) for at, part in enumerate(parts)], ignore_index=True)
+    table["panel"] = table.panel.str.removesuffix("\npublic bounds")
+    table = uniform.over_limit(table[table.method.isin(uniform.AWARE) | (table.method == "naive")])
+    table = table[table.groupby("epsilon").part.transform("nunique") > 1]
+    grid = facets.dots(
+        facets.named(table.assign(solid=table.solid.fillna(True))), "over", "panel", col="epsilon", solid="solid",
+        names={name: name for name in table.panel}, size=(style.WIDTH, 0.2), xscale="log", xlim=(0.15, None),
+    )  # fmt: skip
+    right = table[table.concentration.fillna(1) == 1]
+    wrong = table.drop(right.index)
+    words = uniform.answer(right, "noise-aware posteriors with the true prior")
+    words = words if (wrong.over[wrong.method != "naive"] > 1.5).any() else ""
+    label = uniform.LABEL.replace("\n", " ") + f", n from {table.n.min():g} to {table.n.max():,.0f}"
+    return facets.finish(grid, words, label, "", uniform.band(grid, across=False, hollow=True))
 
 
 @figure("strip")
@@ -199,59 +232,39 @@ def strip(scorecard):
     with ×). On the right how many of the claims tested on the paper's own data hold; "in part" does not count.
     Claims of this project stand below the rule, apart from the papers'.
     """
-    import matplotlib.pyplot as plt
+    from matplotlib.patches import Rectangle
 
     card = scorecard[scorecard.id.notna() & (scorecard.id != "")]
     theirs, mine = scorecards.of_papers(card), card[card.whose == "ours"]
-    papers = panels.ordered(theirs.paper, "", scorecards.NAMES)
+    papers = facets.ordered(theirs.paper, "", scorecards.NAMES)
     blocks = [(scorecards.NAMES.get(paper, paper), theirs[theirs.paper == paper]) for paper in papers]
-    blocks += [("Beyond the papers: claims of this project", mine)] * bool(len(mine))
-    lines = [-(-len(rows) // PER_LINE) for _, rows in blocks]
-    canvas, ((axes,),) = panels.grid(1, 1, 0.2 * (sum(lines) + 0.85 * len(blocks) + 1.6), width=0.2 * (PER_LINE + 0.2))
+    if len(mine):
+        total = "All four papers" if len(papers) == 4 else "All papers"
+        blocks += [(total, theirs), ("Beyond the papers: claims of this project", mine)]
+    canvas, ((axes,),) = facets.subplots(1, 1, 1, width=0.2 * (PER_LINE + 0.2))
     axes.set_axis_off()
-    top = 0.0
-    for (name, rows), depth in zip(blocks, lines, strict=True):
-        if rows is mine:
-            top = _total(axes, "All four papers" if len(papers) == 4 else "All papers", theirs, top)
-        top = _tiles(axes, name, rows, top) + depth + 0.1
-    axes.set(xlim=(0, PER_LINE), ylim=(top, 0))
-    named = [plt.Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="#666666", linewidth=0.6, label=_words(verdict))
-             for verdict, (color, _) in TILES.items() if verdict in set(card.verdict)]  # fmt: skip
-    panels.legend(canvas, named, handlelength=1.2)
-    return canvas
-
-
-def _hold(rows) -> str:
-    """How many claims hold of those that can be tested on the paper's data."""
-    testable = rows[rows.verdict.isin(list(TILES)[:3])]
-    return f"{(testable.verdict == 'holds').sum()} of {len(testable)} hold"
-
-
-def _total(axes, name: str, rows, top: float) -> float:
-    """Write the sum of the blocks above, with a rule below it; returns where the next block begins."""
-    axes.text(0, top + 0.75, name, fontsize=8, va="bottom", weight="bold")
-    axes.text(PER_LINE, top + 0.75, _hold(rows), fontsize=8, ha="right", va="bottom", weight="bold")
-    axes.plot([0, PER_LINE], [top + 0.9, top + 0.9], color="#666666", linewidth=0.8)
-    return top + 1.15
-
-
-def _tiles(axes, name: str, rows, top: float) -> float:
-    """Draw one block's heading and tiles; returns where the tiles begin."""
-    import matplotlib.pyplot as plt
-
-    order, top = {verdict: place for place, verdict in enumerate(TILES)}, top + 0.75
-    axes.text(0, top - 0.12, name, fontsize=8, va="bottom")
-    axes.text(PER_LINE, top - 0.12, _hold(rows), fontsize=8, ha="right", va="bottom", weight="bold")
-    rows = rows.assign(place=rows.verdict.map(order)).sort_values(["place", "stand_in"], kind="stable")
-    for number, row in enumerate(rows.itertuples()):
-        x, y = number % PER_LINE, top + number // PER_LINE
-        color, sign = TILES[row.verdict]
-        outline = "#666666" if row.verdict == "not testable" else "white"
-        hatch = "/////" if row.verdict in ("seen", "not seen") else None
-        axes.add_patch(plt.Rectangle((x, y), 0.9, 0.88, facecolor=color, edgecolor=outline, hatch=hatch, linewidth=0.6))
-        axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
-    return top
-
-
-def _words(verdict: str) -> str:
-    return f"{verdict} on stand-in data" if verdict in ("seen", "not seen") else verdict
+    order, edge, top = list(TILES), "#666666", 0.75
+    for name, rows in blocks:
+        testable = rows[rows.verdict.isin(order[:3])]
+        words = f"{(testable.verdict == 'holds').sum()} of {len(testable)} hold"
+        axes.text(0, top - 0.12, name, fontsize=8, va="bottom", weight="bold" if rows is theirs else "normal")
+        axes.text(PER_LINE, top - 0.12, words, fontsize=8, ha="right", va="bottom", weight="bold")
+        if rows is theirs:
+            axes.plot([0, PER_LINE], [top, top], color=edge, linewidth=0.8)
+            top += 1.1
+            continue
+        tiles = rows.assign(place=rows.verdict.map(order.index)).sort_values(["place", "stand_in"], kind="stable")
+        for number, (verdict, color, sign) in enumerate((name, *TILES[name]) for name in tiles.verdict):
+            x, y = number % PER_LINE, top + number // PER_LINE
+            how = {"edgecolor": edge if verdict == "not testable" else "white", "linewidth": 0.6}
+            hatch = "/////" if verdict in ("seen", "not seen") else None
+            axes.add_patch(Rectangle((x, y), 0.9, 0.88, facecolor=color, hatch=hatch, **how))
+            axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
+        top += -(-len(rows) // PER_LINE) + 0.85
+    axes.set(xlim=(0, PER_LINE), ylim=(top - 0.85, 0))
+    canvas.set_figheight(0.2 * top)
+    shown = [(name, color) for name, (color, _) in TILES.items() if name in set(card.verdict)]
+    words = {"seen": "seen on stand-in data", "not seen": "not seen on stand-in data"}
+    handles = [Rectangle((0, 0), 1, 1, facecolor=color, edgecolor=edge, linewidth=0.6, label=words.get(name, name))
+               for name, color in shown]  # fmt: skip
+    return facets.finish(canvas, "", handles=handles, handlelength=1.2)

@@ -21,12 +21,10 @@ import jinja2
 from markupsafe import Markup, escape
 
 from privpost.datasets import catalogue
-from privpost.drawing import figures as marked
 from privpost.lab import ledgers, provenance, published, store, tables
 from privpost.lab.study import Study
 from privpost.progress import Progress
 from privpost.report import audited, captions, describe, scorecard, templates
-from privpost.report import figures as overall
 
 TEMPLATES = Path("docs/templates")
 ROWS = 200
@@ -81,8 +79,8 @@ def render(studies: Iterable[Study], home: Path) -> str:
                 for paper in dict.fromkeys(study.paper for study in studies)
             ],
             overview={
-                stem: packed.figure(home / f"figures/{stem}.svg", captions.split(function.__doc__ or "", stem))
-                for stem, function in marked.functions(overall).items()
+                stem: packed.figure(home / f"figures/{stem}.svg", caption)
+                for stem, caption in captions.overall().items()
             },
             audited=audited.by_study(studies),
             times=times.to_dict("records"),

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from privpost import discovery
-from privpost.drawing import calibration, figures, panels, style
+from privpost.drawing import calibration, facets, figures, style
 from privpost.lab.schema import SettingError
 
 # Matrices of Machado, Oliveira and Fernandes (2009) for full colour blindness, on linear RGB.
@@ -109,7 +109,7 @@ def drawn(tmp_path: Path, ending: str) -> Path:
         figure, axes = plt.subplots(figsize=(3, 2))
         axes.plot([1, 1e6], [1e-6, 1], label="a label with ÷, ε and <")
         axes.set(xscale="log", yscale="log", xlabel="Records n", title="√((1+T)/2)")
-        panels.legend(figure)
+        facets.finish(figure, "")
         style.save(figure, path := tmp_path / f"drawn.{ending}")
         style.close(figure)
     return path
@@ -180,9 +180,9 @@ def test_a_column_that_a_table_lacks_is_one_line_that_says_what_to_run(columns):
 @pytest.mark.parametrize(
     ("ks", "naive", "z2_p", "words"),
     [
-        (0.02, 0.2, 0.9, "Noise-aware posteriors are calibrated, naive ones are not"),
+        (0.02, 0.2, 0.9, "Noise-aware posteriors are calibrated, naive ones are not at ε = 0.1"),
         # The sum of z² sees a width that KS does not.
-        (0.02, 0.2, 1e-9, "KS passes noise-aware posteriors, not naive posteriors; z² rejects 1 of 2"),
+        (0.02, 0.2, 1e-9, "KS passes noise-aware posteriors, not naive posteriors at ε = 0.1; z² rejects 1 of 2"),
         (0.2, 0.2, 0.9, ""),
         (0.02, 0.02, 0.9, ""),
     ],
@@ -190,9 +190,9 @@ def test_a_column_that_a_table_lacks_is_one_line_that_says_what_to_run(columns):
 def test_a_title_on_calibration_says_what_each_test_sees(ks, naive, z2_p, words):
     rows = [("gibbs", 0.1, ks, 0.9), ("gibbs", 1, 0.02, z2_p), ("naive", 0.1, naive, 0.9)]
     table = pd.DataFrame(rows, columns=["method", "epsilon", "ks", "z2_p"]).assign(n_trials=2000)
-    with style.context():
-        figure, _ = panels.grid(1, 1, 2.0)
-        calibration.message(figure, calibration.over_limit(table))
-        said = figure.get_suptitle()
-        style.close(figure)
-    assert said == words
+    assert calibration.answer(calibration.over_limit(table)) == words
+
+
+def test_ks_distances_are_over_the_limit_of_their_table_or_of_their_trials():
+    rows = calibration.over_limit(pd.DataFrame({"ks": [0.05, 0.2], "n_trials": 1000, "ks_limit": [np.nan, 0.1]}))
+    assert rows.over.tolist() == pytest.approx([0.05 / 0.04295, 2], rel=1e-3)

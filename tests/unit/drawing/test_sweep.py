@@ -28,18 +28,23 @@ def product(**axes) -> pd.DataFrame:
 
 
 def curves(figure) -> list[tuple]:
-    """Return panel, colour, line style, marker and face of every curve of a figure."""
+    """Return panel, colour, dashes and marker of every curve of a figure; caps of bars are none."""
     return [
-        (place, line.get_color(), line.get_linestyle(), line.get_marker(), line.get_markerfacecolor())
+        (place, line.get_color(), line._unscaled_dash_pattern, line.get_marker())
         for place, axes in enumerate(figure.axes)
         for line in axes.get_lines()
-        if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"
+        if len(line.get_xdata()) > 1 and line.get_linestyle() != "None" and line.get_marker() != "_"
     ]
 
 
 def points(figure) -> int:
     """Return how many points are drawn."""
-    return sum(len(line.get_xdata()) for axes in figure.axes for line in axes.get_lines() if line.get_marker() != "_")
+    return sum(len(points.get_offsets()) for axes in figure.axes for points in axes.collections)
+
+
+def rows_of(figure) -> list[str]:
+    """Return the titles of the rows of panels."""
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
 
 
 def test_no_two_curves_of_a_panel_look_alike_and_truth_values_are_no_measures():
@@ -56,14 +61,13 @@ def test_no_two_curves_of_a_panel_look_alike_and_truth_values_are_no_measures():
 
 def test_rows_with_empty_keys_are_drawn():
     """A reference without ε is a line across, and rows that lack one key of panels have a panel of their own."""
-    table = product(method=["laplace", "ops"], model=list("abcdefghi"), tempered=["joint", "likelihood"], n=[1, 2])
+    table = product(method=["laplace", "ops"], model=list("abc"), tempered=["joint", "likelihood"], n=[1, 2])
     table.loc[(table.model == "a") | (table.method == "laplace"), "tempered"] = None
     table = table.drop_duplicates(["method", "model", "tempered", "n"])
-    figure, _ = sweep.draw(table, ["model"], {"n", "model"})
+    figure, _ = sweep.draw(table, ["model", "tempered"], {"n", "model"})
     drawn = {tuple(line.get_ydata()) for axes in figure.axes for line in axes.get_lines() if len(line.get_xdata()) == 2}
     values = {value for pair in drawn for value in pair}
-    shown = table[table.model.isin(list("abcdef"))]["mean"] if len(figure.axes) < 9 else table["mean"]
-    assert set(shown) <= values
+    assert set(table["mean"]) <= values and len(figure.axes) == 5
     reference = pd.DataFrame({"method": ["non_private"], "mean": [3.5], "sem": [0.1]})
     figure, _ = sweep.draw(
         pd.concat([product(method=["laplace"], epsilon=[1.0, 2.0]), reference]), ["epsilon"], {"epsilon"}
@@ -119,8 +123,8 @@ def test_curves_that_coincide_are_told():
 def test_labels_are_words_and_a_mean_is_named_by_its_metric():
     table = product(metric=["test_error", "log_score"], epsilon_setting=[0.1, 0.2], method=["ops", "laplace"])
     figure, _ = sweep.draw(table.assign(mean=range(8)), ["epsilon_setting"], {"epsilon"}, "", {"mean": "mean of all"})
-    assert [panel.get_ylabel() for panel in figure.axes] == ["test error", "log score"]
-    assert figure.axes[-1].get_xlabel() == "epsilon"
+    assert rows_of(figure) == ["test error", "log score"]
+    assert figure.legends[0].get_title().get_text() == "Privacy cost ε (pure DP)"
 
 
 def test_there_is_no_figure_where_none_makes_sense():
@@ -141,12 +145,9 @@ def test_many_numbers_have_a_short_legend_and_words_an_axis():
 def test_what_does_not_fit_is_said_and_meanings_are_labels():
     table = product(epsilon=[1.0, 2.0], method=[f"method {i}" for i in range(6)]).drop(columns="sem")
     table[[f"measure_{i}" for i in range(8)]] = [[i * j for j in range(1, 9)] for i in range(len(table))]
-    figure, notes = sweep.draw(table, [], {"epsilon", "method"}, meanings={"mean": "what was found on average"})
+    figure, notes = sweep.draw(table, [], {"epsilon", "method"}, labels={"mean": "what was found on average"})
     assert notes[0] == "The figure shows 6 of 9 rows of panels; the table has all."
-    assert figure.axes[0].get_ylabel() == "what was found on average"
-    long = {"mean": "mean of all: those that were seen, and those that nobody saw, in one number for the whole table"}
-    figure, _ = sweep.draw(table, [], {"epsilon", "method"}, meanings=long)
-    assert figure.axes[0].get_ylabel() == "mean of all"
+    assert rows_of(figure)[0] == "what was found on\naverage"
 
 
 @pytest.mark.parametrize("dpi", [72, 150, 300])
@@ -188,7 +189,7 @@ def test_boxes_of_titles_do_not_meet():
         n=[1, 2, 3],
         model=[f"a model with a long name, number {i}" for i in range(5)],
         method=["ops", "map"],
-        kind=list("abcdefgh"),
+        kind=list("ab"),
     )
     figure, _ = sweep.draw(table, ["n"], {"n"})
     with style.laid_out(figure, 150):
@@ -200,4 +201,53 @@ def test_boxes_of_titles_do_not_meet():
 def test_points_of_one_method_have_different_markers():
     table = product(variant=list("abc"), method=["ops", "map"], runs=["all", "stealthy"])
     figure, _ = sweep.draw(table, [], {"variant"})
-    assert len({line.get_marker() for line in figure.axes[0].get_lines()}) == 4
+    shapes = {
+        points.get_paths()[0].vertices.tobytes()
+        for points in figure.axes[0].collections
+        if len(points.get_offsets()) > 1
+    }
+    assert len(shapes) == 4 or len({handle.get_marker() for handle in figure.legends[0].legend_handles}) == 4
+
+
+def test_a_second_swept_key_has_panels_and_more_than_four_combinations_of_a_method_have_too():
+    table = product(epsilon=[0.1, 1.0, 10.0], n=[10, 20], method=["ops", "map"], kind=list("abcde"), order=[1.0, 2.0])
+    parts = sweep.layout(table, ["epsilon", "n"], {"epsilon", "n", "order"})
+    assert (parts.x, parts.lines, set(parts.columns)) == ("epsilon", ["method", "order"], {"n", "kind"})
+
+
+def test_a_column_that_repeats_the_swept_setting_and_p_values_and_limits_are_no_measures():
+    table = product(epsilon_setting=[0.1, 1.0], method=["non_private", "ops"])
+    table["epsilon"] = table.epsilon_setting.where(table.method == "ops")
+    table = table.drop(columns="sem").assign(z2_p=[1e-9, 0.1, 0.2, 0.3], mean_limit=[4.0, 5.0, 4.0, 5.0])
+    assert sweep.layout(table, ["epsilon_setting"], {"epsilon"}).measures == ["mean"]
+    figure, _ = sweep.draw(table, ["epsilon_setting"], {"epsilon"})
+    limits = [line for line in figure.axes[0].get_lines() if line.get_label() == "Limit"]
+    assert [list(line.get_ydata()) for line in limits] == [[5.0, 5.0]]
+
+
+def test_the_title_has_what_was_not_swept_and_the_number_of_trials():
+    table = product(epsilon=[0.1, 1.0], method=["laplace", "ops"]).assign(n=500, order=2.0)
+    figure, _ = sweep.draw(table, ["epsilon"], {"epsilon", "n"}, "a study, smoke scale")
+    assert figure.get_suptitle().replace("\n", " ") == "a study, smoke scale; n = 500; 7 trials; bars: 95 % intervals"
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [([1.0, 2.0, 4.0, 8.0], "log"), ([1.0, 5.0, 10.0], "log"), ([1.0, 2.0, 3.0], "linear"), ([-1.0, 0, 1], "linear")],
+)
+def test_axes_of_settings_are_logarithmic_where_values_are_geometric_or_span_a_decade(values, scale):
+    figure, _ = sweep.draw(product(alpha=values, method=["a", "b"]), ["alpha"], {"alpha"})
+    assert figure.axes[0].get_xscale() == scale
+
+
+def test_an_epsilon_beside_a_delta_is_not_called_pure():
+    table = product(n=[1, 2], epsilon=[0.1, 1.0], method=["laplace", "ops"]).assign(delta=1e-6)
+    figure, _ = sweep.draw(table, ["n", "epsilon"], {"epsilon", "delta", "n"})
+    assert [axes.get_title() for axes in figure.axes] == ["ε = 0.1", "ε = 1"] and "δ = 10⁻⁶" in figure.get_suptitle()
+
+
+def test_a_note_on_curves_that_coincide_has_two_lines_at_most():
+    table = product(method=list(style.LOOKS)[:20], n=[1, 2, 3])
+    table["mean"] = 2.0 * table.n
+    _, notes = sweep.draw(table, ["n"], {"n"})
+    assert len(notes) == 1 and len(notes[0]) <= sweep.LONGEST and notes[0].endswith("; and others.")

@@ -258,6 +258,13 @@ def test_instances_are_taken_from_the_records_of_studies():
     # One setting stands for those that differ in numbers only: if one of them costs too much, it says so.
     (found,) = instances.recorded({"e/many": [{**rows[0], "alike": [*rows, *dear, *free]}]})
     assert found.share_of_target == 2.0
+    # So do those that are equal once they are small: n of additive noise is reduced, the model's numbers are none.
+    many = [json.loads(json.dumps(rows[0]).replace('"epsilon": 1.0', f'"epsilon": {e}')) for e in (0.1, 0.2, 0.3, 0.5)]
+    many[1]["budget"]["epsilon"] = 0.1
+    three = instances.recorded({"f/several": many})
+    assert [instance.mechanism.epsilon for instance in three] == [0.1, 0.3, 0.5]
+    assert {instance.share_of_target for instance in three} == {2.0}
+    assert len({instance.name for instance in three}) == 3
     listed = instances.examples(1.0, 100, {"b/two": rows, "a/one": rows})
     used = {instance.mechanism.name: instance.studies for instance in listed}
     assert used["LaplaceMechanism"] == ("a/one", "b/two")

@@ -56,8 +56,6 @@ FALSE = [
      lambda t: t.assign(converged=True)),
     ("foulds2016/war_logs_likelihood", "war_logs_readings", "war_logs_differences", "one state beats",
      lambda t: scaled(t, "joint_mean", 0.1, second="gibbs", n_states=10)),
-    ("foulds2016/war_logs_likelihood", "war_logs_by_states", "war_logs_differences", "fewest states",
-     lambda t: scaled(t, "joint_mean", 0.1, second="gibbs", n_states=3)),
     ("foulds2016/who_leads", "who_leads", "who_leads_pairs", "OPS leads nowhere",
      lambda t: scaled(t, "difference_mean", -1, method="gibbs", less="ops", events_per_level=10)),
     ("foulds2016/who_leads", "who_leads", "who_leads_pairs", "OPS leads nowhere",
@@ -80,8 +78,6 @@ FALSE = [
      lambda t: scaled(t, "z2", 1.2, method="exact")),
     ("noise_aware/naive_bayes", "naive_bayes", "naive_bayes", "every measure",
      lambda t: scaled(t, "mean", 0.1, method="naive", metric="mmd2")),
-    ("noise_aware/regression_calibration", "regression_calibration", "regression_calibration", "not naive posteriors",
-     lambda t: scaled(t, "ks", 2, method="gibbs")),
     ("noise_aware/rivals", "leaderboard", "rivals", "Exact sums",
      lambda t: scaled(t, "c2st", 1.2, method="exact")),
     ("zhang2016/adult_network", "adult_network", "adult_network", "consistent counts",
@@ -90,24 +86,14 @@ FALSE = [
      lambda t: scaled(t, "fourier_cell", 0.1, graph="chain_10")),
     ("zhang2016/naive_bayes", "fig1_naive_bayes", "naive_bayes_pairs", "over Laplace",
      lambda t: scaled(t, "difference_mean", -1, method="fourier")),
-    ("zhang2016/naive_bayes", "stealth", "stealth", "is enough", lambda t: t.assign(t=t.t * 10)),
+    ("zhang2016/naive_bayes", "stealth", "stealth", "gives 90", lambda t: t.assign(t=t.t * 10)),
     ("audit/audit", "tightness", "audit", "Nothing exceeds", lambda t: scaled(t, "exact", 1.1)),
-    ("foulds2016/posterior_divergence", "kl_curves", "posterior_divergence", "of OPS does not",
-     lambda t: scaled(t, "kl_mean", 1e-5, method="ops")),
-    ("geumlek2017/logistic", "fig3_corrected", "logistic", "draws what diffused",
-     lambda t: scaled(t, "mean", 0.4, method="ops", variant="corrected_own_bound")),
-    ("geumlek2017/logistic", "appendix_loglikelihood", "logistic", "never leads",
+    ("geumlek2017/logistic", "appendix_loglikelihood", "logistic", "too, OPS never",
      lambda t: scaled(t, "mean", 0.4, method="ops", variant="paper")),
     ("geumlek2017/logistic", "method_ranking", "logistic_pairs", "on Abalone alone",
      lambda t: scaled(t, "difference_mean", -1)),
     ("geumlek2017/theorem16", "theorem16_links", "theorem16", "logistic regression alone",
      lambda t: scaled(t, "share_of_own", 100)),
-    ("bernstein2018/calibration", "families", "families", "not naive posteriors",
-     lambda t: scaled(t, "ks", 3, method="gibbs")),
-    ("noise_aware/event_calibration", "event_calibration", "event_calibration", "naive ones are not",
-     lambda t: scaled(t, "ks", 3, method="gibbs")),
-    ("noise_aware/naive_bayes", "naive_bayes_calibration", "naive_bayes_calibration", "naive ones are not",
-     lambda t: scaled(t, "ks", 3, method="exact")),
     ("zhang2016/bounds", "bounds", "bounds", "are broken", lambda t: t.assign(holds=True)),
     ("zhang2016/linear_regression", "fig2_linear_regression", "linear_regression", "adds at most",
      lambda t: scaled(t, "excess_mean", 100, method="sampler_record")),
@@ -122,7 +108,7 @@ def published(study: str) -> dict:
 def title(figure_of, given) -> str:
     with style.context():
         figure = figures.draw(figure_of, given)
-        text = figure.get_suptitle()
+        text = figure.get_suptitle().replace("\n", " ")
         style.close(figure)
     return text
 
@@ -149,10 +135,10 @@ def test_a_tile_of_methods_that_draw_from_the_same_law_is_light():
     two = table[(table.metric == "kl") & table.method.isin(["ops", "diffused"]) & (table.accounting == "exact")]
     two = two[np.logical_and.reduce([two[name] == value for name, value in first.items()])].assign(mean=0.0, sem=0.0)
     function = figures.functions(grid.load_study("fair_axis/beta_bernoulli").module("figures"))["bits_winners"]
-    alphas = []
+    shades = []
     for divergence in (0.0, 1e-3):
         with style.context():
             figure = function(two.assign(mean=two["mean"].where(two.method == "ops", divergence)))
-            alphas += [patch.get_alpha() for patch in figure.axes[0].patches]
+            shades += [color[3] for color in figure.axes[0].collections[0].get_facecolors()]
             style.close(figure)
-    assert alphas == [0.3, 0.9]
+    assert shades == pytest.approx([0.3, 0.9])

@@ -17,6 +17,9 @@ STUDY = '''
 """A study."""
 from privpost.helper import double  # imported
 
+SETTINGS = Schema(epsilon=Real(above=0, says="budget"))
+TABLES = {"curve": {"x": "place " "[count]"}}
+
 
 def simulate(x):
     """Return twice x."""
@@ -63,6 +66,8 @@ def edit(path: Path, old: str, new: str) -> None:
         ("study.py", '"""A study."""', '"""Another text."""'),
         ("study.py", "# imported", ""),
         ("study.py", "\n\n\ndef", "\n\ndef"),
+        ("study.py", "place", "site"),
+        ("study.py", "budget", "ε"),
         ("stranger.py", "1", "2"),
         ("lab/grid.py", "1", "2"),
     ],
@@ -77,6 +82,9 @@ def test_words_layout_and_unrelated_files_do_not_count(package, file, old, new):
     ("file", "old", "new"),
     [
         ("study.py", "return double(x)", "return double(x) + 0"),
+        ("study.py", '"x"', '"y"'),
+        ("study.py", '"curve"', '"line"'),
+        ("study.py", "above=0", "above=1"),
         ("helper.py", "two() * x", "x * deeper.two()"),
         ("deeper.py", "return 2", "return 2.0"),
     ],

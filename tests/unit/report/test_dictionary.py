@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from privpost.experiments import columns
@@ -54,6 +56,24 @@ def test_a_meaning_that_is_taken_away_is_missed(checkout, monkeypatch, name, col
     found = {entry.split(".")[1] for entry in lacking(study)}
     # And with a mean the standard error that leans on it.
     assert found == {column, *([column.replace("_mean", "_sem")] if column.endswith("_mean") else [])}
+
+
+def test_no_label_drops_what_turns_its_meaning_round(checkout, studies):
+    """A loss is no log-likelihood: whatever a meaning is of, its label says it, too."""
+    turning = re.compile(r"(?<!mean )(?<!square )\b(less|below|loss|losses|over|above|against)\b")
+    seen = set()
+    for study in studies:
+        for table in study.tables:
+            for name in pd.read_csv(study.table_path(table), nrows=0):
+                known = columns.of_column(study, table, name)
+                if known and turning.search(re.sub(r"\([^)]*\)", "", re.split("[;:]", known.text)[0])):
+                    label = known.label(name)
+                    assert turning.search(label), (study.name, table, name, label)
+                    seen.add(name)
+    assert {"loss_mean", "joint_mean", "kl_gain_mean"} <= seen
+    assert (
+        columns.Meaning("log-likelihood, how far below `y_mean`; a note", "nats").label("x").endswith("below y [nats]")
+    )
 
 
 def test_a_tables_own_meaning_comes_before_the_settings_and_errors_follow_their_mean():

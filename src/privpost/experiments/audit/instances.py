@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from privpost import discovery
 from privpost.discovery import rebuild
+from privpost.lab.ledgers import form_of
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.choices.exponential import ExponentialMechanism
 from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
@@ -25,6 +27,8 @@ from privpost.mechanisms.noise.randomised_response import RandomisedResponse
 from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 from privpost.models.events import EventCounts
 from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.ledger.described import describe
+from privpost.samplers.hidden_markov.seeds import Seeding
 
 DIGITS = 9
 # Options that choose a variant of a mechanism.
@@ -41,8 +45,9 @@ FEWER = {
     TrimmedSampler: 100,
     ExponentialMechanism: 10_000,
 }
-# Records and iterations with which a hidden Markov model of several states is audited.
-TWO_STATES = 6, 12
+# Records and iterations with which a hidden Markov model of several states is audited, and where its chains start if
+# they are seeded: two cells have few partitions.
+TWO_STATES, FEW_STARTS = (6, 12), Seeding(starts=2, iterations=4)
 # Levels of a field, so that convolutions are quick and exact.
 LEVELS = 5
 # Records of audited Langevin steps, with the prior precision and step size of all records.
@@ -62,7 +67,8 @@ class Instance:
     Attributes:
         targets: its budgets, each with the accounting.
         studies: the studies that use the mechanism or its class.
-        alike: largest cost / target of the settings that it stands for, which differ in numbers only.
+        alike: largest cost / target of the settings that it stands for, which are `reduced` to the same but for
+            numbers.
     """
 
     name: str
@@ -119,8 +125,9 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
     """Return the mechanisms that the studies' ledgers record, each once.
 
-    Among settings that differ in numbers only, three are audited (smallest, middle and largest cost), and the costs of
-    all are compared with their targets. Accounts with an infinite budget, which are not private, are left out.
+    Among a study's settings that are `reduced` to the same but for numbers, three are audited (smallest, middle and
+    largest cost), and the costs of all are compared with their targets. Accounts with an infinite budget, which are not
+    private, are left out.
     """
     groups: dict[str, tuple[dict, dict, set, list]] = {}
     shares: dict[int, float] = {}
@@ -136,14 +143,21 @@ def recorded(records: dict[str, list[dict]]) -> list[Instance]:
                 if id(same_form) not in shares:
                     shares[id(same_form)] = max(map(_share_recorded, same_form), default=0.0)
                 alike.append(shares[id(same_form)])
-    numbers: dict[str, int] = {}
-    instances = []
+    same: dict[tuple, list[Instance]] = {}
     for described, targets, studies, alike in groups.values():
         mechanism = rebuild(described)
-        kind = mechanism.name
-        number = numbers[kind] = numbers.get(kind, -1) + 1
-        name = f"{kind} recorded {number}, n = {mechanism.n}"
-        instances.append(Instance(name, mechanism, tuple(targets), tuple(sorted(studies)), max(alike)))
+        instance = Instance("", mechanism, tuple(targets), tuple(sorted(studies)), max(alike))
+        small = form_of(describe(reduced(mechanism)))
+        same.setdefault((instance.studies, mechanism.cost().notion, small), []).append(instance)
+    numbers: Counter[str] = Counter()
+    instances = []
+    for group in same.values():
+        dearest = max(instance.share_of_target for instance in group)
+        group.sort(key=lambda instance: instance.mechanism.cost().epsilon)
+        for place in sorted({0, len(group) // 2, len(group) - 1}):
+            kind, n = group[place].mechanism.name, group[place].mechanism.n
+            instances.append(replace(group[place], name=f"{kind} recorded {numbers[kind]}, n = {n}", alike=dearest))
+            numbers[kind] += 1
     return instances
 
 
@@ -183,7 +197,8 @@ def reduced(mechanism: Mechanism) -> Mechanism:
     if several and model.n_states > 1 and sum(model.cells) > 2:
         n, iterations = TWO_STATES
         small = replace(model, cells=(2,), sizes=(2,), n_states=2)
-        return replace(mechanism, model=small, n=n, iterations=iterations)
+        seeding = mechanism.seeding and FEW_STARTS
+        return replace(mechanism, model=small, n=n, iterations=iterations, seeding=seeding)
     if isinstance(mechanism, HiddenMarkovSampler) and (sum(model.cells) > 3 or max(model.sizes) > LEVELS):
         sizes = tuple(min(size, LEVELS) for size in model.sizes)
         return replace(mechanism, model=replace(model, cells=(1,), sizes=sizes, n_states=1), iterations=1)

@@ -1,12 +1,10 @@
-"""What figures of calibration share: words for models, the rows that are drawn, and the legend."""
-
-from privpost.drawing import panels
+"""What figures of calibration share: words for models, and the rows that are drawn."""
 
 # The paper's models first.
 MODELS = {
     "binomial": "Binomial", "multinomial": "Multinomial", "exponential": "Exponential",
     "multinomial_free": "2 of 3 counts", "bit_rows": "Rows of 5 bits",
-    "normal_unknown_variance": "Normal, both\nunknown",
+    "normal_unknown_variance": "Normal, both unknown",
 }  # fmt: skip
 
 
@@ -28,11 +26,3 @@ def shown(table):
         table = table[table.tempered.isna() | (table.tempered == "joint")]
     covered = table.private.astype(bool) & ~table.uses_private_metadata.astype(bool)
     return table.assign(solid=covered | (table.method == "non_private"))
-
-
-def legend(figure) -> None:
-    """Draw the legend of all curves, of hollow markers and of the grey band."""
-    from matplotlib.patches import Patch
-
-    hollow = panels.entry(marker="s", markerfacecolor="white", linestyle="", label="Hollow: no ε covers it")
-    panels.legend(figure, [hollow, Patch(color="#dddddd", label="Calibrated (95 %)")])

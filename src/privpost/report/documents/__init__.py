@@ -125,7 +125,9 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
 
     card = scorecard.read(published.results / "scorecard.csv")
     studies = sorted(published.studies.values(), key=lambda study: scorecard.paper_order(study.name))
-    shown = {f"{s.paper}/{stem}": (s, caption) for s in studies for stem, caption in captions.of_study(s).items()}
+    shown = {stem: (stem, caption) for stem, caption in captions.overall().items()}
+    for s in studies:
+        shown |= {f"{s.paper}/{stem}": (f"{s.name}/{stem}", text) for stem, text in captions.of_study(s).items()}
     return {
         **quotes.names(),
         **claims.names(card),
@@ -147,12 +149,12 @@ def _extra_names(published: Published, name: str) -> Mapping[str, Any]:
     return importlib.import_module(module).values(published) if util.find_spec(module) else {}
 
 
-def _figure(name: str, shown: Mapping[str, tuple[Study, captions.Caption]], up: str) -> str:
-    """Return the figure `<paper>/<stem>` with its caption below it."""
+def _figure(name: str, shown: Mapping[str, tuple[str, captions.Caption]], up: str) -> str:
+    """Return the figure `<paper>/<stem>`, or one of all studies, with its caption below it."""
     if name not in shown:
         raise SettingError(f"there is no figure {name!r}")
-    study, (title, rest) = shown[name]
-    return f"![{title}]({up}figures/{study.name}/{name.split('/')[1]}.svg)\n\n*{title}* {rest}".rstrip()
+    path, (title, rest) = shown[name]
+    return f"![{title}]({up}figures/{path}.svg)\n\n*{title}* {rest}".rstrip()
 
 
 def _places(texts: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ def values(published) -> Mapping[str, str]:
         weightings = kind.mechanism.weightings
         name = f"`{kind.mechanism.__name__}`" + (f" ({', '.join(weightings)})" if len(weightings) > 1 else "")
         for model, example in {type(example.model).__name__: example for example in kind.examples}.items():
-            releases = "one posterior draw" if example.releases == "sample" else "noisy counts or sums"
+            releases = "one value of the parameters" if example.releases == "sample" else "noisy counts or sums"
             row = (name, releases, BUDGETS[example.notion], _posterior(example))
             rows.setdefault(row, {})[f"`{model}`"] = None
     head = ("mechanism", "models", "releases", "budget", "noise-aware posterior")

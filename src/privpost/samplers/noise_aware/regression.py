@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from privpost.models.regression.normal import NormalInverseGamma, NormalRegression, inverse_wishart
+from privpost.models.regression.normal import NormalInverseGamma, NormalRegression, inverse_wishart, log_determinant
 from privpost.privacy.checks import check_choice, check_count
 from privpost.samplers.noise_aware.gibbs import Kernel, noise_prior, noise_variance, normal_product
 
@@ -154,7 +154,7 @@ class _Chains:
         relative = np.linalg.solve(omega, gram)
         trace = np.trace(relative, axis1=-2, axis2=-1)
         square = np.einsum("tij,tji->t", relative, relative)
-        wishart = (n - p - 1) / 2 * np.linalg.slogdet(gram)[1] - trace / 2
+        wishart = (n - p - 1) / 2 * log_determinant(gram) - trace / 2
         return wishart + (square - 2 * n * trace + n * n * p) / (4 * n)
 
     def _jumps(self, gram, rng):

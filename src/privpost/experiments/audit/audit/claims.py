@@ -88,7 +88,7 @@ def follows_its_law(audit):
     "ours",
     "No recorded mechanism of a study, nor an example calibrated to a budget, claims more than its target.",
     f"claim / target at most 1, in the target's notion (relative rounding {TARGET_ROUNDING:g}); of a study's "
-    "mechanisms that differ in numbers only three have rows, whose share of the target is the largest of all",
+    "mechanisms whose small versions differ in numbers only three have rows, with the largest share of all",
     variant=SHIPPED,
 )
 def within_target(audit):

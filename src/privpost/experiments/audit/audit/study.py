@@ -28,6 +28,7 @@ SETTINGS = Schema(
     chain_share=SHARE.means("share of these that are drawn from a Markov chain", "share"),
     recorded_releases=Integer(at_least=1000, says="releases per neighbour for the settings that the studies ran"),
     rounded_releases=Integer(at_least=0, says="draws per neighbour that are rounded exactly; 0 for none"),
+    recorded_rounded=Integer(at_least=0, says="the same for the settings that the studies ran"),
     pilot=Integer(at_least=100, says="releases per neighbour that choose the worst pair where no law is known"),
     confidence=SHARE.means("confidence with which all bounds of the table hold together", "probability"),
     false_alarm=SHARE.means("chance that any correct draws in the table are taken for another law's", "probability"),
@@ -232,11 +233,12 @@ def simulate(config, streams, ledger) -> dict:
     """Return one entry per audited mechanism: names, claims, exact divergences, `counts` (audited, 3)."""
     records, rows = {name: ledger.get("mechanisms", []) for name, ledger in config.ledgers.items()}, []
     failed = Failed()
-    releases = config.releases
+    releases, rounded = config.releases, config.rounded_releases
     if config.source == "examples":
         audited_mechanisms = audited.examples(config.epsilon, config.large_n, records)
     else:
-        audited_mechanisms, releases = audited.recorded(records), config.recorded_releases
+        audited_mechanisms = audited.recorded(records)
+        releases, rounded = config.recorded_releases, config.recorded_rounded
     # Mechanisms that are equal after reduction are examined once.
     known: dict[object, Finding] = {}
     for instance in audited_mechanisms:
@@ -256,9 +258,7 @@ def simulate(config, streams, ledger) -> dict:
                 with failed.alone(instance.name):
                     gate = Gate(ledger, instance.name, mechanism, *instance.targets[0])
                     rng = streams("mechanism", 0, instance=instance.name)
-                    known[key] = finding = examine(
-                        mechanism, size, config.pilot, rng, gate=gate, rounded=config.rounded_releases
-                    )
+                    known[key] = finding = examine(mechanism, size, config.pilot, rng, gate=gate, rounded=rounded)
         rows.append(_row(instance, cost, finding))
     return {key: np.array([row[key] for row in rows]) for key in rows[0]} if rows else {"name": np.array([], str)}
 

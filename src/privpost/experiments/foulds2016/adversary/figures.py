@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from privpost.drawing import panels, style
+from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 
 TERMS = {
@@ -11,6 +11,9 @@ TERMS = {
     "likelihood_term": ("Log-likelihoods", "-.", "#56B4E9"),
     "partition_term": ("Log-partition functions", "--", "#009E73"),
 }
+STARTS = {"mode": "from the mode", "uniform": "from a uniform start"}
+BOUNDS = {"bound": ":", "composed_bound": "-."}
+LIMITS = {"Metropolis steps, bits": (0.01, 200), "Gibbs sweeps, HMM": (0.7, 100)}
 
 
 @figure("fig8_adversary")
@@ -22,7 +25,7 @@ def adversary(adversary):
     value to first order. Computed exactly, so there are no bands.
     """
     truncations = sorted(adversary.a0.unique(), reverse=True)
-    canvas, ((left, right),) = panels.grid(1, 2, 2.6)
+    canvas, ((left, right),) = facets.subplots(1, 2, 2.8)
     path, sensitivity = adversary[adversary.a0 == truncations[0]].sort_values("n"), np.log(1 / truncations[0] - 1)
     for factor, name in ((1, "Δ"), (2, "2Δ")):
         left.axhline(factor * sensitivity, color=style.GREY, linestyle=":", linewidth=0.9)
@@ -32,21 +35,24 @@ def adversary(adversary):
         )
     for column, (label, line, color) in TERMS.items():
         left.plot(path.n, path[column], line, color=color, label=label)
-    left.set(xscale="log", xlabel=style.AXES["n"], ylabel="Privacy loss (pure DP) [nats]", ylim=(0, 2.3 * sensitivity))
+    left.set(xscale="log", ylabel="Privacy loss (pure DP) [nats]", ylim=(0, 2.3 * sensitivity))
     left.set_title(f"a₀ = {truncations[0]:g}, T = 1")
-    for a0, shade in panels.shades(truncations).items():
+    for a0, shade in facets.shades(truncations).items():
         path = adversary[adversary.a0 == a0].sort_values("n")
         gap = 2 * np.log(1 / a0 - 1) - path.local_epsilon
         right.plot(path.n, gap, color=shade, label=f"a₀ = {a0:g}")
         far = path[path.n * a0 >= 2]
-        right.plot(far.n, 1 / (far.n * a0), ":", color="#000000", linewidth=1, label="1/(n a₀)")
-    right.set(xscale="log", yscale="log", xlabel=style.AXES["n"], ylabel="2Δ − local ε [nats]")
+        right.plot(far.n, 1 / (far.n * a0), ":", color="#000000", linewidth=1, label="First order, 1/(n a₀)")
+    right.set(xscale="log", yscale="log", ylabel="2Δ − local ε [nats]")
     right.set_title("Distance from the worst case")
     last = adversary[adversary.n == adversary.n.max()]
     near = (last.local_epsilon > 0.99 * 2 * np.log(1 / last.a0 - 1)).all()
-    panels.message(canvas, "An adversary's data push the loss to its bound 2Δ", near)
-    panels.legend(canvas)
-    return canvas
+    for axes in (left, right):
+        # Each panel has its own curves.
+        entries = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        axes.legend(entries.values(), entries, loc="lower center", bbox_to_anchor=(0.5, 1.1), ncols=2, columnspacing=1)
+    words = "An adversary's data push the loss to its bound 2Δ" if near else ""
+    return facets.finish(canvas, words, style.AXES["n"], below=False)
 
 
 @figure("stopped_chains")
@@ -58,36 +64,30 @@ def stopped(stopped_chains, stopped_hmm):
     with two states, whose states and emissions are released. Thin lines are bounds: dotted from the share of an exact
     draw in each step, dash-dotted by composition of all updates from a start without the data. A uniform start is not
     free: on its way it may cost more than an exact draw. What a start at the mode makes certain costs infinitely much
-    and is not drawn. Computed on all data sets, not simulated: there are no bands.
+    and is not drawn. Computed on all data sets, not simulated: there are no bars.
     """
     upper = stopped_chains.assign(part="Metropolis steps, bits", bound=stopped_chains.cost_bound)
     lower = stopped_hmm.assign(part="Gibbs sweeps, HMM", steps=stopped_hmm.sweeps, bound=stopped_hmm.minorised_bound)
     table = pd.concat([upper, lower.assign(chain="Gibbs")], ignore_index=True)
     table = table.assign(**{name: table[name] / table.exact_cost for name in ("cost", "bound", "composed_bound")})
-    drawn = table.replace(np.inf, np.nan)
-    names = {"mode": "from the mode", "uniform": "from a uniform start"}
-    names |= dict.fromkeys(("independence", "Gibbs"), "independence or Gibbs")
-    epsilons, lines = panels.ordered(table.epsilon), ("start", "chain")
-    canvas, axes = panels.grid(2, len(epsilons), 3.6, sharex="row", sharey="row")
-    limits = dict(zip(dict.fromkeys(table.part), ((0.01, 200), (0.7, 100)), strict=True))
-    strokes = {(start, chain): {"linestyle": "--" if chain == "random walk" else "-"}
-               for start, chain in set(zip(table.start, table.chain, strict=True))}  # fmt: skip
-    looks = panels.looks(table, lines, strokes, names)
-    thin = {"marker": "", "label": None, "linewidth": 0.8}
-    for panel, part, epsilon in panels.Panels(canvas, axes, list(limits), epsilons):
-        rows = drawn[(drawn.part == part) & (drawn.epsilon == epsilon)]
-        for column, how in (("cost", {}), ("bound", thin | {"linestyle": ":"}),
-                            ("composed_bound", thin | {"linestyle": "-."})):  # fmt: skip
-            panels.curves(panel, rows, "steps", column, None, lines, {key: look | how for key, look in looks.items()})
-        panel.axhline(1, color=style.GREY, linewidth=0.8)
-        panel.set(xscale="log", yscale="log", ylim=limits[part], xlabel=part)
-    for panel, epsilon in zip(axes[0], epsilons, strict=True):
-        panel.set_title(f"ε = {epsilon:g}")
-    canvas.supylabel("Pure ε ÷ that of an exact draw", fontsize=8)
+    chain = table.chain.where(table.chain != "Gibbs", "independence") + " or Gibbs"
+    kinds = table.start.map(STARTS) + ", " + chain.str.replace("random walk or Gibbs", "random walk")
+    drawn = table.assign(kind=kinds).replace(np.inf, np.nan)
+    grid = facets.lines(
+        drawn, "steps", "cost", row="part", col="epsilon", hue="kind", size=(style.WIDTH, 1.5), share=("row", "row"),
+        xscale="log", yscale="log",
+    )  # fmt: skip
+    palette = facets.looks(facets.named(drawn, hue="kind"), "kind")["palette"]
+    for axes, rows in facets.each(grid):
+        for column, line in BOUNDS.items():
+            for kind, part in rows.sort_values("steps").groupby("kind"):
+                axes.plot(part.steps, part[column], line, color=palette[kind], linewidth=0.8)
+        axes.axhline(1, color=style.GREY, linewidth=0.8)
+        axes.set_ylim(LIMITS[rows.part.iloc[0]])
     most = table.groupby(["chain", "epsilon", "start"]).cost.max().unstack()
     added = most["uniform"].max() - 1
     holds = added < 0.1 and (most["mode"] > most["uniform"].clip(lower=1) * 1.05).all()
-    panels.message(canvas, f"Chains from the mode cost more; a uniform start adds {added * 100:.0f} % at most", holds)
-    words = {":": "bound: share of an exact draw", "-.": "bound: every update pays"}
-    panels.legend(canvas, [panels.entry(linestyle=line, linewidth=0.8, label=label) for line, label in words.items()])
-    return canvas
+    words = f"Chains from the mode cost more; a uniform start adds {added * 100:.0f} % at most" if holds else ""
+    bounds = ("bound: share of an exact draw", ":"), ("bound: every update pays", "-.")
+    handles = [facets.entry(linestyle=line, linewidth=0.8, label=label) for label, line in bounds]
+    return facets.finish(grid, words, "Steps or sweeps of the chain", "Pure ε ÷ that of an exact draw", handles)

@@ -1,8 +1,10 @@
 """The figures of the study: emissions, maps and shares of the states of hidden Markov models."""
 
+import itertools
+
 import numpy as np
 
-from privpost.drawing import panels, style
+from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
@@ -16,7 +18,7 @@ AFGHANISTAN = "afghanistan"
 MAPPED = ("iraq_sigact", AFGHANISTAN)
 # Data sets of the tables that no figure of the study draws.
 OURS = ("iraq_simulated", "afghanistan_dense")
-CASUALTIES = {"friendly_or_host": "friendly or host", "civilian": "civilian", "enemy": "enemy"}
+CASUALTIES = ("friendly_or_host", "civilian", "enemy")
 KINDS = {"final": "final sample (released)", "mode": "most frequent states (not private)"}
 METHODS = ("laplace", "non_private")
 
@@ -24,7 +26,7 @@ METHODS = ("laplace", "non_private")
 def shown(table, *datasets):
     """Return the rows from seeded starts of some data sets, or of the first one where none of these is there."""
     table = select(table, start="seeded")
-    known = [name for name in datasets if name in set(table.dataset)] or panels.ordered(table.dataset, "dataset")[:1]
+    known = [name for name in datasets if name in set(table.dataset)] or facets.ordered(table.dataset, "dataset")[:1]
     return table[table.dataset.isin(known)], known
 
 
@@ -32,39 +34,40 @@ def shown(table, *datasets):
 def emissions(war_logs_emissions):
     """Emissions of the private HMM on Afghanistan (Foulds et al. 2016, figure 3 and supplement).
 
-    Filled: posterior means of the Laplace HMM, which holds ε of pure DP unconditionally; rings: the non-private HMM; a
-    line joins the two; seeded starts. Each field shows its most probable levels; those below 1 % in all non-private
-    states are merged: clipping noisy counts at 0 makes them more probable, since it removes negative noise only. One
-    release, whose noise the length of the lines shows. A state has the colour of the type of event that sets it apart
-    in the non-private fit. Empty cells were left out, regions chosen and levels spelt by looking at the records, which
-    no ε covers.
+    Posterior means of the Laplace HMM, which holds its ε unconditionally, and of the non-private one; a column per
+    state, named by the type of event that sets it apart in the non-private fit; seeded starts. Of each field the most
+    probable levels; those below 1 % in all non-private states are summed: clipping noisy counts at 0 makes them more
+    probable, since it removes negative noise only. One release. Empty cells were left out, regions chosen and levels
+    spelt by looking at the records, which no ε covers. Casualties, which hardly move, are in the table.
     """
-    table, (dataset, *_) = shown(war_logs_emissions, AFGHANISTAN)
-    colors, private = _colors(war_logs_emissions), table[table.method != "non_private"]
-    fields = list(dict.fromkeys("casualties" if field in CASUALTIES else field for field in private.field))
-    height = 0.55 + 1.5 * -(-len(fields) // 2)
-    canvas, grid = panels.grid(-(-len(fields) // 2), min(2, len(fields)), height)
-    filled = []
-    for axes, field in zip(grid.flat, fields, strict=False):
-        filled += _dumbbells(axes, table, field, colors)
-        axes.set_title(field.replace("_", " "), fontsize=7)
-    for axes in list(grid.flat)[len(fields) :]:
-        axes.set_axis_off()
-    # One axis for all panels.
-    top = max(axes.get_xlim()[1] for axes in list(grid.flat)[: len(fields)])
-    for axes in list(grid.flat)[: len(fields)]:
-        axes.set_xlim(-0.02, top)
-    canvas.supxlabel(
-        f"Probability; {panels.named('dataset', dataset)}, ε = {private.epsilon.iloc[0]:g} (pure DP)", fontsize=8
+    import pandas as pd
+
+    table, _ = shown(war_logs_emissions, AFGHANISTAN)
+    failed, table = _failed(table), table[~table.field.isin(CASUALTIES)]
+    meanings = {state: words for (_, state), (words, _) in _colors(table).items()}
+    plain = table[table.method == "non_private"].groupby(["field", "level"]).probability.max()
+    rare = table.set_index(["field", "level"]).index.map(plain).to_numpy() < RARE
+    keys = ["field", "method", "state", "dataset"]
+    number = {field: rows.level.nunique() for field, rows in table[rare].groupby("field")}
+    rest = table[rare].groupby(keys, as_index=False).agg({"probability": "sum", "epsilon": "first"})
+    rest = rest.assign(level=rest.field.map(number).map("{} rare levels".format))
+    top = table[~rare].groupby(["field", "level"]).probability.max().groupby("field").nlargest(MOST_LEVELS)
+    levels = [(field, level) for _, field, level in top.index]
+    table = pd.concat([table[[place in levels for place in zip(table.field, table.level, strict=True)]], rest])
+    table = table.assign(
+        row=table.field + ": " + table.level,
+        state=table.state.map(lambda state: f"State of {meanings.get(state, state)}"),
     )
-    panels.message(canvas, "Clipping makes rare levels more probable", bool(filled) and min(filled) > 0)
-    looks = dict(_look(colors, dataset, int(state)) for state in sorted(private.state.unique()))
-    bars = [panels.entry(color=color, linewidth=3, label=words) for words, color in looks.items()]
-    marks = [panels.entry(marker=style.look("laplace").marker, linestyle="", label=f"Laplace HMM{_failed(private)}")]
-    plain = _failed(select(table, method="non_private"))
-    marks += [panels.entry(marker="o", markerfacecolor="none", linestyle="", label=f"Non-private HMM{plain}")]
-    panels.legend(canvas, [*bars, *marks])
-    return canvas
+    order = sorted(dict.fromkeys(table.row), key=lambda row: [row.split(":")[0], "rare levels" in row])
+    grid = facets.dots(
+        facets.named(table), "probability", "row", col="state", names={row: row for row in order},
+        size=(style.WIDTH, 0.2),
+    )  # fmt: skip
+    change = rest.pivot_table(index=["field", "state"], columns="method", values="probability")
+    more = "laplace" in change and (change.laplace > change.non_private).all()
+    answer = "Clipping makes rare levels more probable" if more else ""
+    where = f"{facets.words('dataset', table.dataset.iloc[0])}, {facets.fixed(table, 'epsilon')}{failed}"
+    return facets.finish(grid, answer, f"Probability in the state; {where}")
 
 
 @figure("fig4_state_map")
@@ -84,8 +87,8 @@ def maps(war_logs_assignments, war_logs_emissions):
     for name in datasets:
         heights += [0.3 + 0.13 * select(table, dataset=name).region.nunique(), 0.75]
     keywords = {"height_ratios": heights, "sharey": "row"}
-    methods = [*METHODS, *(name for name in panels.ordered(table.method, "method") if name not in METHODS)]
-    canvas, axes = panels.grid(len(heights), len(methods), 0.5 + sum(heights), **keywords)
+    methods = [*METHODS, *(name for name in facets.ordered(table.method, "method") if name not in METHODS)]
+    canvas, axes = facets.subplots(len(heights), len(methods), 0.5 + sum(heights), **keywords)
     differing = {}
     for place, dataset in enumerate(datasets):
         truth = _grid(select(table, dataset=dataset, method="non_private"))
@@ -105,13 +108,14 @@ def maps(war_logs_assignments, war_logs_emissions):
             if method == "laplace":
                 differing[dataset] = apart.to_numpy().sum() / grid.notna().to_numpy().sum()
             _stack(under, grid, dataset, colors)
-            epsilon = "" if rows.epsilon.isna().any() else f", ε = {rows.epsilon.iloc[0]:g}"
-            title = f"{panels.named('dataset', dataset)}:\n{style.look(method).label}{epsilon}{_failed(rows)}"
+            title = f"{facets.words('dataset', dataset)}:\n{style.look(method).label}{_failed(rows)}"
             above.set_title(title, fontsize=7)
     holds = differing.pop(AFGHANISTAN, 0) > 0.25 and max(differing.values(), default=1) < 0.1
-    panels.message(canvas, "Laplace changes many states of Afghanistan, few of Iraq", holds)
-    _state_legend(canvas, table, colors)
-    return canvas
+    answer = "Laplace changes many states of Afghanistan, few of Iraq" if holds else ""
+    dot = facets.entry(marker="o", linestyle="", markersize=2, label="White dot: differs from non-private")
+    return facets.finish(
+        canvas, answer, f"Laplace: {facets.fixed(table, 'epsilon')}", "", [*_state_entries(table, colors), dot]
+    )
 
 
 @figure("fig7_ops_final_sample")
@@ -124,19 +128,19 @@ def final_sample(war_logs_assignments, war_logs_emissions):
     """
     table, _ = shown(select(war_logs_assignments, method="ops"), AFGHANISTAN)
     colors = _colors(war_logs_emissions)
-    truncations, regions = panels.ordered(table.truncation), table.region.nunique()
-    canvas, axes = panels.grid(2, len(truncations), 0.8 + 2 * (0.3 + 0.14 * regions), sharex=True, sharey=True)
+    truncations, regions = facets.ordered(table.truncation), table.region.nunique()
+    canvas, axes = facets.subplots(2, len(truncations), 0.8 + 2 * (0.3 + 0.14 * regions), sharex=True, sharey=True)
     changes: dict[str, list[int]] = {}
-    for panel, kind, truncation in panels.Panels(canvas, axes, list(KINDS), truncations):
+    for panel, (kind, truncation) in zip(axes.flat, itertools.product(KINDS, truncations), strict=True):
         rows = select(table, truncation=truncation, summary=kind)
         states = _map(panel, rows, colors).ffill(axis=1).to_numpy()
-        changes.setdefault(kind, []).append(int((np.abs(np.diff(states, axis=1)) > 0).sum()))
-        title = f"OPS, M = {truncation:g}, ε = {rows.epsilon.iloc[0]:g}{_failed(rows)}:\n{KINDS[kind]}"
-        panel.set_title(title, fontsize=7)
+        jumps = int((np.abs(np.diff(states, axis=1)) > 0).sum())
+        changes.setdefault(kind, []).append(jumps)
+        panel.set_title(f"M = {truncation:g}, {jumps} jumps{_failed(rows)}:\n{KINDS[kind]}", fontsize=7)
     holds = all(last > usual for last, usual in zip(changes["final"], changes["mode"], strict=True))
-    panels.message(canvas, "The sample that OPS releases jumps more than its chain's mode", holds)
-    _state_legend(canvas, table, colors)
-    return canvas
+    answer = "The sample that OPS releases jumps more than its chain's mode" if holds else ""
+    xlabel = f"{facets.words('dataset', AFGHANISTAN)}, OPS, {facets.fixed(table, 'epsilon')}"
+    return facets.finish(canvas, answer, xlabel, "", _state_entries(table, colors))
 
 
 def _failed(rows) -> str:
@@ -170,7 +174,7 @@ def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
     states most. Equal meanings have equal colours, unless two states of one data set share one.
     """
     table, meaning_of = select(emissions, method="non_private", start="seeded"), {}
-    for dataset in panels.ordered(table.dataset, "dataset"):
+    for dataset in facets.ordered(table.dataset, "dataset"):
         rows = select(table, dataset=dataset)
         types = rows[rows.field == rows.field.iloc[0]].pivot(index="level", columns="state", values="probability")
         others = (types.sum(axis=1).to_numpy()[:, None] - types) / max(1, types.shape[1] - 1)
@@ -208,44 +212,10 @@ def _years(axes, months) -> None:
     axes.tick_params(length=2)
 
 
-def _state_legend(figure, table, colors) -> None:
+def _state_entries(table, colors) -> list:
+    """Return the legend's entries of the states."""
     from matplotlib.patches import Patch
 
     states = table[["dataset", "state"]].drop_duplicates().itertuples(index=False)
     looks = dict(_look(colors, dataset, int(state)) for dataset, state in sorted(states))
-    panels.legend(figure, [Patch(color=color, label=words) for words, color in looks.items()])
-
-
-def _dumbbells(axes, rows, field: str, colors) -> list[float]:
-    """Draw one panel and return by how much private models exceed the non-private one's share of rare levels."""
-    import pandas as pd
-
-    key = "field" if field == "casualties" else "level"
-    rows = rows[rows.field.isin(CASUALTIES) if field == "casualties" else rows.field == field]
-    rows = select(rows, level="casualties") if field == "casualties" else rows
-    order = list(rows[rows.method != "non_private"].groupby(key).probability.max().sort_values().index[-MOST_LEVELS:])
-    most = rows[rows.method == "non_private"].groupby(key).probability.max()
-    rare = [] if field == "casualties" else list(most.index[(most < RARE) & ~most.index.isin(order)])
-    if rare:
-        together = f"{len(rare)} rare level{'s' * (len(rare) > 1)}"
-        summed = rows[rows.level.isin(rare)].groupby(["dataset", "method", "state"], as_index=False).probability.sum()
-        rows, order = pd.concat([rows, summed.assign(level=together)]), [together, *order]
-    states, apart = sorted(rows.state.unique()), []
-    for place, state in enumerate(states):
-        color = _look(colors, rows.dataset.iloc[0], state)[1]
-        y = np.arange(len(order)) + 0.27 - 0.54 * place / max(1, len(states) - 1)
-        truth = select(rows, state=state, method="non_private").set_index(key).probability.reindex(order)
-        for method, part in rows[(rows.method != "non_private") & (rows.state == state)].groupby("method"):
-            value = part.set_index(key).probability.reindex(order)
-            axes.hlines(y, value, truth, color=color, linewidth=0.8)
-            axes.plot(value, y, style.look(method).marker, color=color, markersize=2.8)
-            apart += [value[together] - truth[together]] if rare else []
-        axes.plot(truth, y, "o", color=color, markerfacecolor="none", markersize=5)
-    words = [CASUALTIES.get(level, str(level)) for level in order]
-    axes.set_yticks(
-        range(len(order)), labels=[word if len(word) < 24 else f"{word[:22]}…" for word in words], fontsize=6.5
-    )
-    if rare:
-        axes.axhspan(-0.5, 0.5, color=style.BAND, linewidth=0, alpha=0.5, zorder=0)
-    axes.set_ylim(-0.5, len(order) - 0.5)
-    return apart
+    return [Patch(color=color, label=words) for words, color in looks.items()]

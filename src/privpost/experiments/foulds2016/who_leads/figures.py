@@ -1,8 +1,8 @@
 """The figure of the study."""
 
-import numpy as np
+import pandas as pd
 
-from privpost.drawing import panels, style
+from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
@@ -17,37 +17,27 @@ LAWS = {1.0: "all levels alike", 0.1: "most levels rare"}
 def map_of_leaders(who_leads_pairs):
     """Who leads on events of a known hidden Markov model (ours): held-out losses, one method's less another's.
 
-    Nats per event by the joint score, on events per level and cell and ε, all maps on one scale: blue where the first
-    method has the smaller loss, red where the second. Bold: beyond five standard errors over data sets. In brackets:
-    the chains of one of the two have not converged (R-hat of 1.05 or more). On the line noise on cells and tempering
-    blur a level's count equally, m = 4D²/(Δε) with M = 10; above and to the right of it counts are large.
+    Nats per event by the joint score, all maps on one scale: blue where the first method has the smaller loss, red
+    where the second. Star: beyond five standard errors over data sets. In brackets: the chains of one of the two have
+    not converged (R-hat of 1.05 or more). OPS with M = 10.
     """
     table = who_leads_pairs[who_leads_pairs.truncation.isna() | (who_leads_pairs.truncation == 10)]
-    laws = sorted(table.true_concentration.unique(), reverse=True)
     new = table[~table.method.isin(METHODS)].groupby(["method", "less"]).groups
     maps = MAPS | {pair: " less ".join(style.look(name).label for name in pair) for pair in new}
-    canvas, axes = panels.grid(len(maps), len(laws), 0.3 + 1.75 * len(maps), sharex=True, sharey=True)
-    for panel, (first, second), law in panels.Panels(canvas, axes, list(maps), laws):
-        rows = select(table, method=first, less=second, true_concentration=law)
-        wide = rows.pivot(index="epsilon", columns="events_per_level", values="difference_mean")
-        panel.imshow(wide, cmap="RdBu_r", vmin=-1.5, vmax=1.5, origin="lower", aspect="auto")
-        across, up = list(wide.columns), list(wide.index)
-        for row in rows.itertuples():
-            words = f"{row.difference_mean:.2f}".replace("-", "−")
-            look = {"weight": "bold"} if abs(row.difference_mean) > 5 * row.difference_sem else {}
-            look |= {"color": "white"} if abs(row.difference_mean) > 1 else {}
-            place = across.index(row.events_per_level), up.index(row.epsilon)
-            panel.text(*place, words if row.converged else f"({words})", ha="center", va="center", fontsize=7, **look)
-        far = rows.pivot(index="epsilon", columns="events_per_level", values="crossings")
-        if min(far.shape) > 1:
-            panel.contour(np.log(far), levels=[0], colors=style.GREY, linestyles="--", linewidths=0.8, zorder=1)
-        panel.set_xticks(range(len(across)), [f"{m:g}" for m in across])
-        panel.set_yticks(range(len(up)), [f"{epsilon:g}" for epsilon in up])
-        panel.set_title(f"{maps[first, second]}, {LAWS.get(law, f'concentration {law:g}')}", fontsize=8)
-        panel.grid(visible=False)
-    canvas.supxlabel("Events per level and cell m", fontsize=8)
-    canvas.supylabel(style.AXES["epsilon"], fontsize=8)
-    sure = who_leads_pairs[who_leads_pairs.difference_mean.abs() > 5 * who_leads_pairs.difference_sem]
-    leads = select(sure, method="ops", less="laplace").difference_mean < 0, select(sure, less="ops").difference_mean > 0
-    panels.message(canvas, "OPS leads nowhere beyond five standard errors", not any(lead.any() for lead in leads))
-    return canvas
+    table = table.assign(pair=pd.Series(zip(table.method, table.less, strict=True), table.index).map(maps))
+    sure = table.difference_mean.abs() > 5 * table.difference_sem
+    number = table.difference_mean.map("{:.2f}".format).str.replace("-", "−")
+    number = number.where(table.converged, "(" + number + ")") + sure.map({True: " *", False: ""})
+    law = table.true_concentration.map(lambda law: LAWS.get(law, f"concentration {law:g}"))
+    grid = facets.tiles(
+        table.assign(number=number, law=law).dropna(subset="pair"), "events_per_level", "epsilon", "difference_mean",
+        "number", row="pair", col="law", names={name: name for name in maps.values()},
+        cmap="RdBu_r", vmin=-1.5, vmax=1.5,
+    )  # fmt: skip
+    leads = (select(table[sure], method="ops", less="laplace").difference_mean < 0).any()
+    beaten = (select(table[sure], less="ops").difference_mean > 0).any()
+    words = "" if leads or beaten else "OPS leads nowhere beyond five standard errors"
+    xlabel = (
+        "Events per level and cell m\nBlue: the first is better. *: beyond five standard errors; ( ): not converged"
+    )
+    return facets.finish(grid, words, xlabel, style.AXES["epsilon"])

@@ -1,61 +1,49 @@
 """The figures of the study."""
 
-import operator
-
 import pandas as pd
 
-from privpost.drawing import panels, style
+from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import one, select
 from privpost.experiments.geumlek2017.logistic.study import decisive
-
-SMALLEST = "smallest ball"
-# What OPS is charged in a variant of the study beside its cost: the smaller of what that implies and theorem 17.
-CHARGES = {
-    "paper": {
-        "own_bound": ("ops_renyi", ""),
-        "smallest_ball": ("ops", SMALLEST),
-    },
-    "corrected": {"corrected_own_bound": ("ops_renyi", "")},
-}
 
 
 @figure("fig3_test_error")
 def test_error(logistic):
     """Test error of private logistic regression (Geumlek et al. 2017, figure 3).
 
-    Test error above that of the non-private mode, linear below 0.01; one row per order λ, one column per data set. OPS
-    has three curves: charged as in the paper; by the smaller of what its pure cost implies and theorem 17, where it
-    coincides with the diffused sampler; and, pure ε-DP, on the smallest ball sure to hold the mode (ours).
-    Bands are 95 % intervals over the draws of one split. Features are scaled by the data's own range, as in the paper,
-    which no ε covers.
+    Test error above that of the non-private mode, linear below 0.01; one row per order λ, one column per data set.
+    OPS is charged as in the paper, and a second time, in pure DP, on the smallest ball sure to hold the mode (ours).
+    Dotted: guessing the larger class. Features are scaled by the data's own range, as in the paper, which no ε covers;
+    the last row has public bounds for them (ours). Bars are 95 % intervals over the draws of one split.
     """
-    return _losses(logistic, "test_error", "paper", "Test error above non-private")
-
-
-@figure("fig3_corrected")
-def corrected(logistic):
-    """Test error of private logistic regression with public feature bounds (ours).
-
-    As figure 3, at the middle order, with features scaled by public bounds: diffused sampling, OPS charged by the
-    smaller of its pure cost and theorem 17, and the finite-time methods: the mode with noise, and Langevin steps that
-    are all paid for, on data sets where they do not take minutes. Bands are 95 % intervals over the draws of one split.
-    """
-    variant = "corrected" if (logistic.variant == "corrected").any() else "paper"
-    orders = panels.ordered(logistic.order)
-    table = logistic[logistic.order.isna() | (logistic.order == orders[len(orders) // 2])]
-    return _losses(table, "test_error", variant, "Test error\nabove non-private")
+    table = _losses(logistic, "test_error", "paper").assign(bounds="")
+    public = _losses(logistic, "test_error", "corrected").assign(bounds=", public bounds (ours)")
+    orders = facets.ordered(table.order)
+    both = pd.concat([table, public[public.order == orders[len(orders) // 2]]])
+    grid = _curves(both.assign(row=both.order.map(lambda order: facets.words("order", order)) + both.bounds), "row")
+    for axes, rows in facets.each(grid):
+        facets.decades(axes, 0.01, [*both["mean"], 0.5])
+        axes.axhline(
+            (rows.majority_error - rows.mean_reference).iloc[0], color=style.GREY, linestyle=":", linewidth=0.8
+        )
+    guess = facets.entry(linestyle=":", linewidth=0.8, label="Guess the larger class")
+    return facets.finish(grid, _answer(table), style.AXES["log_epsilon"], "Test error above non-private", [guess])
 
 
 @figure("appendix_loglikelihood")
 def log_likelihood(logistic):
-    """Test log-likelihood of private logistic regression (Geumlek et al. 2017, appendix).
+    """Negative test log-likelihood of private logistic regression (Geumlek et al. 2017, appendix).
 
-    Loss in log-likelihood per test example against the non-private mode, linear below 0.01 nats; otherwise as figure 3.
-    Bands are 95 % intervals over the draws of one split.
+    Negative mean log-likelihood above that of the non-private mode, linear below 0.01; else as figure 3.
     """
-    table = logistic[logistic.metric == "test_log_likelihood"]
-    return _losses(table.assign(mean=-table["mean"]), "test_log_likelihood", "paper", "Loss per test example [nats]")
+    table = _losses(logistic, "test_log_likelihood", "paper")
+    table = table.assign(mean=-table["mean"])
+    grid = _curves(table, "order")
+    for axes, _ in facets.each(grid):
+        facets.decades(axes, 0.01, table["mean"])
+    words = _answer(table) and "By log-likelihood, too, OPS never leads when charged as in the paper"
+    return facets.finish(grid, words, style.AXES["log_epsilon"], "Negative log-likelihood above non-private [nats]")
 
 
 @figure("method_ranking")
@@ -72,106 +60,72 @@ def ranking(logistic_pairs):
     # Side by side, so that bars do not cover each other.
     shift = 0.12 * (table.order.rank(method="dense") - (table.order.nunique() + 1) / 2)
     table = table.assign(at=table.log_epsilon + shift, splits=table.n_splits > 1)
-    plot = panels.panels(
-        table, "at", "difference_mean", "difference_sem", columns="dataset", lines=("order",), bars=True,
-        solid="splits", size=(_width(table), 1.9), share=(True, False), xlabel=style.AXES["log_epsilon"],
-        ylabel="Test error,\nconcentrated less diffused",
+    grid = facets.lines(
+        table, "at", "difference_mean", "difference_sem", col="dataset", hue="order", solid="splits",
+        size=(_width(table), 1.9), share=(True, False), xticks=[-4, -2, 0, 2],
     )  # fmt: skip
-    for axes, _, _ in plot:
+    for axes, _ in facets.each(grid):
         axes.axhline(0, color="black", linewidth=0.8)
-    high = table.difference_mean + style.NORMAL_95 * table.difference_sem
-    wins = table[high < 0]
+    wins = table[table.difference_mean + style.NORMAL_95 * table.difference_sem < 0]
     alone = wins.dataset.unique().tolist() == ["abalone"] and wins.order.nunique() == 1
     words = f"Concentrated wins on Abalone alone, at λ = {wins.order.min():g} and small ε" if alone else ""
-    panels.message(plot.figure, words, bool(words))
-    panels.legend(plot.figure)
-    return plot.figure
+    one_split = facets.entry(marker="o", markerfacecolor="white", linestyle="", label="One split")
+    ylabel = "Test error, concentrated\nless diffused (> 0: diffused better)"
+    return facets.finish(grid, words, style.AXES["log_epsilon"], ylabel, [one_split])
 
 
 @figure("ops_radius")
 def radius(ops_radius):
     """Test error of OPS against the radius of its ball, at one pure ε (ours; Geumlek et al. 2017, section 5.2).
 
-    Pure ε-DP, ln ε = 2; the smallest balls spend less. A larger ball R leaves a smaller power ε/(2cR) of the
-    likelihood. Vertical lines: the smallest ball that is sure to hold the mode (left), and the paper's c/β (right).
-    Dots: always guessing the larger class. Bands are 95 % intervals over the draws of one split.
+    The smallest balls spend less than that ε. A larger ball R leaves a smaller power ε/(2cR) of the likelihood.
+    Vertical lines: the smallest ball that is sure to hold the mode (left), and the paper's c/β (right). Bars are 95 %
+    intervals over the draws of one split.
     """
     table = select(ops_radius, metric="test_error").assign(method="ops")
-    plot = panels.panels(
-        table, "radius", "mean", "sem", columns="dataset", size=(style.WIDTH, 1.5), share=(True, True), xscale="log",
-        xlabel="Radius R of the ball", ylabel=f"Test error at ln ε = {table.log_epsilon.iloc[0]:g}\n(pure DP)",
+    grid = facets.lines(
+        facets.named(table), "radius", "mean", "sem", col="dataset", share=(True, True), xscale="log",
     )  # fmt: skip
     better = []
-    for axes, _, dataset in plot:
-        here = select(table, dataset=dataset)
-        axes.axhline(here.majority_error.iloc[0], color=style.GREY, linestyle=":", linewidth=0.8)
+    for axes, rows in facets.each(grid):
+        axes.axhline(rows.majority_error.iloc[0], color=style.GREY, linestyle=":", linewidth=0.8)
         # Each name where no curve passes.
         for times, words, height in ((1, "smallest", 0.6), (None, "paper's", 0.02)):
-            place, error = one(here, times_smallest=times)[["radius", "mean"]]
+            place, error = one(rows, times_smallest=times)[["radius", "mean"]]
             axes.axvline(place, color=style.GREY, linewidth=0.8, zorder=1)
             axes.annotate(
                 words, (place, height), xycoords=("data", "axes fraction"), xytext=(-2, 0), textcoords="offset points",
                 rotation=90, ha="right", va="bottom", fontsize=7, color=style.GREY,
             )  # fmt: skip
-        better.append(here["mean"].min() < 0.9 * error)
-    panels.message(plot.figure, "OPS is better on a smaller ball than the paper's", all(better))
-    return plot.figure
+        better.append(rows["mean"].min() < 0.9 * error)
+    words = "OPS is better on a smaller ball than the paper's" if all(better) else ""
+    guess = facets.entry(linestyle=":", linewidth=0.8, label="Guess the larger class")
+    ylabel = f"Test error at\n{facets.fixed(table, 'log_epsilon')} (pure DP)"
+    return facets.finish(grid, words, "Radius R of the ball", ylabel, [guess])
 
 
-def _width(table, column: str = "dataset") -> float:
-    return style.WIDTH if table[column].nunique() > 1 else style.NARROW
+def _width(table) -> float:
+    return style.WIDTH if table.dataset.nunique() > 1 else style.NARROW
 
 
-def _losses(table, metric: str, variant: str, ylabel: str):
-    """Return a figure of a metric less the non-private one against ln ε: rows are orders, columns data sets."""
+def _losses(table, metric: str, variant: str):
+    """Return a metric less the non-private one; of the paper's variant with OPS on its smallest ball, too."""
     table = select(table, metric=metric)
-    parts = [select(table, variant=variant).assign(charge="")]
-    for name, (method, words) in CHARGES[variant].items():
-        charged = select(table, variant=name, method="ops")
-        parts.append(charged.assign(variant=variant, method=method, charge=words))
-    table = panels.excess(pd.concat(parts), "mean", ["dataset", "variant"])
-    looks = {
-        # Drawn around the diffused sampler, with which it coincides.
-        "ops_renyi": {"markerfacecolor": "none", "markersize": 6, "linewidth": 0.8},
-        # Lighter: it is no method of the paper's figure.
-        ("ops", SMALLEST): {
-            "color": style.SMALLEST_BALL,
-            "markerfacecolor": "white",
-            "linestyle": "-",
-            "linewidth": 0.8,
-        },
-    }
-    plot = panels.panels(
-        table, "log_epsilon", "mean", "sem", "order", "dataset", ("method", "charge"), look=looks,
-        size=(_width(table), 1.35), share=(True, True), ylabel=ylabel,
+    ball = select(table, variant="smallest_ball", method="ops").assign(variant="paper", method="ops_ball")
+    return facets.excess(select(pd.concat([table, ball]), variant=variant), "mean", ["dataset"])
+
+
+def _curves(table, row: str):
+    return facets.lines(
+        facets.named(table), "log_epsilon", "mean", "sem", row=row, col="dataset", size=(_width(table), 1.3),
+        share=(True, True), xticks=[-4, -2, 0, 2],
     )  # fmt: skip
-    for axes, _, _ in plot:
-        panels.decades(axes, 0.01, table["mean"])
-    _name_the_ball(plot, table)
-    # Of the corrected variant OPS is charged by its own bound alone, which leaves it what diffused sampling has.
-    ops, compare, words = {
-        "paper": ("ops", operator.ge, "Charged as in the paper, OPS never leads"),
-        "corrected": ("ops_renyi", operator.eq, "Charged by its own bound, OPS draws what diffused sampling draws"),
-    }[variant]
-    keys = ["dataset", "order", "log_epsilon"]
-    worst = table[(table.method == ops) & (table.charge == "")].set_index(keys)
+
+
+def _answer(table) -> str:
+    """Return that OPS, charged as in the paper, is behind both samplers in every cell, where it is."""
+    worst = table[table.method == "ops"].set_index(["dataset", "order", "log_epsilon"])["mean"].rename("ops")
     others = table[table.method.isin(["diffused", "concentrated"])]
-    behind = others.set_index(keys).join(worst["mean"].rename("ops"), how="inner")
-    holds = len(behind) > 0 and compare(behind.ops, behind["mean"]).all()
-    panels.message(plot.figure, words, bool(holds))
-    panels.legend(plot.figure)
-    return plot.figure
-
-
-def _name_the_ball(canvas, table) -> None:
-    """Write the name of the line of the smallest ball above its middle in the first panel that has it."""
-    for axes, order, dataset in canvas:
-        line = select(table, dataset=dataset, method="ops", charge=SMALLEST)
-        line = line[line.order == order] if order is not None else line
-        if len(line) > 1:
-            point = line.sort_values("log_epsilon").iloc[len(line) // 2]
-            axes.annotate(
-                SMALLEST, (point.log_epsilon, point["mean"]), xytext=(-2, 5), textcoords="offset points", fontsize=7,
-                color=style.SMALLEST_BALL,
-            )  # fmt: skip
-            return
+    behind = others.set_index(worst.index.names).join(worst, how="inner")
+    holds = len(behind) > 0 and (behind.ops >= behind["mean"]).all()
+    return "Charged as in the paper, OPS never leads" if holds else ""

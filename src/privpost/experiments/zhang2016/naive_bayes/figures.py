@@ -1,90 +1,63 @@
 """The figures of the study."""
 
 import numpy as np
+import pandas as pd
 
-from privpost.drawing import panels, style
+from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
-# Fourier's rows (variant, runs) in words.
-FOURIER = {
-    ("paper", "stealthy"): "stealthy runs, t for 90 % (paper)",
-    ("paper", "all"): "all runs, t for 90 %",
-    ("bound", "all"): "all runs, t = ln 10",
-    ("corrected", "all"): "all runs, exact sensitivity",
-}
-# Shades of the method's green.
-SHADES = dict(zip(FOURIER.values(), (
-    {"color": "#00381f", "linestyle": "-"}, {"color": "#00381f", "linestyle": "--", "marker": "o"},
-    {"color": "#2f9e63", "linestyle": "-", "marker": "s"}, {"color": "#7a8f84", "linestyle": ":", "marker": "^"},
-), strict=True))  # fmt: skip
+PARTS = {"accuracy": "Accuracy on unseen examples [share]", "gain": "Accuracy less Laplace's [points]"}
+# Fourier's rows by variant and runs: the paper's, and the larger increment t of the bound.
+FOURIER = {("paper", "stealthy"): "stealthy runs", ("bound", "all"): "all runs, t = ln 10"}
 
 
 @figure("fig1_naive_bayes")
 def accuracy(naive_bayes, naive_bayes_pairs):
     """Accuracy of naive Bayes against ε of pure DP (Zhang et al. 2016, figure 1).
 
-    Left: accuracy of the methods, for Fourier in its stealthy runs (no count negative). ε per attribute protects one
-    attribute without children; a record costs as many times as much as it has attributes. The paper's figure has no
-    MAP curve. Right: what the Fourier mechanism gains over Laplace, paired, by its increment t and the runs that count.
-    Bands are 95 % intervals over repeats.
+    Left: accuracy of the posterior predictive, for Fourier in its stealthy runs (no count negative). ε per attribute
+    protects one attribute without children; a record costs as many times as much as it has attributes. The paper's
+    figure has no MAP curve. Right: what the Fourier mechanism gains over Laplace, paired, in percentage points, with
+    the increment t for 90 % stealthy runs, and with that of the bound, ln 10. Bars are 95 % intervals over repeats.
+    The table has more increments.
     """
-    table = naive_bayes
-    shown = table.assign(kind=_fourier(table))
-    shown = shown[(shown.method != "fourier") | (shown.kind == FOURIER["paper", "stealthy"])]
-    shown = shown[(shown.method == "fourier") | ((shown.runs == "all") & shown.variant.isin(["paper", "mass"]))]
-    canvas, ((left, right),) = panels.grid(1, 2, 2.6)
-    panels.curves(left, shown, "epsilon", "accuracy_mean", "accuracy_sem")
-    left.set(ylim=(0.48, 1.0), ylabel="Accuracy on unseen examples", title="Posterior predictive")
+    table = naive_bayes.assign(kind=_fourier(naive_bayes), part="accuracy")
+    fourier = (table.method == "fourier") & (table.kind == FOURIER["paper", "stealthy"])
+    others = (table.method != "fourier") & (table.runs == "all") & table.variant.isin(["paper", "mass"])
+    table = table[fourier | others].rename(columns={"accuracy_mean": "mean", "accuracy_sem": "sem"})
     pairs = select(naive_bayes_pairs, method="fourier", other="laplace").dropna(subset="epsilon")
-    pairs = pairs.assign(kind=_fourier(pairs)).dropna(subset="kind")
-    pairs = pairs.assign(gain=100 * pairs.difference_mean, sem=100 * pairs.difference_sem)
-    looks = panels.looks(pairs, ("method", "kind"), names={name: name for name in FOURIER.values()})
-    for (_, kind), look in looks.items():
-        look.update(SHADES[kind], label=look["label"].replace("Fourier, ", "Fourier: "))
-    panels.curves(right, pairs, "epsilon", "gain", "sem", ("method", "kind"), looks)
-    right.axhline(0, color=style.look("laplace").color, linewidth=1)
-    right.set(ylabel="Accuracy less Laplace's [%]", ylim=(-3.9, 1.6), title="Fourier against Laplace, paired")
-    most, least = pairs.gain.max(), pairs.gain.min()
-    words = f"Fourier gains at most {most:.1f} % over Laplace, and loses up to {-least:.1f} %"
-    panels.message(canvas, words, bool(0 < most < -least))
-    for axes in (left, right):
-        axes.set(xscale="log", xlabel=style.AXES["epsilon"])
-    panels.legend(canvas)
-    return canvas
+    pairs = pairs.assign(kind=_fourier(pairs), part="gain").dropna(subset="kind")
+    pairs = pairs.assign(mean=100 * pairs.difference_mean, sem=100 * pairs.difference_sem)
+    level = pd.DataFrame({"method": ["laplace"], "part": "gain", "mean": 0.0})
+    grid = facets.lines(
+        facets.named(pd.concat([table, pairs, level]), "kind"), "epsilon", "mean", "sem", col="part", names=PARTS,
+        share=(True, False), size=(style.WIDTH, 2.2), xscale="log",
+    )  # fmt: skip
+    most, least = pairs["mean"].max(), pairs["mean"].min()
+    words = f"Fourier gains at most {most:.1f} points of accuracy over Laplace, and loses up to {-least:.1f}"
+    return facets.finish(grid, words if 0 < most < -least else "", style.AXES["epsilon"])
 
 
 @figure("stealth")
 def stealth(stealth):
     """Share of stealthy Fourier releases against the increment t (Zhang et al. 2016, corollary 3).
 
-    Share of runs without a negative cell, naive Bayes, for some ε of pure DP, and the bound 1 − exp(−t). Bands are 95 %
-    intervals over repeats.
+    Share of runs without a negative cell, naive Bayes, for some ε, and the bound 1 − exp(−t), which is that share's
+    least whatever ε. 95 % intervals over repeats are as narrow as the lines.
     """
-    epsilons = panels.ordered(stealth.epsilon)
-    drawn = sorted({epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]})
-    shown = stealth[stealth.epsilon.isin(drawn)]
-    smooth = {epsilon: {"marker": ""} for epsilon in epsilons}
-    plot = panels.panels(
-        shown, "t", "stealth_rate", "stealth_sem", lines=("epsilon",), look=smooth, size=(style.NARROW, 2.0),
-        xscale="log", ylim=(0, 1.02), xlabel="Increment parameter t", ylabel="Share of stealthy releases",
+    epsilons = facets.ordered(stealth.epsilon)
+    shown = stealth[stealth.epsilon.isin([epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]])]
+    grid = facets.lines(
+        shown, "t", "stealth_rate", "stealth_sem", hue="epsilon", markers=False, size=(style.NARROW, 2.0),
+        xscale="log", ylim=(0, 1.02),
     )  # fmt: skip
-    axes, bound = plot.axes[0, 0], shown[shown.epsilon == epsilons[0]].sort_values("t")
-    axes.plot(bound.t, bound.bound, "--", color="#000000", linewidth=1)
-    axes.axhline(0.9, color="#888888", linewidth=0.6)
-    axes.annotate("90 % of the runs", (bound.t.min(), 0.9), fontsize=7, va="bottom", color=style.GREY)
-    at = np.interp(0.4, bound.bound, bound.t)
-    axes.annotate("bound\n1 − exp(−t)", (at, 0.39), (4, 0), fontsize=7, textcoords="offset points", va="top")
-    # Each where it has room; the last one lies left of the others.
-    for line, epsilon, height, side in zip(
-        axes.lines, drawn, (0.3, 0.12, 0.6), ("left", "right", "right"), strict=False
-    ):
-        at, shift = np.interp(height, line.get_ydata(), line.get_xdata()), {"left": 3, "right": -3}[side]
-        words = {"fontsize": 7, "color": line.get_color(), "textcoords": "offset points", "va": "center", "ha": side}
-        axes.annotate(f"ε = {epsilon:g}", (at, height), (shift, 0), **words)
+    bound = shown[shown.epsilon == epsilons[0]].sort_values("t")
+    grid.ax.plot(bound.t, bound.bound, "--", color="#000000", linewidth=1, label="Bound 1 − exp(−t)")
+    grid.ax.axhline(0.9, color=style.GREY, linewidth=0.6)
     enough = shown[shown.stealth_rate >= 0.9].groupby("epsilon").t.min().max()
-    panels.message(plot.figure, "A tenth of the bound's t is enough", bool(enough < 0.1 * np.log(10)))
-    return plot.figure
+    words = "A tenth of the bound's t gives 90 % stealthy releases" if enough < 0.1 * np.log(10) else ""
+    return facets.finish(grid, words, "Increment parameter t", "Share of stealthy releases")
 
 
 def _fourier(table):

@@ -1,0 +1,29 @@
+"""What docs/moved.md shows: what became of every name of version 0.1.0."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from privpost import moved
+from privpost.evaluation.rows import markdown
+
+PLURALS = {
+    "study": "Studies",
+    "claim": "Claims",
+    "table": "Tables",
+    "figure": "Figures",
+    "name": "Names from `privpost`",
+}
+
+
+def values(published) -> Mapping[str, Any]:
+    """Return the version and, by title, a table of the names that changed and the names that did not."""
+    parts = {}
+    for kind in moved.KINDS:
+        of_kind = {name: now for (other, name), now in moved.names().items() if other == kind}
+        changed = [(f"`{name}`", now) for name, now in of_kind.items() if now]
+        same = ", ".join(f"`{name}`" for name, now in of_kind.items() if not now)
+        parts[PLURALS.get(kind, f"{kind.title()}s")] = (
+            markdown(("in 0.1.0", "today"), changed) if changed else "",
+            same,
+        )
+    return {"version": moved.VERSION, "parts": parts}
