@@ -12,7 +12,8 @@ from privpost.report.documents import inference_benchmark as page
 def test_the_leaderboard_has_a_line_for_each_method():
     rows = {
         "method": ["exact", "naive"], "served": [21, 20], "of": 21, "c2st_median": [0.5, 0.9],
-        "c2st_worst": [0.512, 1.0], "c2st_worst_sem": [0.004, 0.001], "worst_at": ["binomial, laplace, n = 10, epsilon = 0.1", "x"],
+        "c2st_worst": [0.512, 1.0], "c2st_worst_sem": [0.004, 0.001],
+        "worst_at": ["binomial, laplace, n = 10, epsilon = 0.1", "x"],
         "distance_ratio": [1.0, 9.61], "miscalibrated": [0, 3], "calibrations": [19, 0],
         "sd_seen_narrow": [0.118, np.nan], "ess_per_second": [234567.0, 3e6],
     }  # fmt: skip
