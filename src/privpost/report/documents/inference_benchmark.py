@@ -52,7 +52,7 @@ def board(leaderboard: pd.DataFrame) -> str:
                 str(row.worst_at).replace("epsilon", "ε"),
                 number(row.distance_ratio, ".1f"),
                 calibrated if row.calibrations else "not tested",
-                number(row.ess_per_second, ".1g"),
+                _rate(row.ess_per_second),
             )
         )
     return markdown(head, [row for row in rows if "nan" not in row[1]])
@@ -68,7 +68,14 @@ def by_release(rivals: pd.DataFrame, told: float) -> str:
         near = part[(part.epsilon == 1) & (part.n == min(part.n, key=lambda n: (abs(n - 100), n)))]
         speed = near.groupby("method").ess_per_second.mean().reindex(worst.index)
         good = speed[worst < told].sort_values(ascending=False)[:FEW]
-        rows.append((f"`{labels[task, noise]}`", _named(good, ".1g") or "none", _named(worst[worst >= told], ".2f")))
+        far = worst[worst >= told][-FEW:]
+        rows.append(
+            (
+                f"`{labels[task, noise]}`",
+                "; ".join(f"{style.look(name).label} {_rate(rate)}" for name, rate in good.items()) or "none",
+                "; ".join(f"{style.look(name).label} {number(value, '.2f')}" for name, value in far.items()),
+            )
+        )
     return markdown(("release", "fastest that are not told apart, draws/s", "told apart, worst C2ST"), rows)
 
 
@@ -129,6 +136,6 @@ def tarp(factor: float) -> np.ndarray:
     return np.sqrt(np.square(coverage - LEVELS).mean(axis=1))
 
 
-def _named(values: pd.Series, form: str) -> str:
-    """Methods by their labels, with a number each."""
-    return "; ".join(f"{style.look(name).label} {number(value, form)}" for name, value in values.items())
+def _rate(value: float) -> str:
+    """Draws in a second, with one digit that counts."""
+    return f"{float(f'{value:.1g}'):,.0f}"
