@@ -15,7 +15,7 @@ from privpost.drawing.figures import figure
 from privpost.evaluation.calibration import ks_limit
 from privpost.evaluation.rows import select
 from privpost.experiments.bernstein2018 import models
-from privpost.experiments.zhang2016.bounds.figures import STATEMENTS
+from privpost.experiments.zhang2016.statements import STATEMENTS
 from privpost.lab import store
 from privpost.report import scorecard as scorecards
 

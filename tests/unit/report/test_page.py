@@ -17,7 +17,7 @@ import pytest
 from privpost.commands import cli
 from privpost.drawing import figures as marked
 from privpost.drawing import style
-from privpost.experiments.zhang2016.bounds.figures import STATEMENTS
+from privpost.experiments.zhang2016.statements import STATEMENTS
 from privpost.lab import grid
 from privpost.report import figures as overall
 from privpost.report import page, scorecard
