@@ -203,8 +203,10 @@ def laid_out(figure, dpi: float) -> Iterator[None]:
         _label_decades(axes.xaxis)
         _label_decades(axes.yaxis)
     engine, figure.dpi = figure.get_layout_engine(), dpi
-    if engine is not None:
+    # SVG and PDF have one resolution: the second needs no layout of its own.
+    if engine is not None and getattr(figure, "laid_out_for", None) != dpi:
         engine.execute(figure)
+        figure.laid_out_for = dpi
     # No engine at all: for any engine, even an empty one, Matplotlib draws once more before it writes.
     with matplotlib.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)
