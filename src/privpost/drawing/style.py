@@ -117,8 +117,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
 GREY = "#555555"
 BAND = "#dddddd"
-# OPS on its smallest ball, beside OPS on the paper's.
-SMALLEST_BALL = "#b8860b"
 
 # One word for each axis, whatever the study.
 AXES = {
