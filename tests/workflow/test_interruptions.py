@@ -91,9 +91,8 @@ def test_a_stopped_rebuild_stops_its_jobs_and_the_next_one_goes_on(slow, truth, 
     slow.gone("second")
     assert len(cells(slow)) == 1
     slow.release("second")
-    if sent == signal.SIGINT:
-        slow.run("privpost", *REPRODUCE)
-        assert slow.contents("build/smoke") == truth
+    slow.run("privpost", *REPRODUCE)
+    assert slow.contents("build/smoke") == truth
 
 
 def test_damaged_results_are_set_aside_and_computed_again(smoke, truth):
