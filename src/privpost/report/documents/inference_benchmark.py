@@ -1,4 +1,4 @@
-"""What docs/inference_benchmark.md shows: the leaderboard, methods by release, and others' numbers beside exact ones."""
+"""What docs/inference_benchmark.md shows: the leaderboard, methods by release, others' numbers beside exact ones."""
 
 from collections.abc import Mapping
 
