@@ -198,6 +198,8 @@ def lines(
     """
     import seaborn as sns
 
+    # As pandas names a column that is not there, and seaborn does not.
+    table = table.assign(**{y: table[y].astype(float)})
     table = table if "Method" in table else named(table, hue=hue, names=names)
     look = looks(table, hue, names)
     if kind == "scatter" and any(look["dashes"].values()) and len(set(look["markers"].values())) < len(look["markers"]):
