@@ -26,7 +26,7 @@ PUBLIC = ("mechanisms", "models")
 # Base classes of a package's public names.
 BASES = {"Mechanism": "privpost.mechanisms.base"}
 # The packages with which a study is written; "Find your way" leads to studies, claims and figures.
-INSIDE = ("distributions", "datasets", "evaluation", "lab", "privacy", "release", "samplers")
+INSIDE = ("distributions", "datasets", "evaluation", "inference_benchmark", "lab", "privacy", "release", "samplers")
 
 
 def main() -> None:

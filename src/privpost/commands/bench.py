@@ -25,11 +25,11 @@ from privpost.progress import counted
 
 # What is printed of a method on a task, with what it is.
 SHOWN = {
-    "c2st": "how often a classifier tells the draws from exact ones; 0.5 is best",
+    "c2st": "how often a classifier tells the draws from exact ones, 0.5 is best",
     "distance": "sliced Wasserstein distance from exact draws, in posterior sd",
     "mean_error": "error of the posterior mean, in posterior sd",
     "sd_error": "posterior sd over the exact one, less 1",
-    "z2": "mean z² of the true parameters; above 1 where posteriors are too narrow",
+    "z2": "mean z² of the true parameters, above 1 where posteriors are too narrow",
     "ess": "how many independent draws the draws are worth",
 }
 
@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         help="a method's name, a file with infer(task, releases, rng, budget), or a folder that `export` wrote, with "
         "draws/<method>/<task>/<release>.csv",
     )
+    score.epilog = "; ".join(f"{name}: {meaning}" for name, meaning in SHOWN.items()) + ". ± is a standard error."
     score.add_argument("--releases", help="fixed releases of each task (default 5)")
     score.add_argument(
         "--output", type=Path, metavar="FILE", help="write the scores as CSV too, with version and machine"
@@ -96,8 +97,7 @@ def _list(given: argparse.Namespace) -> int:
     form = "{:<30}{:<24}{:>4}  {:<27}{:<18}{:<19}{}".format
     print(form("task", "model", "n", "mechanism", "budget", "neighbours", "reference"))
     for entry, task in zip(entries, made, strict=True):
-        names = (type(part).__name__ for part in (task.model, task.mechanism))
-        model, mechanism = names
+        model, mechanism = type(task.model).__name__, type(task.mechanism).__name__
         print(form(entry.label, model, task.n, mechanism, _budget(task.budget), task.neighbours, task.kind))
     releases = [task.mechanism.perturb(task.data(task.prior(1, rng), rng), rng) for task in made]
     for name in [*sorted(methods.names()), *optional.names()]:
@@ -169,13 +169,16 @@ def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setti
     outcome = scoring.run(method.infer, case.task, case.releases, rng, setting.budget)
     if outcome.inferred is None:
         return row | {"status": outcome.status, "reason": outcome.reason}
-    lost = int((~np.isfinite(outcome.inferred.draws).all(axis=(1, 2, 3))).sum())
-    if lost:
-        return row | {
-            "status": "failed",
-            "reason": f"draws of {lost} of {counted(setting.releases, 'release')} are no numbers",
-        }
-    for name, values in scoring.measured(outcome.inferred, case, rng).items():
+    try:
+        # Numbers so large that their squares are none.
+        with np.errstate(all="ignore"):
+            measured = scoring.measured(outcome.inferred, case, rng)
+    except Exception as error:
+        return row | {"status": "failed", "reason": f"its draws cannot be scored: {scoring.in_a_line(error)}"}
+    if lost := int((~np.isfinite(measured["mean_error"])).sum()):
+        reason = f"draws of {lost} of {counted(setting.releases, 'release')} are no numbers"
+        return row | {"status": "failed", "reason": reason}
+    for name, values in measured.items():
         taken = values[np.isfinite(values)]
         if len(taken):
             row[name] = float(taken.mean())

@@ -187,7 +187,7 @@ def _label_decades(axis) -> None:
     steps = (1, 2, 5) if 3 * np.log10(ratio) < min(axis.get_tick_space(), 6) else (1,)
     axis.set_major_locator(ticker.MaxNLocator(4) if ratio < 4 else ticker.LogLocator(subs=steps))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: power(value, wide)))
-    axis.set_minor_formatter(ticker.NullFormatter())
+    axis.set_minor_locator(ticker.NullLocator())
 
 
 @contextlib.contextmanager

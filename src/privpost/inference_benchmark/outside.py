@@ -8,7 +8,7 @@ import gzip
 import importlib.util
 import inspect
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -80,7 +80,7 @@ def method(source: str) -> Method:
         return _of(source, optional.method(source))
     installed = {point.name: point for point in entry_points(group=GROUP)}
     if source in installed:
-        return _of(source, installed[source].load())
+        return _of(source, _or_told(f"entry point {source}", installed[source].load))
     if not source.endswith(".py"):
         known = [*sorted(methods.names()), *optional.names(), *installed]
         raise SettingError(
@@ -129,15 +129,24 @@ def _loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise SettingError(f"{path} cannot be imported: {scoring.in_a_line(error)}") from error
+    _or_told(str(path), partial(spec.loader.exec_module, module))
     return module
 
 
+def _or_told(what: str, call: Callable[[], Any]) -> Any:
+    """Return what a call of someone's own code returns; its error is told in a line, as a SettingError."""
+    try:
+        return call()
+    except Exception as error:
+        raise SettingError(f"{what}: {scoring.in_a_line(error)}") from error
+
+
 def case(entry: Entry, setting: Setting) -> scoring.Case:
-    """Return a task with its releases and their exact posteriors."""
+    """Return a task with its releases and their exact posteriors; raises SettingError where it fails."""
+    return _or_told(f"task {entry.label}", partial(_case, entry, setting))
+
+
+def _case(entry: Entry, setting: Setting) -> scoring.Case:
     task = tasks.of(entry.how, entry.name, epsilon=setting.epsilon, noise=entry.noise)
     return scoring.case(task, setting.releases, REFERENCE, setting.seed)
 

@@ -1,6 +1,8 @@
 """Tasks with fixed releases, and how a method is run on them: whatever it does, the others run on."""
 
 import time
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -10,13 +12,19 @@ from privpost.inference_benchmark.methods import Infer
 from privpost.inference_benchmark.metrics import SCORES, Reference, score
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """A task with fixed releases: true parameters (k, p), releases (k, q), and exact draws (k, draws, p) of each."""
 
     task: Task
     theta: np.ndarray
     releases: np.ndarray
     reference: np.ndarray
+
+    @cached_property
+    def references(self) -> list[Reference]:
+        """What methods are scored against: computed once, for all of them."""
+        return [Reference.of(draws) for draws in self.reference]
 
 
 def case(task: Task, size: int, draws: int, seed: int = 0) -> Case:
@@ -86,8 +94,7 @@ def in_a_line(error: BaseException) -> str:
 
 def measured(inferred: Inferred, case: Case, rng) -> dict[str, np.ndarray]:
     """Return every metric of a method's draws by release, shape (k,), nan where the draws are no numbers."""
-    references = [Reference.of(draws) for draws in case.reference]
-    return dict(zip(SCORES, score(inferred, references, case.theta, rng).T, strict=True))
+    return dict(zip(SCORES, score(inferred, case.references, case.theta, rng).T, strict=True))
 
 
 def _warm(infer: Infer, task: Task, releases) -> None:

@@ -34,8 +34,16 @@ FAULTY = {
         PRIOR + "    return Inferred(drawn, np.ones(3))\n",
         "effective numbers of shape (3,); the shape must be",
     ),
+    "huge": (PRIOR + "    return Inferred(drawn * 1e300)\n", "draws of 5 of 5 releases are no numbers"),
+    "unknown": (
+        PRIOR + "    return Inferred(drawn, np.full(len(drawn), np.nan))\n",
+        "its draws cannot be scored",
+    ),
     "declines": ("    raise Refused('not today')\n", "refused: not today"),
 }
+
+
+FAULTY_TASK = ("score", "exact", "--tasks", "faulty.py")
 
 
 @pytest.fixture(autouse=True)
@@ -112,6 +120,10 @@ def test_mistakes_are_one_line(here, capsys):
     assert "empty.py has no function infer(task, releases, rng, budget)" in refused(capsys, "score", "empty.py")
     (here / "broken.py").write_text("import nowhere\n")
     assert "ModuleNotFoundError: No module named 'nowhere'" in refused(capsys, "score", "broken.py")
+    (here / "faulty.py").write_text(HEAD + TASK.replace("(draws, 1)", "(draws, 2)"))
+    assert "task coins: ValueError: cannot reshape" in refused_after_head(
+        capsys, "score", "exact", "--tasks", "faulty.py"
+    )
     assert "Did you mean 'gibbs'?" in refused(capsys, "score", "gibs")
     assert "Did you mean 'naive_bayes'?" in refused(capsys, "score", "exact", "--tasks", "naive_bays")
     assert "empty.py has no TASKS" in refused(capsys, "score", "exact", "--tasks", "empty.py")

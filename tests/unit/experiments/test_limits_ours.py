@@ -107,25 +107,6 @@ def test_a_limit_lies_where_its_claim_says(case):
     assert sides(*case) == [True, False]
 
 
-def chance(method):
-    """Return the rows of a method among the rivals, the values of its data sets, and the number of methods tested."""
-    own = shipped("noise_aware/rivals")["rivals"]
-    rows, tested = own[own.method == method], set(own.method) - {"naive"}
-    return f"method == '{method}'", rows.drop_duplicates(["task", "n"]).n_releases.sum(), len(tested)
-
-
-def test_rivals_are_calibrated_at_the_joint_level_and_naive_ones_too_narrow():
-    """Chi-squared tails of the mean z² over as many values as data sets: both for a rival, the upper for the naive."""
-    rows, values, methods = chance("exact")
-    upper = [chi2.isf(share * 0.05 / methods / 2, values) / values for share in (1.01, 0.99)]
-    lower = [chi2.ppf(share * 0.05 / methods / 2, values) / values for share in (1.01, 0.99)]
-    for pair in (upper, lower):
-        assert sides("noise_aware/rivals", "N12", "exact is*", ("rivals", rows), *columns("z2", *pair)) == [True, False]
-    rows, values, _ = chance("naive")
-    pair = [chi2.isf(share * 0.025, values) / values for share in (0.99, 1.01)]
-    assert sides("noise_aware/rivals", "N12", "naive is*", ("rivals", rows), *columns("z2", *pair)) == [True, False]
-
-
 def test_networks_are_calibrated_together():
     """40 data sets of five and eight records: mean z² at the two-sided chi-squared test's ends, 2.5 % for a method."""
     rows, ends = (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from recomputed import mean_and_error, midpoints, row, run
 from recomputed_noise_aware import count_weights, counts_density, gamma_density, lomax, redacted_mass
-from scipy.stats import norm
+from scipy.stats import betabinom, kstest, norm
 
 from privpost.inference_benchmark import methods, metrics, scoring
 from privpost.inference_benchmark.base import Inferred
@@ -61,7 +61,7 @@ def test_scores_are_those_of_the_draws(made):
     table = cell.tables["rivals"]
     assert len(table) == 4 and cell.tables["rivals_refused"].empty
     for (i, epsilon), name in itertools.product(enumerate(EPSILONS), SHIFT):
-        scores = {"distance": [], "error": [], "sd": [], "z2": [], "ess": []}
+        scores = {"distance": [], "error": [], "sd": [], "c2st": [], "z2": [], "ess": []}
         for k in range(BLOCKS * SIZE):
             block, place = divmod(k, SIZE)
             if place == 0:
@@ -77,13 +77,16 @@ def test_scores_are_those_of_the_draws(made):
             scores["sd"].append(drawn.std() / sd - 1)
             # Worth 7 and 8 draws of 60: every ninth, every eighth.
             some = drawn[:: 9 - place]
-            metrics.c2st(*(((each - mean) / sd)[:, None] for each in (drawn, exact)), ranks)
+            scores["c2st"].append(metrics.c2st(*(((each - mean) / sd)[:, None] for each in (drawn, exact)), ranks))
             scores["z2"].append(norm.ppf((sum(some < theta[place]) + ranks.random()) / (len(some) + 1)) ** 2)
             scores["ess"].append(7.0 + place)
         line = row(table, method=name, epsilon=epsilon)
-        for column, score in (("distance", "distance"), ("sd_error", "sd"), ("z2", "z2")):
+        for column, score in (("distance", "distance"), ("sd_error", "sd"), ("c2st", "c2st"), ("z2", "z2")):
             assert (line[column], line[f"{column}_sem"]) == pytest.approx(mean_and_error(scores[score]), rel=1e-5)
-        assert line.mean_error == pytest.approx(math.sqrt(np.mean(scores["error"])), rel=1e-5)
+        root = math.sqrt(np.mean(scores["error"]))
+        assert line.mean_error == pytest.approx(root, rel=1e-5)
+        # The error of a root, by its slope.
+        assert line.mean_error_sem == pytest.approx(mean_and_error(scores["error"])[1] / 2 / root, rel=1e-4)
         # A second for each of two blocks, over four releases.
         assert (line.seconds, line.ess, line.ess_per_second) == (0.5, 7.5, 15.0)
         assert (line.task, line.n, line.n_releases, line.n_draws, line.failed) == ("binomial", 8, 4, 60, 0)
@@ -101,6 +104,56 @@ def test_releases_are_of_the_counts_at_the_noise_s_scale(made):
             noise = cell.streams("mechanism", block).laplace(size=(SIZE, 1)) / epsilon
             np.testing.assert_allclose(released.values, counts[:, :1] + noise)
             np.testing.assert_array_equal(cell.arrays["releases"][i, SIZE * block :][:SIZE], released.values)
+
+
+def test_ranks_give_coverage_and_two_tests():
+    """30 releases of `exact`, whatever the study's trials are: shares of ranks within intervals, z² and KS."""
+    settings = {"task": "binomial", "prior": [3, 2], "n": 8, "methods": ["exact", "gibbs_independent"]}
+    cell = run("noise_aware/rivals", 2, 2, **settings, epsilon=[1.0], ranks=30, chains=2, draws=50, burn_in=5)
+    assert cell.arrays["ranked"].shape == (2, 1, 30, 1) and np.isnan(cell.arrays["ranked"][1]).all()
+    assert cell.tables["rivals"].empty and cell.tables["rivals_refused"].status.tolist() == ["refused"]
+    (line,) = cell.tables["rivals_calibration"].itertuples()
+    ranks = cell.arrays["ranked"][0, 0, :, 0]
+    theta = cell.streams("data", 0).beta(3, 2, 30)
+    # The rank of the largest true parameter is above that of the smallest.
+    assert ranks[theta.argmax()] > ranks[theta.argmin()] and line.n_releases == 30
+    for share in (50, 95):
+        inside = np.abs(ranks - 0.5) < share / 200
+        assert getattr(line, f"coverage_{share}") == pytest.approx(inside.mean())
+    assert line.z2 == pytest.approx(np.mean(norm.ppf(ranks) ** 2))
+    assert line.rank_p == pytest.approx(kstest(ranks, "uniform", method="asymp").pvalue)
+
+
+def test_who_knows_n_has_a_narrower_posterior_of_the_same_release():
+    """For bits, by sums over counts on either side: ratios of four releases within 5 of the draws' errors."""
+    settings = {"task": "private_n_binomial", "prior": [3, 2], "n": 4, "methods": ["naive"], "reference_draws": 20_000}
+    cell = run("noise_aware/rivals", 4, 4, **settings, epsilon=[0.5], chains=1, draws=50, burn_in=0)
+    _, released = cell.ledger.of("epsilon=0.5")[0]
+    numbers = cell.ledger.of("epsilon=0.5")[0][0].statistics.sum(axis=1)
+    for release, number, ratio in zip(released.values, numbers, cell.arrays["unknown_n"][0], strict=True):
+        sds = []
+        for known in (range(9), [int(number)]):
+            pairs = np.array([(ones, n - ones) for n in known for ones in range(n + 1)])
+            weight = betabinom.pmf(pairs[:, 0], pairs.sum(axis=1), 3, 2) * np.exp(
+                -0.5 * abs(pairs - release).sum(axis=1)
+            )
+            weight /= weight.sum()
+            a, b = 3 + pairs[:, 0], 2 + pairs[:, 1]
+            mean = a / (a + b)
+            sds.append(math.sqrt(weight @ (mean * (a + 1) / (a + b + 1)) - (weight @ mean) ** 2))
+        assert ratio == pytest.approx(sds[0] / sds[1], rel=5 * math.sqrt(0.5 / 20_000 + 0.5 / 4000))
+    row = cell.tables["unknown_n"].iloc[0]
+    assert (row.sd_ratio, row.sd_ratio_sem) == pytest.approx(mean_and_error(cell.arrays["unknown_n"][0]))
+
+
+def test_the_control_is_exact_draws_that_are_a_tenth_too_narrow():
+    """1,000 exact draws and 1,000 others: the best accuracy is 0.5255 under a normal law, ours a little less."""
+    settings = {"task": "binomial", "prior": [30, 20], "n": 8, "methods": ["naive"], "reference_draws": 2000}
+    cell = run("noise_aware/rivals", 40, 40, **settings, epsilon=[1.0], chains=1, draws=50, burn_in=0)
+    row = cell.tables["classifier"].iloc[0]
+    assert (
+        row.narrow == pytest.approx(0.524, abs=5 * row.narrow_sem) and row.narrow_sem < 0.003 and row.n_releases == 40
+    )
 
 
 def test_a_cell_without_methods_has_references_alone():

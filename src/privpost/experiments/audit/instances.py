@@ -23,6 +23,7 @@ from privpost.mechanisms.draws.network import TrimmedSampler
 from privpost.mechanisms.draws.private_gibbs import PrivateGibbs
 from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
 from privpost.mechanisms.noise.fourier import FourierMechanism
+from privpost.mechanisms.noise.randomised_response import RandomisedResponse
 from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 from privpost.models.events import EventCounts
 from privpost.privacy.accounting.costs import Cost
@@ -51,6 +52,8 @@ TWO_STATES, FEW_STARTS = (6, 12), Seeding(starts=2, iterations=4)
 LEVELS = 5
 # Records of audited Langevin steps, with the prior precision and step size of all records.
 FEW_STEPPED = 4
+# Records who report one of three answers or more: the law of their counts is a sum over tables.
+FEW_REPORTED = 4
 # Angles θ of the changed record in `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
 # Length of the other records that push farthest, in units of √(β/ρ): the x with the largest x/(1 + exp(x)).
@@ -181,6 +184,8 @@ def reduced(mechanism: Mechanism) -> Mechanism:
     for kind, most in FEWER.items():
         if isinstance(mechanism, kind) and mechanism.n > most:
             return reduced(replace(mechanism, n=most))
+    if isinstance(mechanism, RandomisedResponse) and mechanism.size > 2 and mechanism.n > FEW_REPORTED:
+        return replace(mechanism, n=FEW_REPORTED)
     if isinstance(mechanism, LogisticLangevin) and mechanism.n > FEW_STEPPED:
         share = mechanism.n / FEW_STEPPED
         small = replace(model, dimension=1, prior_precision=share * model.prior_precision)

@@ -28,7 +28,6 @@ def infer(task, releases, rng, budget):
     elif isinstance(task, RegressionTask):
         moments, law = task.mechanism.moments(repeated.T).T, task.mechanism.noise_law
         kernel = regression.kernel(task.model, moments, task.n, law, "normal")
-        return chains(task, kernel, releases, rng, budget)
     else:
         raise Refused("it serves bits, categories, sums and regression; `records` serves networks")
     return chains(task, kernel, releases, rng, budget)
@@ -52,5 +51,8 @@ def chains(task, kernel, releases, rng, budget):
     drawn = []
     run(kernel, rng, budget.burn_in, budget.draws, drawn.append)
     theta = np.concatenate(drawn)
+    if isinstance(task, RegressionTask):
+        # There the parameters come last.
+        theta = np.swapaxes(theta, 1, 2)
     theta = theta.reshape(budget.draws, -1, len(releases), budget.chains)[:, : task.size]
     return Inferred(theta.transpose(2, 3, 0, 1))

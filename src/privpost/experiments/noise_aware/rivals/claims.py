@@ -7,6 +7,7 @@ import numpy as np
 from privpost.evaluation.rows import select
 from privpost.evaluation.spread import Spread, halves, seen
 from privpost.experiments.claim_helpers import joint_limit
+from privpost.inference_benchmark.leaderboard import POINT, TOLD
 from privpost.lab.claims import check, claim, number, numbers, word
 
 # Largest `excess` of draws from the exact posterior. It is above 1 as the estimate of the effective number of draws
@@ -22,15 +23,11 @@ OF_SD = 0.01
 FEW = 50
 # Samplers whose law is the posterior itself.
 EXACT = ("data_augmentation", "simulation", "abc_smc", "reversible_jump", "records", "table")
-KEYS = ["task", "noise", "n", "epsilon"]
 LEVEL = 0.05
 NETWORKS = ("collider", "three_parents")
 COUNTS = ("binomial", "multinomial")
-# Accuracy of the classifier from which on it tells laws apart: ten of its standard errors over 20 releases.
-TOLD = 0.53
 # Draws of samplers that it is asked about are worth at least as many, and the share of points at which it must see.
 MANY, SEEN = 500, 0.8
-POINT = ["task", "noise", "n", "epsilon"]
 
 
 def excess(rows):
@@ -193,13 +190,13 @@ def normal_sums(rivals):
     "two joint standard errors in each row with at least 100 records",
 )
 def laplace_tails(rivals):
-    rows = rivals[(rivals.epsilon == rivals.epsilon.min()) & (rivals.n >= 100)].set_index(KEYS)
+    rows = rivals[(rivals.epsilon == rivals.epsilon.min()) & (rivals.n >= 100)].set_index(POINT)
     normal, laplace = (rows[rows.method == name] for name in ("noise_calibrated", "quadrature"))
     both = normal.join(laplace[["distance", "distance_sem"]].add_suffix("_laplace"), how="inner")
     if both.empty:
         return
     gap = (both.distance - both.distance_laplace) / np.hypot(both.distance_sem, both.distance_sem_laplace)
-    for (task, n, _), value in gap.items():
+    for (task, _, n, _), value in gap.items():
         yield check(f"farther ({task}, n = {n})", value > 2, of=task)
     yield from number("smallest ratio of distances", (both.distance / both.distance_laplace).min())
     yield from number("largest ratio of distances", (both.distance / both.distance_laplace).max())

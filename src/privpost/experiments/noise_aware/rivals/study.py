@@ -1,6 +1,7 @@
 """Noise-aware inference by several methods against the exact posterior of the same releases, per CPU second (ours)."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,9 +10,9 @@ from privpost.evaluation.rows import columns, places
 from privpost.evaluation.spread import spread_columns
 from privpost.evaluation.summaries import mean_and_sem, share_error
 from privpost.experiments.discovered import Discovered
-from privpost.experiments.noise_aware.rivals import approximation, leaderboard
+from privpost.experiments.noise_aware.rivals import approximation
 from privpost.experiments.ranges import BURN_IN, EPSILON, MODEL, N
-from privpost.inference_benchmark import methods, metrics, scoring, tasks
+from privpost.inference_benchmark import leaderboard, methods, metrics, scoring, tasks
 from privpost.inference_benchmark.base import Budget
 from privpost.inference_benchmark.tasks.private_n import PrivateNTask
 from privpost.lab.schema import Integer, Real, Schema, Text, Vector
@@ -139,7 +140,7 @@ def simulate(config, streams, ledger) -> dict:
             case = scoring.Case(task, theta, releases, np.empty(0))
             if not config.ranks:
                 rng = streams("reference", block.index)
-                case = case._replace(reference=task.reference(releases, config.reference_draws, rng))
+                case = replace(case, reference=task.reference(releases, config.reference_draws, rng))
                 stored.append(_of_reference(case, statistics, streams, block.index))
             for k, name in enumerate(names):
                 rng = streams(f"method {name}", block.index)
