@@ -41,8 +41,8 @@ def test_missing_data_sets_take_away_their_cells_and_no_study_that_has_others(cl
 def test_the_audit_is_built_whatever_is_missing(everything, tmp_path, without_network) -> None:
     clone = everything[0].copy(tmp_path / "clone")
     clone.take_away("mnist", "adult")
-    # Of the mechanisms that the studies ran, one is enough here.
-    clone.edit("conf/study/audit/audit.yaml", "mechanisms: all", "mechanisms: [PosteriorDraw]")
+    # Of the mechanisms that the studies ran, two are enough here.
+    clone.edit("conf/study/audit/audit.yaml", "mechanisms: all", "mechanisms: [LaplaceMechanism, LogisticDiffused]")
     output = clone.run("privpost", "reproduce", STUDY, "audit/audit", "--scale", "smoke", prefix=without_network)
     assert "Not built" not in output
     assert "audit/audit" in output.partition("Built in")[2]
