@@ -94,6 +94,8 @@ def test_approximations_are_near_where_records_are_many():
     two = made(*CLAMPED, 300, 3.0)
     for method in ("quadrature", "gibbs"):
         assert excess(method, two, released(two)) < 1.8, method
+    line = made("regression", None, 1000, 10.0)
+    assert excess("gibbs", line, released(line)) < 1.8
 
 
 def test_normal_laws_of_counts_are_near_where_records_are_many():
