@@ -68,7 +68,7 @@ def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
         inferred = Inferred(np.asarray(inferred.draws, float), effective)
     except Refused as refusal:
         return Outcome(None, status="refused", reason=str(refusal))
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         return Outcome(None, status="failed", reason=in_a_line(error))
     if wrong := _misshapen(inferred, len(releases), task.size, budget.total):
         return Outcome(None, status="failed", reason=wrong)
@@ -87,7 +87,7 @@ def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
     return ""
 
 
-def in_a_line(error: BaseException) -> str:
+def in_a_line(error: Exception) -> str:
     """Return an error's type and the first line of its text."""
     return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
 

@@ -21,7 +21,6 @@ PRIOR = "    drawn = task.prior(len(releases) * budget.total, rng).reshape(len(r
 EXACT = HEAD + INFER + "    return Inferred(task.reference(releases, budget.total, rng)[:, None])\n"
 FAULTY = {
     "raises": ("    raise RuntimeError('no luck\\nat all')\n", "failed: RuntimeError: no luck"),
-    "leaves": ("    raise SystemExit(3)\n", "failed: SystemExit: 3"),
     "nan": (PRIOR + "    drawn[-1] = np.nan\n    return Inferred(drawn)\n", "draws of 1 of 5 releases are no numbers"),
     "few": (PRIOR + "    return Inferred(drawn[:, :, :10])\n", "it gave 10 draws for each release; it must give 1000"),
     "flat": (
@@ -107,6 +106,13 @@ def test_a_faulty_method_is_one_line_and_the_others_run_on(here, capsys, name):
     own = found.xs("own", level="method")
     assert (own.status == told.split(":")[0] if ":" in told[:9] else own.status == "failed").all()
     assert own.c2st.isna().all() and (found.xs("my_method", level="method").c2st < 0.53).all()
+
+
+def test_a_signal_that_ends_the_command_is_no_fault_of_the_method(here):
+    """It arrives as SystemExit."""
+    (here / "own.py").write_text(HEAD + INFER + "    raise SystemExit(143)\n")
+    with pytest.raises(SystemExit, match="143"):
+        privpost("bench", "score", "own.py", "--tasks", "binomial")
 
 
 def test_a_method_that_writes_over_the_releases_spoils_no_other(here):

@@ -86,8 +86,13 @@ def test_it_is_no_method_of_the_studies():
 @pytest.mark.parametrize("name", ["binomial", "multinomial"])
 @pytest.mark.filterwarnings("ignore::privpost.SimulationNoise")
 def test_draws_are_near_the_posterior_at_each_release(name, stand_in, monkeypatch):
-    """As near as nearest simulations are; draws for another release are seen."""
+    """As near as nearest simulations are; draws for another release are seen, and simulations without noise."""
     assert scored(made(name, epsilon=3.0))["c2st"] < 0.6
+    noisy = made(name, epsilon=0.1)
+    assert scored(noisy)["c2st"] < 0.55
+    with monkeypatch.context() as patch:
+        patch.setattr(type(noisy.mechanism), "perturb", lambda self, statistics, rng: self.select(statistics))
+        assert scored(noisy)["c2st"] > 0.6
     monkeypatch.setattr(NearestNeighbours, "order", -1)
     assert scored(made(name, epsilon=3.0))["c2st"] > 0.8
 
