@@ -140,9 +140,8 @@ def test_ranks_on_data_from_the_chain_s_own_prior_are_uniform(epsilon) -> None:
     assert ranks_p_values(epsilon).min() > 1e-4 / 7
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0])
-def test_a_chain_that_takes_the_noise_for_less_fails_the_ranks(epsilon) -> None:
-    assert ranks_p_values(epsilon, 0.8).min() < 1e-4 / 7
+def test_a_chain_that_takes_the_noise_for_less_fails_the_ranks() -> None:
+    assert ranks_p_values(1.0, 0.8).min() < 1e-4 / 7
 
 
 def test_one_cell_s_emissions_follow_their_law_by_quadrature() -> None:

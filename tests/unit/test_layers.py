@@ -28,7 +28,7 @@ LAYERS = (
     ("archive", "atomic", "progress", "strict_yaml"),
     ("__init__",),
     # Where classes are defined: what the package itself asks when it is asked for one.
-    ("lookup", "configurations"),
+    ("lookup", "moved", "configurations"),
 )
 
 # Rooms that import from fewer rooms than lie below them.

@@ -200,10 +200,13 @@ def pristine(once) -> Clone:
 def _cloned(place: Path) -> None:
     # It reads the checkout's objects: thousands of files need not be copied with each clone.
     subprocess.run(["git", "clone", "--quiet", "--shared", ROOT, place], check=True)
+    # Commands in copies of the clone need not compile its sources each; by content, whatever time an edit has.
+    kinds = ("-q", "--invalidation-mode", "checked-hash")
+    subprocess.run([sys.executable, "-m", "compileall", *kinds, place / "src"], check=True)
     # Compiled loops are stored by the state of their sources, in whichever folder: all clones share them.
     kept = Path("src/privpost/samplers/__pycache__") / compiled.folder()
     (ROOT / kept).mkdir(parents=True, exist_ok=True)
-    (place / kept).parent.mkdir()
+    (place / kept).parent.mkdir(exist_ok=True)
     (place / kept).symlink_to(ROOT / kept)
 
 

@@ -50,9 +50,10 @@ def test_a_mechanism_is_one_file(everything, tmp_path):
     pytest_passes(clone, "tests/unit/mechanisms/test_mechanisms.py", "-k", "LogisticNoise")
     assert changed(clone) == files
     clone.run("privpost", "reproduce", *TAKING_EVERY_MECHANISM, "--scale", "smoke")
-    # The audit has a second cell, of the settings that studies ran.
-    clone.run("privpost", f"study={AUDIT}", "scale=smoke", "source=examples")
-    tables = ["build/sweeps/audit_audit__source=examples__scale=smoke/audit.csv"]
+    # The audit has a second cell, of the settings that studies ran. That it takes all mechanisms, test_audit.py sees.
+    audited = (f"study={AUDIT}", "scale=smoke", "source=examples", "mechanisms=[LogisticNoise]")
+    clone.run("privpost", *audited, "hydra.run.dir=build/audited")
+    tables = ["build/audited/audit.csv"]
     tables += [f"build/smoke/results/{study}/{study.split('/')[1]}.csv" for study in TAKING_EVERY_MECHANISM]
     for table in tables:
         text = (clone / table).read_text()
@@ -177,34 +178,42 @@ def apply(clone, title: str) -> None:
             clone.edit(name, *(re.sub(r"^[-+]", "", part, flags=re.MULTILINE) for part in (old, new)))
 
 
+BUILD = ("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
+
+
+@pytest.fixture(scope="module")
+def followed(pristine, tmp_path_factory):
+    """A clone with the guide's mechanism and study, the study built at smoke scale, and what the build said."""
+    clone = pristine.copy(tmp_path_factory.mktemp("followed") / "clone")
+    files = [*follow(clone, "Add a mechanism"), *follow(clone, "Add a study")]
+    return clone, files, clone.run(*BUILD)
+
+
 @pytest.fixture
-def tutorial(clone):
-    """A clone with the guide's mechanism and study."""
-    clone.files = [*follow(clone, "Add a mechanism"), *follow(clone, "Add a study")]
-    return clone
+def tutorial(followed, tmp_path):
+    """A copy of that clone."""
+    return followed[0].copy(tmp_path / "clone")
 
 
-def test_a_study_is_four_files(tutorial):
+def test_a_study_is_four_files(followed, tutorial):
     """It is rebuilt, drawn and scored without touching any other file, and the tests of all studies take it in."""
-    assert len(tutorial.files) == 5
+    _, files, output = followed
+    assert len(files) == 5
     assert "tutorial/noise" in tutorial.run("privpost", "list")
-    output = tutorial.run("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
     assert "tutorial/noise" in output
     assert (tutorial / "build/smoke/figures/tutorial/noise/noise_error.svg").stat().st_size > 5000
     assert "T1  holds" in tutorial.run("privpost", "claims", "tutorial/noise", "--scale", "smoke")
     assert "1 cells" not in tutorial.run("privpost", "-m", "study=tutorial/noise", "scale=smoke", "n=50,200")
     pytest_passes(tutorial, "tests/unit/lab/test_grid.py", "-k", "first_lines or depend_on_nothing")
-    assert changed(tutorial) == sorted(tutorial.files)
+    assert changed(tutorial) == sorted(files)
     ruff = [sys.executable, "-m", "ruff"]
     for check in (["check"], ["format", "--check"]):
-        python = [name for name in tutorial.files if name.endswith(".py")]
+        python = [name for name in files if name.endswith(".py")]
         subprocess.run([*ruff, *check, *python], cwd=tutorial.folder, check=True, capture_output=True)
 
 
 def test_a_column_is_three_lines(tutorial):
     """It is in the table and the figure, no cell is computed again, and wrong turns are told in a line."""
-    build = ("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
-    tutorial.run(*build)
     stored = {path: path.stat().st_mtime_ns for path in (tutorial / "build/smoke/cells").rglob("*.npz")}
     table = tutorial / "build/smoke/results/tutorial/noise/noise.csv"
     before = table.read_text()
@@ -213,9 +222,9 @@ def test_a_column_is_three_lines(tutorial):
     # The figure first: the table that is there lacks the column.
     said = tutorial.run("privpost", "draw", "tutorial/noise", "--built", "--scale", "smoke", status=2)
     assert "noise has no column or row named 'far'" in said and "Traceback" not in said
-    assert "No meaning for" not in tutorial.run(*build)
+    assert "No meaning for" not in tutorial.run(*BUILD)
     assert "far" in table.read_text().splitlines()[0] and "far" not in before.splitlines()[0]
     assert {path: path.stat().st_mtime_ns for path in (tutorial / "build/smoke/cells").rglob("*.npz")} == stored
     assert "far" in (tutorial / "src/privpost/experiments/tutorial/noise/figures.py").read_text() != figures
     tutorial.edit("src/privpost/experiments/tutorial/noise/study.py", ', "far": "errors above one half [share]"', "")
-    assert "No meaning for noise.far: say it in TABLES of " in tutorial.run(*build)
+    assert "No meaning for noise.far: say it in TABLES of " in tutorial.run(*BUILD)

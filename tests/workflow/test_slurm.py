@@ -23,8 +23,9 @@ QUICK = "geumlek2017/rdp_curves"
 CHOSEN = os.environ.get("PRIVPOST_SLURM_STUDIES", f"{QUICK},foulds2016/efficiency")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel")
 SEARCHED = os.environ["PATH"] + ":/usr/sbin:/sbin"
-# There is no accounting here, so jobs are watched by squeue; a quick job is done before the first look.
-WATCHED = ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "7", "--latency-wait", "5")
+# There is no accounting here, so jobs are watched by squeue, whose looks come 2, 14 and 36 seconds after a submission:
+# a quick job is done before the second.
+WATCHED = ("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "5")
 
 lacking = [name for name in PROGRAMS if not shutil.which(name, path=SEARCHED)]
 if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:

@@ -58,7 +58,6 @@ def build(argv: list[str]) -> int:
 def draw(argv: list[str]) -> int:
     """Draw figures from the published tables, or from built ones."""
     from privpost.commands import drawing
-    from privpost.report import figures as overall
 
     parser = options.parser("draw", "Draw the figures of studies from the published tables.", study="any", built=True)
     parser.add_argument("--printed", action="store_true", help="write PDF and PNG too")
@@ -68,7 +67,11 @@ def draw(argv: list[str]) -> int:
     studies = grid.load_studies(given.study or None, given.scale, home)
     tell_outdated(studies)
     paths = [path for study in studies for path in drawing.draw(study, out, endings)]
-    return _tell(paths if given.study else [*paths, *overall.draw(home, out, endings)])
+    if not given.study:
+        from privpost.report import figures
+
+        paths += figures.draw(home, out, endings)
+    return _tell(paths)
 
 
 def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, Path]:

@@ -50,11 +50,6 @@ def _is_here(file: File, dataset: Dataset, raw: Path, folders: Sequence[str | os
     return here or any(True for folder in folders for _ in places(Path(folder) / dataset.place, file.name))
 
 
-def raw_paths(dataset: Dataset, raw: str | os.PathLike[str] = RAW) -> list[Path]:
-    """Return the raw files that `fetch` gives of a data set."""
-    return [Path(raw) / dataset.name / file.name for file in chosen(dataset, raw) or dataset.files]
-
-
 def findable(
     dataset: Dataset,
     raw: str | os.PathLike[str] = RAW,

@@ -58,7 +58,7 @@ def words(column: str, value, names: Mapping = {}) -> str:
         return style.look(value).label
     if column == "dataset":
         return catalogue.title(value)
-    if value is None or pd.isna(value):
+    if pd.isna(value):
         return ""
     if isinstance(value, str) and not _NUMBERS.fullmatch(value):
         return value.replace("_", " ")
@@ -83,11 +83,16 @@ def named(table, *others: str, hue: str = "method", names: Mapping = {}):
     of the values of another column if `hue` says so.
     """
     for column in (*reversed(others), hue):
-        place = {value: place for place, value in enumerate(ordered(table[column], column, names))}
-        key = lambda values, place=place: values.map(place).astype(float).fillna(-1)  # noqa: E731
-        table = table.sort_values(column, key=key, kind="stable", ignore_index=True)
+        table = _sorted(table, column, names)
     parts = [table[name].map(lambda value, name=name: words(name, value, names)) for name in (hue, *others)]
     return table.assign(Method=[", ".join(filter(None, line)) or "–" for line in zip(*parts, strict=True)])
+
+
+def _sorted(table, column: str, names: Mapping):
+    """Return a table with its rows in the order of a column's values, those that lack one first."""
+    place = {value: place for place, value in enumerate(ordered(table[column], column, names))}
+    how: dict[str, Any] = {"kind": "stable", "ignore_index": True}
+    return table.sort_values(column, key=lambda values: values.map(place).astype(float).fillna(-1), **how)
 
 
 def in_all(table, *columns: str):
@@ -128,10 +133,7 @@ def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
     """
     values = ordered(table[hue], hue, names)
     shade = {} if not values or isinstance(values[0], str) else shades(values)
-    rows = table.drop_duplicates("Method")
-    rows = rows.iloc[
-        [at for _, at in sorted((values.index(v) if v in values else -1, at) for at, v in enumerate(rows[hue]))]
-    ]
+    rows = _sorted(table.drop_duplicates("Method"), hue, names)
     look: dict[str, Any] = {name: {} for name in ("palette", "markers", "dashes")}
     for label, value, at in zip(rows.Method, rows[hue], rows.groupby(hue, dropna=False).cumcount(), strict=True):
         place = values.index(value) if value in values else len(values)
@@ -196,6 +198,8 @@ def lines(
     """
     import seaborn as sns
 
+    # As pandas names a column that is not there, and seaborn does not.
+    table = table.assign(**{y: table[y].astype(float)})
     table = table if "Method" in table else named(table, hue=hue, names=names)
     look = looks(table, hue, names)
     if kind == "scatter" and any(look["dashes"].values()) and len(set(look["markers"].values())) < len(look["markers"]):

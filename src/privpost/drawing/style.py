@@ -117,8 +117,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
 GREY = "#555555"
 BAND = "#dddddd"
-# OPS on its smallest ball, beside OPS on the paper's.
-SMALLEST_BALL = "#b8860b"
 
 # One word for each axis, whatever the study.
 AXES = {
@@ -189,7 +187,7 @@ def _label_decades(axis) -> None:
     steps = (1, 2, 5) if 3 * np.log10(ratio) < min(axis.get_tick_space(), 6) else (1,)
     axis.set_major_locator(ticker.MaxNLocator(4) if ratio < 4 else ticker.LogLocator(subs=steps))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: power(value, wide)))
-    axis.set_minor_formatter(ticker.NullFormatter())
+    axis.set_minor_locator(ticker.NullLocator())
 
 
 @contextlib.contextmanager
@@ -205,8 +203,10 @@ def laid_out(figure, dpi: float) -> Iterator[None]:
         _label_decades(axes.xaxis)
         _label_decades(axes.yaxis)
     engine, figure.dpi = figure.get_layout_engine(), dpi
-    if engine is not None:
+    # SVG and PDF have one resolution: the second needs no layout of its own.
+    if engine is not None and getattr(figure, "laid_out_for", None) != dpi:
         engine.execute(figure)
+        figure.laid_out_for = dpi
     # No engine at all: for any engine, even an empty one, Matplotlib draws once more before it writes.
     with matplotlib.rc_context({"figure.constrained_layout.use": False}):
         figure.set_layout_engine(None)

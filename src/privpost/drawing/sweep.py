@@ -63,7 +63,8 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     # A column of words that is empty in some rows becomes the axis only if no other key can.
     lacking = {key for key in keys if key not in numeric and table[key].isna().any()}
     x, *rest = sorted(
-        keys, key=lambda k: (k not in numeric, k in lacking, k == "seed", k == "method", -number[k], k not in swept)
+        keys,
+        key=lambda k: (k not in numeric, k in lacking, k == "seed", k == "method", -table[k].nunique(), k not in swept),
     )
     metrics = [key for key in rest if key in _METRICS]
     rest = [key for key in rest if key not in metrics]
@@ -204,6 +205,7 @@ def _measured(table, parts: Layout, said: Mapping[str, str]) -> tuple[Any, list[
             if rows[measure].nunique() < 2:
                 continue
             label = words if words and measure == "mean" else ", ".join(filter(None, (said[measure], words)))
+            label = f"{label}, {measure.replace('_', ' ')}" if label in shown else label
             sem, limit = error_of(table, measure), f"{measure.removesuffix('_mean')}_limit"
             half = style.NORMAL_95 * (rows[sem] if sem else np.nan)
             part = rows.assign(row=label, value=values, low=values - half, high=values + half)

@@ -92,8 +92,9 @@ class Study:
 
     @property
     def shards(self) -> int:
-        """How many jobs share the study's cells on a cluster."""
-        return int(self.text.get("shards", 1))
+        """How many jobs share the study's cells; two at most at smoke scale, where starting a job takes longest."""
+        shards = int(self.text.get("shards", 1))
+        return min(2, shards) if self.scale == "smoke" else shards
 
     # Its modules
 

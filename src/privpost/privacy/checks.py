@@ -102,12 +102,6 @@ def check_count(name: str, value) -> None:
         raise ValueError(f"{name} is {value!r}; it must be an integer >= 1")
 
 
-def check_seed(name: str, value) -> None:
-    """Raises a ValueError unless a seed is an integer of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise ValueError(f"{name} is {value!r}; it must be an integer >= 0")
-
-
 def check_order(order) -> None:
     """Raises a ValueError unless the order of a Rényi divergence is a number of at least 1."""
     if not is_number(order) or not order >= 1:

@@ -15,6 +15,7 @@ from privpost.drawing.figures import figure
 from privpost.evaluation.calibration import ks_limit
 from privpost.evaluation.rows import select
 from privpost.experiments.bernstein2018 import models
+from privpost.experiments.zhang2016.statements import STATEMENTS
 from privpost.lab import store
 from privpost.report import scorecard as scorecards
 
@@ -50,7 +51,7 @@ def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
 
 
 def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",)) -> list[Path]:
-    """Draw the figures whose tables have rows below the folder of `results/`, there or in `out`; returns their paths."""
+    """Draw the figures whose tables have rows below the folder of `results/`, there or in `out`; return their paths."""
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
         needed = figures.parameters(function)
@@ -115,39 +116,20 @@ def _draw_or_noise(axes, table) -> str:
     return "Noise or one private draw?\n" + ("Either, once noise is modelled" if holds else "It depends")
 
 
-# The paper's statements on utility and privacy: their words, the row of the table as printed, and the mended one.
-BOUNDS = (
-    ("Proposition 1", "proposition_1", ""),
-    ("Theorem 1, mean", "theorem_1_expectation", ""),
-    ("Theorem 1, deviation", "theorem_1_unsquared", "theorem_1"),
-    ("Theorem 1, range", "theorem_1_difference", ""),
-    ("Theorem 3", "theorem_3", ""),
-    ("Corollary 3", "corollary_3", ""),
-    ("Lemma 4", "lemma_4_printed", "lemma_4"),
-    ("Sampler's utility", "sampler utility without a root", "sampler utility"),
-    ("Corollary 1", "corollary 1", ""),
-    ("Corollary 2", "corollary 2", ""),
-    ("Corollary 4", "corollary 4", "corollary 4 with enumerated sensitivity"),
-    ("Theorem 4 (1)", "theorem 4 (1)", ""),
-    ("Lemma 2", "lemma 2 with edges", "lemma 2"),
-    ("Lemma 3", "lemma 3", ""),
-)
-
-
 def _bounds(axes, table) -> str:
     share = 100 * table.groupby("statement").holds.mean()
-    shown = sorted((row for row in BOUNDS if row[1] in share), key=lambda row: share[row[1]])
+    shown = sorted((name for name in STATEMENTS if name in share), key=lambda name: share[name])
     fails, holds, mended = style.look("ops").color, "#9fb8ad", style.look("gibbs").color
-    for y, (_, statement, other) in enumerate(shown):
+    for y, name in enumerate(shown):
         # A statement that holds in no case is there, too.
-        axes.barh(y, max(share[statement], 0.7), 0.55, color=fails if share[statement] < 100 else holds)
-        if other in share:
+        axes.barh(y, max(share[name], 0.7), 0.55, color=fails if share[name] < 100 else holds)
+        if (other := STATEMENTS[name][1]) in share:
             axes.plot(share[other], y, "D", color=mended, markersize=3.5, clip_on=False)
     axes.set(xlim=(0, 104), ylim=(len(shown) - 0.5, -1.1), xlabel="Cases in which it holds [%]\nZhang et al. 2016")
-    axes.set_yticks(range(len(shown)), [name for name, _, _ in shown], fontsize=6.5)
+    axes.set_yticks(range(len(shown)), [STATEMENTS[name][0].split(":")[0] for name in shown], fontsize=6.5)
     axes.grid(axis="y", visible=False)
     axes.text(97, -0.55, "mended ◆", color=mended, fontsize=8, ha="right", va="center")
-    failing = sum(share[statement] < 100 for _, statement, _ in shown)
+    failing = sum(share[name] < 100 for name in shown)
     return "Do the printed bounds hold?\n" + (f"{failing} of {len(shown)} do not" if failing else "Yes")
 
 

@@ -251,3 +251,11 @@ def test_a_note_on_curves_that_coincide_has_two_lines_at_most():
     table["mean"] = 2.0 * table.n
     _, notes = sweep.draw(table, ["n"], {"n"})
     assert len(notes) == 1 and len(notes[0]) <= sweep.LONGEST and notes[0].endswith("; and others.")
+
+
+def test_a_swept_key_is_the_axis_before_another_of_as_many_values_and_equal_labels_are_told_apart():
+    table = product(n=[1, 2], delta=[0.1, 0.2, None], method=["laplace", "ops"]).assign(other=range(12))
+    assert sweep.layout(table, ["n"], {"n", "delta"}).x == "n"
+    table = table.drop(columns="sem").dropna()
+    figure, _ = sweep.draw(table, ["n"], {"n", "delta"}, labels={"mean": "a loss", "other": "a loss"})
+    assert rows_of(figure) == ["a loss", "a loss, other"]

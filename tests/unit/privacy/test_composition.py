@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -57,7 +58,7 @@ def responses(epsilon: float, times: int):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "times", "delta"), [(0.1, 10, 1e-6), (1.0, 4, 1e-6), (0.01, 300, 1e-4), (0.5, 64, 1e-9), (3.0, 1, 0.01)]
+    ("epsilon", "times", "delta"), [(0.1, 10, 1e-6), (0.01, 300, 1e-4), (0.5, 64, 1e-9), (3.0, 1, 0.01)]
 )
 def test_pure_releases_cost_what_randomised_responses_do(epsilon, times, delta):
     """Binomial sums, which no pure mechanism exceeds; above by what floats may be off by, 1e-3 at δ = 1e-9."""
@@ -130,8 +131,7 @@ def test_draws_of_two_columns_and_a_count_cost_what_their_joint_laws_say():
         assert max(delta_of(*pair, found / 1.03) for pair in pairs) > delta, laws
 
 
-@pytest.mark.parametrize("n", [1, 2, 9, 40])
-@pytest.mark.parametrize("prior", [(0.5, 0.5), (6.0, 2.0)])
+@pytest.mark.parametrize(("n", "prior"), [(1, (6.0, 2.0)), (9, (0.5, 0.5)), (40, (6.0, 2.0))])
 def test_no_counts_of_two_categories_lose_more_than_the_law(n, prior):
     """Half-lines of beta laws by scipy's, of all counts and both ways; the law is attained for 9 records and fewer."""
     draw = PosteriorDraw(BetaBernoulli(*prior), n, 2.0, 0.7, weighting="concentrated")
@@ -241,13 +241,18 @@ KINDS = [
 ]
 
 
+@functools.cache
+def five(delta: float) -> float:
+    return together(KINDS[:5], delta)
+
+
 @pytest.mark.parametrize("law", KINDS, ids=repr)
 def test_more_releases_cost_more_and_a_larger_delta_less(law):
     assert together([law], 1e-6) < together([law] * 2, 1e-6) < together([law] * 5, 1e-6)
-    costs = [together([law, *KINDS[:5]], delta) for delta in (1e-4, 1e-5, 1e-6, 1e-7)]
+    costs = [together([law, *KINDS[:5]], delta) for delta in (1e-4, 1e-7)]
     assert costs == sorted(costs)
     # With one release more.
-    assert all(cost >= together(KINDS[:5], delta) for cost, delta in zip(costs, (1e-4, 1e-5, 1e-6, 1e-7), strict=True))
+    assert all(cost >= five(delta) for cost, delta in zip(costs, (1e-4, 1e-7), strict=True))
     assert losses.read({"loss": json.loads(json.dumps(law.line()))}) == law
 
 

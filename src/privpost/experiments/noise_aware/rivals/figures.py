@@ -1,5 +1,7 @@
 """The figures of the study."""
 
+import textwrap
+
 import matplotlib.pyplot as plt
 
 from privpost.drawing import style
@@ -41,7 +43,8 @@ def board(leaderboard, rivals):
         others = [style.look(name).label.lower() for name in never if name != "exact"]
         names = ["Exact sums", *others]
         text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-        canvas.suptitle(f"{text} are never told from exact draws", fontsize=9, weight="bold")
+        text = textwrap.fill(f"{text} are never told from exact draws", 60)
+        canvas.suptitle(text, fontsize=9, weight="bold")
     return canvas
 
 
