@@ -2,7 +2,7 @@
 
 A module of claims declares them one after another:
 
-    @claim("F1", "section 3.2", "One OPS sample is ahead only at small n.", "difference beyond {z:.2f} standard errors")
+    @claim("P1", "section 3.2", "One OPS sample is ahead only at small n.", "difference beyond {z:.2f} standard errors")
     def crossing(sampling_error):
         yield word("z", 4.07)
         yield check("OPS is ahead at some n <= 10", ...)
