@@ -1,4 +1,4 @@
-"""Files that are whole or absent, written beside their place under another name; steps that no signal cuts in two."""
+"""Files that are complete or absent, written first under a temporary name; and steps that no signal interrupts."""
 
 import contextlib
 import errno

@@ -32,7 +32,7 @@ def _classes(package: str, base: type) -> Iterator[type]:
 
 
 def _imported(name: str) -> ModuleType:
-    """The module; a SettingError says in one line in which file and line an import ends."""
+    """Import the module; if that fails, a one-line SettingError names the file and the line of the failure."""
     try:
         return import_module(name)
     except Exception as error:
@@ -173,7 +173,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
 
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
-    """Return the mechanisms that serve the model within none of the budgets, by class, each with its last refusal."""
+    """Return the last refusal of each class of mechanisms that can serve the model within none of the budgets."""
     reasons: dict[str, str] = {}
     for candidate in curators(itertools.chain.from_iterable(mechanisms().values())):
         reason = ""

@@ -12,9 +12,9 @@ SHOWN = 12
 
 
 def lines(content: dict[str, Any], path: Path, together: str = "") -> Iterator[str]:
-    """Yield a statement's summary: file, ε of the release and what it left of the budget, estimates, R-hat.
+    """Yield a statement's summary: file, ε of the release, budget left after it, estimates, R-hat.
 
-    `together` is what all releases up to this one cost together.
+    `together` is the line on the joint cost of all releases up to this one.
     """
     privacy = content["privacy"]
     yield f"{path}: {privacy['notion']}" + ("" if privacy["private"] else ", NOT A PRIVATE RELEASE")

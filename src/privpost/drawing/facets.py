@@ -96,7 +96,7 @@ def _sorted(table, column: str, names: Mapping):
 
 
 def in_all(table, *columns: str):
-    """Return a table whose rows that lack a value of a column stand for each of its values: in all panels, along x."""
+    """Return a table that repeats a row without a value of a column for each of its values: in all panels, along x."""
     import pandas as pd
 
     for column in columns:
@@ -307,7 +307,7 @@ def each(grid) -> Iterator[tuple[Any, Any]]:
 
 
 def band(axes, low: float, high: float, across: bool = True) -> None:
-    """Shade where values lie that say nothing, such as those of a calibrated method."""
+    """Shade the range of values that are no evidence, such as those that a calibrated method gives."""
     (axes.axhspan if across else axes.axvspan)(low, high, color=style.BAND, linewidth=0, zorder=0)
 
 

@@ -20,7 +20,7 @@ _TAIL_PROBABILITIES = (0.05, 0.95)
 class Assessment(NamedTuple):
     """Worst diagnostics over all quantities, and the `reason` where one is not known, else "".
 
-    `rhat_max` is inf for chains that each stand still at another value. It is nan, which is no agreement, where chains
+    `rhat_max` is inf if no chain moves and their values differ. It is nan, which is no agreement, where chains
     cannot be compared, and where a quantity never changes and the others agree. `ess_min` is the smallest bulk or tail
     effective sample size, nan where one of them is not known.
     """

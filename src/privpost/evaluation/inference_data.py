@@ -1,4 +1,4 @@
-"""Draws as ArviZ takes them, for its tables and plots and for files in netCDF; it is an optional package."""
+"""Draws in the form that ArviZ, an optional package, takes for tables, plots and netCDF files."""
 
 import warnings
 from collections.abc import Sequence

@@ -93,9 +93,9 @@ class Bins(NamedTuple):
     size: int
 
     def features(self, draws, weights=1.0) -> np.ndarray:
-        """Each draw of (m, trials) is shared between its two neighbours on the grid; shape (trials, size).
+        """Feature sums (trials, size) of draws (m, trials): each draw is split between its two neighbours on the grid.
 
-        Sums over parts of a sample add; weighted draws stand for a law by quadrature.
+        Sums over parts of a sample add up; weighted draws represent a law by quadrature.
         """
         near, start = self.size // 4, self.size * 3 // 8
         place = draws / self.step

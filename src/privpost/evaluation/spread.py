@@ -100,7 +100,7 @@ def seen(values: float, level: float = LEVEL, power: float = POWER) -> Seen:
 def spread_columns(quantiles, of: str) -> dict[str, str | float]:
     """Columns about quantiles (M,) or (k, M): `z2`, `z2_p`, `z2_values`, `sd_seen_narrow`, `sd_seen_wide`, `z2_of`.
 
-    `of` names the parameters that count together; the errors that are seen are those of this one test at 5 %.
+    `of` names the parameters that are tested together; `sd_seen_*` are the errors that this one test detects at 5 %.
     """
     result = spread(quantiles)
     narrow, wide = seen(result.values)

@@ -42,7 +42,7 @@ class Failed(set[str]):
 
     @contextlib.contextmanager
     def alone(self, method: str) -> Iterator[None]:
-        """Run what belongs to one method; its error ends that only. A budget that it would exceed ends the study."""
+        """Run one method's part of a study; an error ends only this part, but an exceeded budget ends the study."""
         try:
             yield
         except BudgetExceeded:

@@ -28,9 +28,10 @@ def tested(rows):
 
 
 def from_prior(table):
-    """Return the rows whose true parameters pass the test of z² in their prior, at 5 % over all draws of them.
+    """Return the rows whose true parameters pass a test of z² against their prior, at 5 % over all sets of them.
 
-    Where chance made these draws too wide or too narrow, quantiles in a posterior that knows little more are so too.
+    If by chance a set is too wide or too narrow, so are its quantiles in a posterior that knows little more than the
+    prior.
     """
     if "prior_p" not in table:
         return table

@@ -133,7 +133,7 @@ def _finite(draws) -> np.ndarray:
 
 
 def effective(inferred) -> np.ndarray:
-    """Return how many independent draws those of each release are worth (releases,), where they are numbers."""
+    """Return the effective sample size of each release's draws, (releases,), assessed where they are finite."""
     draws, finite = inferred.draws, _finite(inferred.draws)
     if inferred.effective is not None:
         return inferred.effective

@@ -52,7 +52,7 @@ def compare(built: Study) -> list[Comparison]:
 
 
 def beside(built: Study) -> list[str]:
-    """Return the published files beside a study's tables that a publication would change.
+    """Return the published files, other than a study's tables, that a publication would change.
 
     These are its ledger, whose numbers may differ in the last digit, and the documents that today's code makes of the
     published tables.

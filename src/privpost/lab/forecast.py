@@ -51,7 +51,7 @@ class Forecast:
             self._took[digest] = seconds
 
     def slowness(self, running: Mapping[str, float]) -> float:
-        """Return how many times as long as expected cells take; `running` has the seconds of those under way."""
+        """Return the ratio of the cells' times to the expected ones; `running` has the seconds of unfinished cells."""
         took, expected = sum(self._took.values()), sum(self._expected[digest] for digest in self._took)
         slow = (took + self._trusted) / (expected + self._trusted) if took + self._trusted else 1.0
         # A cell that is not done after its time is slower than that.

@@ -364,9 +364,9 @@ def _identity_of(dataset: str, text: str) -> dict:
 
 
 def shard_of(cells: Sequence[Cell], number: int, count: int) -> Sequence[Cell]:
-    """Return one of `count` shards of a list of cells, counted from 1: every `count`-th cell, so that neighbours part.
+    """Return shard `number`, counted from 1, of `count` shards: every `count`-th cell, so that neighbours are apart.
 
-    Neighbours on an axis take about as long as each other, so shards do too.
+    Neighbours on an axis take about equally long, and so the shards do too.
     """
     return cells[number - 1 :: count]
 

@@ -41,7 +41,7 @@ class Setting(ABC):
 
     @abstractmethod
     def allowed(self) -> str:
-        """Return what is allowed beside null, in words."""
+        """Return the allowed values other than null, in words."""
 
     @abstractmethod
     def checked(self, value: Any) -> Any:
@@ -306,7 +306,7 @@ class Schema:
                 settings[key] = self.value(key, round(base[key] * settings[other] / base[other]), where)
 
     def check_together(self, settings: Mapping[str, Any], where: str) -> None:
-        """Raise SettingError for a setting that is not below the one that it must be below."""
+        """Raise SettingError for a setting that is not below the other setting that bounds it."""
         for key, under in self._under.items():
             if {key, under} <= settings.keys() and settings[key] >= settings[under]:
                 raise SettingError(

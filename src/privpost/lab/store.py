@@ -66,7 +66,7 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def seal(record: Mapping[str, Any]) -> str:
-    """Return the sha256 of a record, as JSON, without its own seal; it holds the arrays' checksum."""
+    """Return the sha256 of a record as JSON, its own seal left out; the record holds the arrays' checksum."""
     text = json.dumps({key: value for key, value in record.items() if key != "seal"}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -117,7 +117,7 @@ def seconds(path: Path) -> float | None:
 
 @contextlib.contextmanager
 def under_way(path: Path, digest: str) -> Iterator[None]:
-    """Mark a cell as under way, beside its place, until the block ends."""
+    """Mark a cell as being computed, by a file next to its own, until the block ends."""
     # Named as temporary files are: what a killed process leaves is found and removed with them.
     mark = path.with_name(f".{digest}.{secrets.token_hex(4)}{STARTED}")
     with contextlib.suppress(OSError):

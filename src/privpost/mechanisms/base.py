@@ -348,7 +348,7 @@ class Mechanism(metaclass=Checked):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The settings that `calibrate` takes beside model, n and budget."""
+        """The settings that `calibrate` takes besides model, n and budget."""
         determined = {"model", "n", "order", self.calibrated}
         return {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name not in determined}
 

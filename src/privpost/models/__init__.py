@@ -1,8 +1,8 @@
 """Probabilistic models; a conjugate model in a file of its own is found by `privpost.discovery`.
 
 A user calls a class, imported from here or from `privpost`. `conjugate` has models whose posterior is of the prior's
-family, `regression` has linear and binary ones, `networks` has Bayesian networks and their graphs, `events` has counts
-of events in cells, which the hidden Markov model is about. `base`, the interface of conjugate models, serves them.
+family, `regression` linear and binary regressions, `networks` Bayesian networks and their graphs, `events` the hidden
+Markov model for counts of events in cells. `base`, the interface of conjugate models, is used by the others.
 """
 
 from privpost import lookup

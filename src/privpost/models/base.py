@@ -108,7 +108,7 @@ def check_call(what: str, function: Callable, arguments: Sequence, settings: Map
 class Checked(ABCMeta):
     """Classes whose calls raise a one-line error where an argument is missing or unknown.
 
-    Their signature is that of `__init__`, for help, editors and notebooks, which would find that of `__call__`.
+    Their signature is that of `__init__`: help, editors and notebooks would otherwise show that of `__call__`.
     """
 
     @property

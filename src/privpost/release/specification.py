@@ -15,7 +15,7 @@ MISSING = "missing"
 
 
 class MissingText(Text):
-    """A text that stands for no value; the empty one always does."""
+    """A text that marks a missing value; the empty text always does."""
 
     def checked(self, value: Any) -> str:
         if value == "":

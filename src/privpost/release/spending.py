@@ -49,7 +49,7 @@ def _charged(spec: Specification, loss: Law | None, hold) -> dict[str, Any]:
 
 
 def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, Any] | None:
-    """The new entry as the statement shows it; None if the file has lost its name meanwhile."""
+    """Append the charge and return the entry for the statement; None if the path no longer leads to this ledger."""
     content = ledger.content
     budget, cost = _check(spec, content)
     terms = {"epsilon": budget.epsilon, "delta": budget.delta}

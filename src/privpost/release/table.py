@@ -19,7 +19,7 @@ def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray
     """Return the exact sufficient statistics of the records in a CSV file, shape (d,); no record is stored.
 
     Raises:
-        SettingError: the file cannot be read, a column is missing or there twice, a row has another number of cells,
+        SettingError: the file cannot be read, a column is missing or occurs twice, a row has another number of cells,
             a cell is empty or holds what the specification does not allow, or the number of rows is not n.
     """
     return kind.summed(_chunks(path, spec, kind), model)

@@ -285,8 +285,8 @@ def _with_error(value: Any, error: float | None) -> str:
 def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]:
     """Return, in words, how the verdicts of `after` differ from those of `before` (DataFrames of the scorecard).
 
-    Only claims of the studies in `scored` are compared, and of those that `after` has claims of; and none of the
-    studies in `partial`, which were built without some of their data sets.
+    Only claims of studies that are in `scored` or have claims in `after` are compared, without the studies in
+    `partial`, which were built without some of their data sets.
     """
     after = after[~after.study.isin(partial)]
     before = before[before.study.isin({*after.study, *scored} - {*partial})]

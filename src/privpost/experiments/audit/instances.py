@@ -67,8 +67,8 @@ class Instance:
     Attributes:
         targets: its budgets, each with the accounting.
         studies: the studies that use the mechanism or its class.
-        alike: largest cost / target of the settings that it stands for, which are `reduced` to the same but for
-            numbers.
+        alike: largest cost / target over the settings that this instance represents, those that `reduced` maps to it up
+            to numbers.
     """
 
     name: str
@@ -95,7 +95,7 @@ def names() -> set[str]:
 
 
 def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
-    """Return the studies whose ledgers record releases of each class, by class name."""
+    """Return, for each class name, the studies whose ledgers record releases of that class."""
     users_of: dict[str, set[str]] = {}
     for study, rows in records.items():
         for row in rows:

@@ -45,7 +45,7 @@ class Diagnosis:
         self._traces.append(np.stack([likelihood + log_prior, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
     def summary(self, *more) -> dict[str, float]:
-        """Return `ARRAYS`: the largest R-hat, the smallest bulk ESS, the mean log joint; `more` traces too."""
+        """Return `ARRAYS`: the largest R-hat and smallest bulk ESS, over `more` traces too, and the mean log joint."""
         traces = np.stack(self._traces, axis=1)
         worst, effective = diagnosed([*traces, *more])
         return {"rhat": worst, "ess": effective, "log_joint": float(traces[0].mean())}
@@ -54,7 +54,7 @@ class Diagnosis:
 def diagnosed(traces) -> tuple[float, float]:
     """Return the largest R-hat and the smallest bulk ESS of traces (draws, chains); nan for fewer than 4 draws.
 
-    Chains that all stand still have an R-hat of 1 at one place, and of infinity at different ones.
+    If no chain moves, R-hat is 1 where all chains have the same value, and infinite where their values differ.
     """
     if len(traces[0]) < 4:
         return math.nan, math.nan

@@ -42,8 +42,8 @@ CHAINS = {
 class Row(NamedTuple):
     """One method at one setting; None where a setting does not apply.
 
-    `start` is `random` (the paper's) or `seeded`; `variant` that of the Laplace mechanism; `truncation` M of OPS and
-    `prior` whether its temperature is on the prior too.
+    `start` is `random` (the paper's) or `seeded`; `variant` is that of the Laplace mechanism; `truncation` is M of OPS,
+    and `prior` says whether OPS tempers the prior too.
     """
 
     n_states: int
@@ -98,7 +98,7 @@ class Run(NamedTuple):
 
     @property
     def group(self) -> gibbs.Group:
-        """The law by which chains are traced; for noise-aware ones, without counts, that of projected ones."""
+        """The law whose log joint traces the chains; noise-aware chains have no counts, and take projected ones."""
         if isinstance(self.law, gibbs.Group):
             return self.law
         noisy, sizes = self.law.noisy, self.mechanism.model.sizes

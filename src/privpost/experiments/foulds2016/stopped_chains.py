@@ -34,7 +34,7 @@ def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
 
 
 class Compared(NamedTuple):
-    """States of chains beside exact draws, the largest over data sets or pairs of neighbours.
+    """How a chain's state compares with an exact draw: largest values over data sets or pairs of neighbours.
 
     Pure ε of the exact draw; total variation distance of the state from it; smallest δ at which the state is (ε, δ)-DP
     at that ε; pure ε of the state; and the distance of the pair of neighbours that loses most.
@@ -76,7 +76,7 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
 
 
 def axes(config) -> dict:
-    """Return what the rows of an ε stand for, by the columns' names."""
+    """Return, for each column that labels rows, the values that the rows of one ε run through."""
     return {"chain": CHAINS, "start": STARTS, "steps": config.steps}
 
 

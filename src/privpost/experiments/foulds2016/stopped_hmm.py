@@ -41,11 +41,11 @@ def neighbours(counts) -> np.ndarray:
 
 
 class Chain:
-    """The Gibbs chain of a mechanism with two states and one field of two levels, emissions on a grid.
+    """The Gibbs chain of a mechanism with two hidden states and one field of two levels, emissions on a grid.
 
-    Its state is a path z, which has the states of all cells (2^cells paths), and an emission probability for each state
-    (grid² pairs). As in `hidden_markov.gibbs`, a sweep draws the emissions given z and then each cell's state given all
-    others, so that the emissions before the sweep do not matter.
+    The chain moves on pairs of a path z, the hidden states of all cells (2^cells paths), and one emission probability
+    per hidden state (grid² pairs). As in `hidden_markov.gibbs`, a sweep draws the emissions given z and then each
+    cell's state given all others, so that the emissions before the sweep do not matter.
     """
 
     def __init__(self, mechanism: HiddenMarkovSampler, grid: int):
@@ -121,7 +121,7 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
 
 
 def axes(config) -> dict:
-    """Return what the rows of an ε stand for, by the columns' names."""
+    """Return, for each column that labels rows, the values that the rows of one ε run through."""
     return {"start": STARTS, "sweeps": config.sweeps}
 
 

@@ -47,7 +47,7 @@ def _bounds(task):
 
 
 def chains(task, kernel, releases, rng, budget):
-    """Return the draws of the kernel's chains, those of one release side by side."""
+    """Return the draws of the kernel's chains, grouped by release."""
     drawn = []
     run(kernel, rng, budget.burn_in, budget.draws, drawn.append)
     theta = np.concatenate(drawn)

@@ -11,9 +11,9 @@ from privpost.samplers.compiled import outer
 
 
 def infer(task, releases, rng, budget):
-    """Propose every record anew, then records that come and go, as often as there may be records; then draw θ.
+    """A step proposes every record anew, then adds or removes records, one try per possible record; then it draws θ.
 
-    A chain has as many rows as there may be records; those of records that are not there are zero, in proposals too.
+    A chain has as many rows as there may be records; rows without a record are zero, in proposals too.
     """
     if not isinstance(task, PrivateNTask):
         raise Refused("the number of records is public, or they are no bits or categories")

@@ -48,9 +48,9 @@ def known() -> dict[str, Made]:
 
 
 def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
-    """Return a task at ε, by pure DP or, of Gaussian noise, by (ε, 10⁻⁶)-DP; what is not given is as its file has it.
+    """Return a task at pure ε, or at (ε, 10⁻⁶) for Gaussian noise; what is not given has the value in the task's file.
 
-    The budget is for its own neighbours.
+    The budget is for neighbours as the task defines them.
 
     Raises:
         SettingError: an unknown task, a prior or noise that it cannot have, or n too large.

@@ -40,7 +40,7 @@ class FeaturesLaplace(NetworkLaplace):
         return np.asarray(statistics, float)[..., 2:]
 
     def project(self, release) -> np.ndarray:
-        """Counts truncated to [0, n], those of the class by the mean over features; shape (..., 2 + 4K)."""
+        """Counts truncated to [0, n]; the class's are means over the features' totals; shape (..., 2 + 4K)."""
         shown = super().project(release)
         totals = shown.reshape(*shown.shape[:-1], -1, 2, 2).sum(axis=-1).mean(axis=-2)
         return np.concatenate([totals, shown], axis=-1)
@@ -50,7 +50,7 @@ class NetworkTask(Task):
     """A small Bayesian network whose counts are released.
 
     Class attributes:
-        complete: whether all counts are.
+        complete: whether all counts are released.
     """
 
     complete: ClassVar[bool] = True

@@ -76,7 +76,7 @@ class RedactedTask(NumbersTask):
         return mean[:, None], variance[:, None, None]
 
     def posteriors(self, releases) -> references.Posterior:
-        """The exact posteriors; those of the last releases are remembered, as they take most of the time."""
+        """The exact posteriors; the last call's are cached, as computing them takes most of the time."""
         if self._last[0] != releases.tobytes():
             self._last = releases.tobytes(), references.redacted(self.mechanism, releases[:, 0])
         return self._last[1]

@@ -245,7 +245,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def m(self):
-        """The model's β over that of the draw."""
+        """The model's β divided by the draw's β."""
         return self.model.prior_precision / self.precision
 
     @property

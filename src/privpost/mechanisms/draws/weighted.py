@@ -62,7 +62,7 @@ class WeightedPosterior(Mechanism):
 
     @property
     def options(self):
-        """The settings that `calibrate` takes beside model, n and budget."""
+        """The settings that `calibrate` takes besides model, n and budget."""
         hidden = {"coefficient"} if len(self.weightings) > 1 else {"coefficient", "weighting"}
         return {name: value for name, value in super().options.items() if name not in hidden}
 

@@ -1,4 +1,4 @@
-"""The optimum of a regularised logistic regression plus safe noise: certified, on a lattice, discrete.
+"""Noise on the optimum of a regularised logistic regression: a certified optimum, a lattice and discrete noise.
 
 `logistic_finite.LogisticOutputNoise` is the continuous version for simulations; this one is for real data.
 """

@@ -119,7 +119,7 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
         return (rng.random((*theta.shape, n)) < theta[..., None]).astype(np.int64)
 
     def sum_moments(self, theta, n, size) -> tuple[np.ndarray, np.ndarray]:
-        """(nθ, n(1−θ)) and ± nθ(1−θ)."""
+        """Mean (nθ, n(1−θ)) and covariance ± nθ(1−θ) of (successes, failures); for size 1 of the successes alone."""
         mean = n * theta
         variance = (mean * (1 - theta))[None, None]
         return (mean[None], variance) if size == 1 else (np.stack([mean, n - mean]), _SIGNS * variance)

@@ -212,7 +212,7 @@ class Beta(Law):
 
 
 def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
-    """The numbers 0..most in ranges that are longer farther from both ends; single numbers with a step of 1."""
+    """Split 0..most into ranges that grow longer towards the middle, or into single numbers if `step` is 1."""
     half, start = most // 2, 0
     while start <= half:
         stop = min(start if step == 1 else start + start // step, half)

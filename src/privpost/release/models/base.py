@@ -204,7 +204,7 @@ def whole(value: float) -> int:
 
 
 def _twice(names) -> str:
-    """The first name that is there twice, or ""."""
+    """The first name that occurs twice, or ""."""
     return next((name for name, number in Counter(names).items() if number > 1), "")
 
 
@@ -215,7 +215,7 @@ def levels_of(levels, chances, size: int, rng: np.random.Generator) -> list[str]
 
 
 def by_name(names, draws) -> dict[str, np.ndarray]:
-    """Draws (draws, parameters) by the parameters' names; raises a ValueError for a name that is there twice."""
+    """Draws (draws, parameters) by the parameters' names; raises a ValueError for a name that occurs twice."""
     if name := _twice(names):
         raise ValueError(f"two parameters have the name {name!r}")
     return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))

@@ -97,9 +97,10 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
 
 
 def by_family(law: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """p(N | z) given the counts of one family at a time, as if the others told nothing about N.
+    """p(N | z) from the counts of one family at a time; the other families are ignored.
 
-    Exact given fewer counts: the class's own, shape (..., n + 1); with those of one attribute, shape (..., d, n + 1).
+    Both are exact given fewer counts: the class's alone, shape (..., n + 1), and the class's with those of one
+    attribute, shape (..., d, n + 1).
     """
     return _normalised(law.log_root), _normalised(law.log_root[..., None, :] + law.log_evidence)
 

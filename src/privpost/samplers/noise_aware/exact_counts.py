@@ -182,7 +182,7 @@ class _Window(NamedTuple):
 
     @classmethod
     def of(cls, start: int, logs) -> "_Window":
-        """The window without its ends that lie more than `_DEPTH` below the largest entry."""
+        """The window, cut at both ends where entries lie more than `_DEPTH` below the largest."""
         near = np.flatnonzero(logs >= logs.max() - _DEPTH)
         return cls(start + int(near[0]), logs[near[0] : near[-1] + 1])
 

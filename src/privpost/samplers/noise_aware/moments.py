@@ -60,7 +60,7 @@ class Moments:
         self.walkers = max(FEWEST, 2 * -(-WALKERS * (len(self._below[0]) + len(self._free)) // 2))
 
     def init(self, rng) -> State:
-        """Every walker at the noisy moments less noise of its own."""
+        """Start every walker at the noisy moments minus a noise draw of its own."""
         total = ENSEMBLES * self.walkers
         start = positive(symmetric(self._moments - self._noise.draw(total, rng)), 1e-3 * self._n)
         points = self._point(start).reshape(ENSEMBLES, self.walkers, -1)

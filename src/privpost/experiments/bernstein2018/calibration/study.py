@@ -268,7 +268,7 @@ def _family_rows(cells):
 
 
 def _segment_rows(cells, others):
-    """Yield the tests of redacted sums by bounds and segments; cells of figure 1 have those of two variants."""
+    """Yield the tests of redacted sums by bounds and segments; the cells of figure 1 supply two of the variants."""
     sizes = {(cell.config.model, n) for cell in cells for n in cell.config.n}
     shown = set()
     for row in itertools.chain(statistics_rows(others), statistics_rows(cells)):

@@ -17,7 +17,7 @@ def by_n(table, method: str):
 
 
 def over_true(table, method: str):
-    """Return, by n, a method's mean error over that of the true posterior on the same data, and its standard error."""
+    """Return, by n, a method's mean error divided by the true posterior's on the same data, and its standard error."""
     rows, truth = by_n(table, method), by_n(table, "non_private").l1_mean
     return rows.l1_mean / truth, rows.over_true_sem / truth
 

@@ -99,7 +99,7 @@ def run_time(war_logs_cpu, war_logs_operations):
 
 
 def operations(table, by=("method", "dataset", "n_states")):
-    """Return operations over those of the non-private chain by some keys, of chains from random starts."""
+    """Return, by some keys, chains' operations divided by the non-private chain's, for random starts."""
     table = select(table, start="random").assign(total=lambda rows: rows[KINDS].sum(axis=1))
     plain = select(table, method="non_private").set_index(["dataset", "n_states"]).total
     table = table[table.method != "non_private"].join(plain.rename("plain"), on=["dataset", "n_states"])

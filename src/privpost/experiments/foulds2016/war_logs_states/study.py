@@ -114,9 +114,9 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, ledger) -> list[Fit]:
-    """Return the fits of all rows on counts (cells, levels), by repeats of the release or, without one, of the chain.
+    """Return the fits of all rows to counts (cells, levels); a repeat is a release or, where none is made, a chain.
 
-    The first chains are checked: those of one law, or `chains` of them on the first noisy release.
+    Convergence is assessed on `chains` chains: the first ones or, for noisy counts, those on the first release.
     """
     setup.open(ledger, all_rows)
     n_states, fits = setup.model.n_states, []

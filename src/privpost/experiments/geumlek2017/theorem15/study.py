@@ -33,7 +33,7 @@ def laws(config, counts) -> np.ndarray:
 
 
 def neighbours(config) -> tuple[float, float]:
-    """Return the largest divergence of neighbouring counts at the ends of their range, and of all others."""
+    """Return the largest divergence between neighbouring counts at the ends of their range, and between all others."""
     ones = np.arange(config.n + 1)
     counts = laws(config, np.stack([ones, config.n - ones], axis=-1))
     fewer, more = counts[:-1], counts[1:]

@@ -136,7 +136,7 @@ def _setup(config) -> Setup:
 
 
 def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
-    """Return a block's part of the arrays of `simulate`, and both diagnostics, given counts and true probabilities."""
+    """Return one block's values for the arrays of `simulate`, from its counts and the true emission probabilities."""
     field, found = setup.prior.fields[0], {}
     given = noisy if row.variant is None else processed(noisy, config.sizes, row.variant)
     if row.n_states == 1 and row.method not in AWARE:

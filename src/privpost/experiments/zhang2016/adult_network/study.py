@@ -196,7 +196,7 @@ def _log(theta) -> np.ndarray:
 
 
 def _parameters(method, mechanism, release, config) -> dict[str, np.ndarray]:
-    """Return the parameters θ (trials, m) that an analyst takes from a release, by method; Laplace serves three."""
+    """Return, by method, the θ (trials, m) that an analyst infers from a release; Laplace serves several methods."""
     model, n = mechanism.model, mechanism.n
     if mechanism.releases == "sample":
         return {method: release}
