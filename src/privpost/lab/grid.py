@@ -289,11 +289,9 @@ def _axes(study: Study) -> tuple[str, ...]:
     for config in (study.config, study.config["smoke"]):
         for block in _blocks(config.get("sweep"), study.file):
             axes.update(dict.fromkeys(key for key in block if key not in study.config["within"]))
-    # A part of a grid may have trials of its own; they are no axis of its random numbers.
-    axes.pop("trials", None)
     for key in axes:
         if key in SIZES:
-            raise SettingError(f"{study.file}: {key!r} is swept, but only settings and trials can be axes of a grid.")
+            raise SettingError(f"{study.file}: {key!r} is swept, but only settings can be axes of a grid.")
         if key not in study.schema:
             raise study.schema.unknown(key, f"{study.file}: sweep")
         if key not in study.config:

@@ -119,9 +119,9 @@ def _grid_on(study: Study, settings: list[str]) -> list[str]:
     """Return a line with the words that give a study's grid on the data set of a single point; none without a grid."""
     words = [word for word in settings if key_of(word) == "dataset"]
     names = [name for word in words for name in values(word)]
-    all_blocks, blocks, said = grid.blocks(study), [], {*map(key_of, settings)}
+    all_blocks, blocks = grid.blocks(study), []
     for block in [block for block in all_blocks if {*names} & {*block.get("dataset", ())}] or all_blocks:
-        axes = [f"{key}={','.join(map(hydra_value, axis))}" for key, axis in block.items() if key not in said]
+        axes = [f"{key}={','.join(map(hydra_value, axis))}" for key, axis in block.items() if key != "dataset"]
         command = shlex.join(["privpost", "-m", f"study={study.name}", *settings, *axes])
         blocks += [command] if axes and command not in blocks else []
     if not words or not blocks:

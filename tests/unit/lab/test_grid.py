@@ -50,19 +50,6 @@ def test_a_list_of_maps_is_a_ragged_grid_that_may_pin_a_within_axis(toy):
     assert [cell.within["order"] for cell in cells] == [[2, 3, 4], [2, 3, 4], [5], [6, 7]]
 
 
-def test_a_part_of_a_grid_may_have_trials_of_its_own(toy):
-    """They are no axis: the other cells, and the names of random streams, stay as they are."""
-    before = toy.cells()
-    toy.edit(
-        "sweep:\n  method: [a, b]\n  level: [1, 2]",
-        "sweep:\n  - {method: [a, b], level: [1]}\n  - {method: [a, b], level: [2], trials: [30]}",
-    )
-    cells = toy.cells()
-    assert [cell.sizes["trials"] for cell in cells] == [20, 20, 30, 30]
-    assert {cell.axes for cell in cells} == {cell.axes for cell in before}
-    assert {cell.digest for cell in cells[:2]} == {cell.digest for cell in before if cell.settings["level"] == 1}
-
-
 def test_equal_points_are_one_cell(toy):
     toy.edit("level: [1, 2]", "level: [1, 1.0, 2]")
     assert len(toy.cells()) == 4
