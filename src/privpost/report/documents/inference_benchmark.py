@@ -10,10 +10,12 @@ from privpost.drawing import style
 from privpost.evaluation.rows import markdown
 from privpost.inference_benchmark import outside
 from privpost.inference_benchmark.tasks import made
+from privpost.lab.published import RESULTS
 from privpost.report.templates import number
 
 STUDY = "noise_aware/rivals"
-# Scores of methods whose packages are not in requirements.lock, by `privpost bench score <method> --output`.
+# Scores of methods whose packages are not in requirements.lock, by `privpost bench score <method> --output`, measured once
+# and so published only.
 OPTIONAL = "optional_methods.csv"
 # Methods that a release is shown with.
 FEW = 3
@@ -30,7 +32,7 @@ def values(published) -> Mapping[str, str]:
     return {
         "leaderboard": board(tables["leaderboard"]),
         "by_release": by_release(tables["rivals"], published.study(STUDY).module("claims").TOLD),
-        "optional": optional(pd.read_csv(published.results / OPTIONAL)),
+        "optional": optional(pd.read_csv(RESULTS / OPTIONAL)),
         **{f"sd_of_{scale}": deviations(scale) for scale in (3, 4)},
         **chance(),
     }
