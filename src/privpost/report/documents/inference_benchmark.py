@@ -14,7 +14,7 @@ from privpost.lab.published import RESULTS
 from privpost.report.templates import number
 
 STUDY = "noise_aware/rivals"
-# Scores of methods whose packages are not in requirements.lock, by `privpost bench score <method> --output`, measured once
+# Scores of methods whose packages are not in requirements.lock, by `privpost bench score <method> --output`, once,
 # and so published only.
 OPTIONAL = "optional_methods.csv"
 # Methods that a release is shown with.
