@@ -20,8 +20,8 @@ from privpost.report.quotes import Quotes
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.name.removesuffix(documents.ENDING) for path in (ROOT / documents.TEMPLATES).glob("*.md.in"))
 PAPERS = ("foulds2016", "zhang2016", "geumlek2017", "bernstein2018")
-# Printed from tables and settings, whatever their length.
-PRINTED = {"README", "dictionary", "gallery", "scorecard", "why"}
+# Printed from tables, settings and code, whatever their length.
+PRINTED = {"README", "dictionary", "gallery", "moved", "one_study", "scorecard", "why"}
 
 
 @pytest.fixture(scope="module")
