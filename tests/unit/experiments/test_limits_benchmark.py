@@ -53,10 +53,10 @@ def test_exact_methods_are_not_told_apart_and_a_tenth_is():
         ({"c2st": 0.53}, {"table is not told apart"}),
         ({"c2st": 0.53, "ess": 499.9}, set()),
     ):
-        assert failed(claims, "N16", rivals=moved(RIVALS, first, **values), classifier=CLASSIFIER) == wrong
+        assert failed(claims, "N22", rivals=moved(RIVALS, first, **values), classifier=CLASSIFIER) == wrong
     for narrow, wrong in ((0.5101, set()), (0.5099, {"a tenth too narrow is told apart"})):
         table = moved(CLASSIFIER, {"task": "binomial"}, narrow=narrow)
-        assert failed(claims, "N16", rivals=RIVALS, classifier=table) == wrong
+        assert failed(claims, "N22", rivals=RIVALS, classifier=table) == wrong
 
 
 NORMAL = pd.DataFrame(
@@ -79,8 +79,8 @@ NORMAL = pd.DataFrame(
     ],
 )  # fmt: skip
 def test_normal_laws_fail_under_laplace_noise_alone(where, inside, outside, wrong):
-    assert failed(claims, "N17", rivals=moved(NORMAL, where, c2st=inside)) == set()
-    assert failed(claims, "N17", rivals=moved(NORMAL, where, c2st=outside)) == {wrong}
+    assert failed(claims, "N23", rivals=moved(NORMAL, where, c2st=inside)) == set()
+    assert failed(claims, "N23", rivals=moved(NORMAL, where, c2st=outside)) == {wrong}
 
 
 UNKNOWN = pd.DataFrame(

@@ -219,7 +219,7 @@ def reached(rivals):
 
 
 @claim(
-    "N16",
+    "N22",
     "ours",
     "A classifier does not tell an exact method's draws from the posterior's, and tells a standard deviation that "
     "is a tenth too small.",
@@ -244,7 +244,7 @@ def indistinguishable(rivals, classifier):
 
 
 @claim(
-    "N17",
+    "N23",
     "ours",
     "A normal law with the noise's variance (NAPSU-MQ) has the exact posterior under Gaussian noise, and not under "
     "Laplace noise at small epsilon.",
