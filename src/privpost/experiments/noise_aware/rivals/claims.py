@@ -92,7 +92,7 @@ def exact_laws(rivals):
     "N12",
     "ours",
     "A posterior that takes the noise into account is calibrated over all tasks, and one that does not is too narrow.",
-    "true parameters of 200 releases at each point, n = 100 (or fewer) and epsilon = 1: two-sided chi-squared test of "
+    "true parameters of {releases} releases at each point, n = 100 (or fewer) and epsilon = 1: two-sided chi-squared test of "
     "z² over all points, and that of Kolmogorov and Smirnov on ranks at each, together at level "
     f"{LEVEL} over the methods ({{seen}}); for the naive posterior the half of z² that finds posteriors too narrow",
 )
@@ -115,6 +115,7 @@ def calibrated(rivals_calibration):
             yield from number(f"coverage of {share} % intervals, {name}", points[f"coverage_{share}"].mean())
         yield from numbers({f"mean z², {name}": spread.mean, f"points, {name}": len(points)})
     narrow, wide = np.max(least, axis=0)
+    yield word("releases", rivals_calibration.n_releases.max())
     yield word("seen", f"every test sees an sd {narrow:.0%} too small or {wide:.0%} too large with a chance of 80 %")
 
 
