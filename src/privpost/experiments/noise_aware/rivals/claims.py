@@ -92,8 +92,8 @@ def exact_laws(rivals):
     "N12",
     "ours",
     "A posterior that takes the noise into account is calibrated over all tasks, and one that does not is too narrow.",
-    "true parameters of {releases} releases at each point, n = 100 (or fewer) and epsilon = 1: two-sided chi-squared test "
-    "of z² over all points, and that of Kolmogorov and Smirnov on ranks at each, together at level "
+    "true parameters of {releases} releases at each point, n = 100 (or fewer) and epsilon = 1: two-sided chi-squared "
+    "test of z² over all points, and that of Kolmogorov and Smirnov on ranks at each, together at level "
     f"{LEVEL} over the methods ({{seen}}); for the naive posterior the half of z² that finds posteriors too narrow",
 )
 def calibrated(rivals_calibration):
