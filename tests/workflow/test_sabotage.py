@@ -14,12 +14,16 @@ import pytest
 from test_studies import built, every_study
 
 from privpost import discovery
+from privpost.inference_benchmark.tasks.networks import FeaturesLaplace
+from privpost.inference_benchmark.tasks.private_n import UnboundedLaplace
 from privpost.lab import grid, store
 from privpost.lab.streams import Streams
 from privpost.privacy.ledger.gate import Ledger, Release
 
 __all__ = ["built"]
+# Also those of the benchmark's tasks, which nothing discovers.
 KINDS = {kind.name: kind.mechanism for kind in discovery.kinds()}
+KINDS |= {kind.__name__: kind for kind in (FeaturesLaplace, UnboundedLaplace)}
 # It examines mechanisms, and finds what they do wrong: test_auditor.py.
 AUDIT = "audit/audit"
 
@@ -58,9 +62,8 @@ def through_the_ledger_only(patch) -> None:
         return checked
 
     patch.setattr(Ledger, "release_all", release_all)
-    bases = {
-        base for kind in KINDS.values() for base in kind.__mro__ if base.__module__.startswith("privpost.mechanisms")
-    }
+    rooms = ("privpost.mechanisms", "privpost.inference_benchmark")
+    bases = {base for kind in KINDS.values() for base in kind.__mro__ if base.__module__.startswith(rooms)}
     for kind in bases:
         for name in vars(kind).keys() & set(DRAWS):
             member = vars(kind)[name]

@@ -234,6 +234,7 @@ def simulate(config, streams, ledger) -> dict:
     records, rows = {name: ledger.get("mechanisms", []) for name, ledger in config.ledgers.items()}, []
     failed = Failed()
     releases, rounded = config.releases, config.rounded_releases
+    everything = audited.names() <= {*config.mechanisms}
     if config.source == "examples":
         audited_mechanisms = audited.examples(config.epsilon, config.large_n, records)
     else:
@@ -243,7 +244,8 @@ def simulate(config, streams, ledger) -> dict:
     known: dict[object, Finding] = {}
     for instance in audited_mechanisms:
         cost = instance.mechanism.cost()
-        if instance.mechanism.name not in config.mechanisms:
+        # A study may have mechanisms of its own, which nothing discovers: all of them means those, too.
+        if not everything and instance.mechanism.name not in config.mechanisms:
             continue
         finding = NOTHING
         # No event bounds an infinite claim, or one at order 1.
