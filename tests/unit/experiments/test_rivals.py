@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from benchmark_laws import CLAMPED, check_draws, moments
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
@@ -18,19 +19,6 @@ from privpost.inference_benchmark.methods import prior
 
 # A method of the project, as a user writes one.
 OWN = inspect.getsource(prior)
-CLAMPED = "normal_unknown_variance", [0, 4, 6, 6]
-
-
-def moments(theta, weight) -> tuple[float, float]:
-    """Return mean and standard deviation of θ by weights on a grid."""
-    mean = np.average(theta, weights=weight)
-    return mean, math.sqrt(np.average((theta - mean) ** 2, weights=weight))
-
-
-def check_draws(drawn, mean: float, sd: float) -> None:
-    """Draws have a mean and a standard deviation: within 5 standard errors, 1/√N and about 1/√(2N) of the sd."""
-    assert abs(drawn.mean() - mean) < 5 * sd / math.sqrt(drawn.size)
-    assert abs(drawn.std() - sd) < 5 * sd / math.sqrt(drawn.size)
 
 
 def test_the_distance_of_independent_draws_is_the_integral_over_a_normal_law_s_quantiles():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmark_laws import CLAMPED, check_draws, moments
 
 from privpost.inference_benchmark import methods, metrics, scoring
 from privpost.inference_benchmark.base import Budget, Refused
@@ -16,19 +17,6 @@ from privpost.inference_benchmark.tasks import known, made
 from privpost.lab.schema import SettingError
 
 BUDGET = Budget(4, 500, 200)
-CLAMPED = "normal_unknown_variance", [0, 4, 6, 6]
-
-
-def moments(theta, weight) -> tuple[float, float]:
-    """Return mean and standard deviation of θ by weights on a grid."""
-    mean = np.average(theta, weights=weight)
-    return mean, math.sqrt(np.average((theta - mean) ** 2, weights=weight))
-
-
-def check_draws(drawn, mean: float, sd: float) -> None:
-    """Draws have a mean and a standard deviation: within 5 standard errors, 1/√N and about 1/√(2N) of the sd."""
-    assert abs(drawn.mean() - mean) < 5 * sd / math.sqrt(drawn.size)
-    assert abs(drawn.std() - sd) < 5 * sd / math.sqrt(drawn.size)
 
 
 def score(inferred, reference, theta) -> np.ndarray:

@@ -7,25 +7,12 @@ import math
 
 import numpy as np
 import pytest
+from benchmark_laws import CLAMPED, check_draws, moments
 from scipy.stats import beta, betabinom, binom, dirichlet_multinomial, expon, gamma, geom, norm, poisson
 
 from privpost.inference_benchmark import references
 from privpost.inference_benchmark.tasks import DELTA, made
 from privpost.inference_benchmark.tasks.networks import NETWORKS
-
-CLAMPED = "normal_unknown_variance", [0, 4, 6, 6]
-
-
-def moments(theta, weight) -> tuple[float, float]:
-    """Return mean and standard deviation of θ by weights on a grid."""
-    mean = np.average(theta, weights=weight)
-    return mean, math.sqrt(np.average((theta - mean) ** 2, weights=weight))
-
-
-def check_draws(drawn, mean: float, sd: float) -> None:
-    """Draws have a mean and a standard deviation: within 5 standard errors, 1/√N and about 1/√(2N) of the sd."""
-    assert abs(drawn.mean() - mean) < 5 * sd / math.sqrt(drawn.size)
-    assert abs(drawn.std() - sd) < 5 * sd / math.sqrt(drawn.size)
 
 
 def test_the_reference_of_bits_is_a_sum_over_counts():

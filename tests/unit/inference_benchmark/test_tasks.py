@@ -8,7 +8,7 @@ from scipy.stats import geom, poisson
 
 from privpost.experiments.audit.instances import neighbours
 from privpost.inference_benchmark.base import Budget
-from privpost.inference_benchmark.tasks import made, sums
+from privpost.inference_benchmark.tasks import known, made, sums
 from privpost.lab.schema import SettingError
 
 PRIORS = {
@@ -154,3 +154,18 @@ def test_references_of_new_releases_are_prepared_beside_known_ones():
     for prior in ([0, 1], [1, 0], [1, 1, 1]):
         with pytest.raises(SettingError, match="collider cannot have: "):
             made("collider", prior, 5, 1.0)
+
+
+COUNTS = [(name, noise) for name in ("binomial", "multinomial", "private_n_binomial") for noise in known()[name].noises]
+
+
+@pytest.mark.parametrize("name, noise", COUNTS)
+def test_the_noise_of_a_task_has_the_density_that_its_mechanism_states(name, noise):
+    """But for a constant; at whole numbers, where discrete noise has its probabilities."""
+    task, rng = made(name, [10, 10] if "binomial" in name else [5, 5, 5], 20, 1.0, noise), np.random.default_rng(1)
+    statistics = task.data(task.prior(50, rng), rng)
+    exact = task.mechanism.select(statistics)
+    release = np.rint(exact[0] + 3)
+    ours, stated = task.noise_log_density(release, exact), task.mechanism.log_density(release, statistics)
+    np.testing.assert_allclose(ours - ours[0], stated - stated[0], rtol=1e-9, atol=1e-9)
+    assert np.ptp(ours) > 0
