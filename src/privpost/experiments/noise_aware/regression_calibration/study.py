@@ -14,9 +14,9 @@ from privpost.evaluation.rows import columns, places
 from privpost.evaluation.spread import spread_columns
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.ranges import BURN_IN, DRAWS, EPSILON, METHOD, PRECISION, THIN, N
+from privpost.inference_benchmark.tasks.regression import RegressionTask
 from privpost.lab.schema import Choice, Integer, Real, Schema
 from privpost.mechanisms.noise.moments_laplace import MomentsLaplace
-from privpost.models.regression.normal import NormalRegression
 from privpost.privacy.accounting.costs import Cost
 from privpost.samplers import chain
 from privpost.samplers.noise_aware import regression as noise_aware_regression
@@ -58,7 +58,9 @@ def simulate(config, streams, ledger) -> dict:
     """Return `quantile`, `ess`, `variance` (methods, epsilons, trials) of the weight, and `oracle` distances (methods,
     epsilons, oracles)."""
     prior = config.own_precision, config.shape, config.rate, config.degrees, config.feature_scale
-    model, n = NormalRegression(1, *prior), config.n
+    # The benchmark's task has the same prior and records; here each ε has a mechanism of its own.
+    task = RegressionTask("regression", prior, config.n, "laplace", Cost("pure", 1.0))
+    model, n = task.model, config.n
     accounts, mechanisms = [f"epsilon={epsilon:g}" for epsilon in config.epsilon], []
     for account, epsilon in zip(accounts, config.epsilon, strict=True):
         budget = Cost("pure", epsilon)
@@ -68,7 +70,9 @@ def simulate(config, streams, ledger) -> dict:
     arrays = {name: np.full(shape, np.nan) for name in ("quantile", "ess", "variance")}
     oracle = np.full((*shape[:2], config.oracles), np.nan)
     for block in streams.blocks():
-        truth, statistics = draw_data(model, n, block.size, streams("data", block.index))
+        data = streams("data", block.index)
+        theta = task.prior(block.size, data)
+        truth, statistics = theta[:, 0], task.data(theta, data)
         for i, mechanism in enumerate(mechanisms):
             rng, account = streams("mechanism", block.index), accounts[i]
             releases = ledger.release(account, mechanism, statistics, rng, repeats=block.trials).values
@@ -97,20 +101,6 @@ def simulate(config, streams, ledger) -> dict:
                     oracle[list(drawn), i, j] = distances
     of_prior = config.rate / (config.shape - 1) / config.own_precision if config.shape > 1 else np.nan
     return {**arrays, "oracle": oracle, "of_prior": np.array(of_prior)}
-
-
-def draw_data(model, n: int, trials: int, rng):
-    """Return true weights (trials,) and statistics (trials, 3) of n records each, from the model's prior.
-
-    Records beyond the public bounds are moved to them; with the defaults they are rarer than one in a million.
-    """
-    variance = model.rate / rng.standard_gamma(model.shape, trials)
-    weight = np.sqrt(variance / model.prior_precision) * rng.standard_normal(trials)
-    features = model.sample_features(n, trials, rng)[..., 0]
-    labels = weight[:, None] * features + np.sqrt(variance)[:, None] * rng.standard_normal((trials, n))
-    data = np.stack([np.clip(features, -model.feature_bound, model.feature_bound),
-                     np.clip(labels, -model.label_bound, model.label_bound)], axis=-1)  # fmt: skip
-    return weight, model.sufficient_statistics(data)
 
 
 def _chains(config, mechanism, releases, method: str, rng) -> np.ndarray:
