@@ -10,23 +10,23 @@ import hashlib
 import inspect
 import itertools
 import math
-import sys
 import textwrap
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from privpost import configurations, moved
-from privpost.lab.axes import axis_values, check_size
 from privpost.lab.compose import hydra_value, study_names
 from privpost.lab.project import PUBLISHED, built
-from privpost.lab.schema import Schema, SettingError, suggest
+from privpost.lab.schema import Choice, Integer, Real, Schema, SettingError, suggest
 from privpost.lab.study import SIZES, Cell, Study, canonical
 
 # Keys of a study's file that are not settings.
 DESCRIPTION = ("title", "paper", "claim", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "fresh", "shard", "objective")
+# What a grid, a sweep or an axis may hold at most: more is a slip of the pen, and would take all memory to expand.
+LARGEST_GRID = 1_000_000
 
 
 def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Study:
@@ -82,7 +82,7 @@ def expand(study: Study) -> list[Cell]:
     What is published has all cells. Raises SettingError for an unknown key or a value that is not allowed, naming the
     file.
     """
-    lacking = study.once("lacking", lambda: _lacking(study))
+    lacking = _lacking(study)
     return [cell for cell in _whole(study) if cell.dataset not in lacking]
 
 
@@ -90,19 +90,17 @@ def _whole(study: Study) -> list[Cell]:
     return study.once("cells", lambda: list({cell.digest: cell for cell in make_cells(study, points(study))}.values()))
 
 
-def _lacking(study: Study) -> set[str]:
-    """Return the data sets of a build's own cells that cannot be had."""
-    if study.home == PUBLISHED or not (names := {cell.dataset for cell in _whole(study) if cell.dataset}):
-        return set()
-    from privpost.datasets import catalogue, fetch
+def _lacking(*studies: Study) -> list[str]:
+    """Return the data sets of builds of some studies that cannot be had."""
+    # Imported only here: it loads numpy, which help does without.
+    from privpost.lab import plan
 
-    return {name for name in names if not fetch.findable(catalogue.load(name))}
+    return plan.missing(*(study for study in studies if study.home != PUBLISHED))
 
 
-def left_out(study: Study) -> tuple[str, ...]:
+def left_out(study: Study) -> list[str]:
     """Return the data sets that cannot be had, without which a build of a study, or of what it reads, has to do."""
-    lacking = (other.once("lacking", lambda other=other: _lacking(other)) for other in (study, *read_by(study)))
-    return tuple(sorted(set().union(*lacking)))
+    return _lacking(study, *read_by(study))
 
 
 def names_read(study: Study) -> list[str]:
@@ -125,15 +123,11 @@ def names_read(study: Study) -> list[str]:
 
 def read_by(study: Study) -> list[Study]:
     """Return the studies that a study's cells read."""
-    return study.once("read", lambda: _read_by(study))
-
-
-def _read_by(study: Study) -> list[Study]:
-    if not (names := names_read(study)):
-        return []
+    names = study.once("read", lambda: names_read(study))
     # Studies that were loaded together are composed and checked once.
     beside = study.once("beside", dict)
-    beside |= {other.name: other for other in load_studies({*names} - {*beside}, study.scale, study.home)}
+    if new := {*names} - {*beside}:
+        beside |= {other.name: other for other in load_studies(new, study.scale, study.home)}
     return [beside[name] for name in names]
 
 
@@ -155,8 +149,44 @@ def blocks(study: Study) -> list[dict[str, list]]:
     """Return the axes of the study's sweep, a map for each block of a ragged one."""
     return [
         {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
-        for block in _blocks(_scaled(study, {}).get("sweep"), study.file)
+        for block in _blocks(_scaled(study).get("sweep"), study.file)
     ]
+
+
+def check_size(size: int, where: str) -> None:
+    """Raise SettingError, beginning with `where`, for more points than a grid may have."""
+    if size > LARGEST_GRID:
+        raise SettingError(f"{where} has {size} points, but a grid may have at most {LARGEST_GRID}.")
+
+
+def axis_values(values: Any, where: str) -> list:
+    """Return an axis as a list: a list itself, or a map with start, stop, num and spacing (linear or log).
+
+    Raises SettingError, beginning with `where`, for anything else and for an axis without values.
+    """
+    if isinstance(values, Mapping):
+        return _spaced(values, where)
+    if not isinstance(values, list) or not values:
+        raise SettingError(f"{where} is {values!r}, but an axis must be a list of at least one value.")
+    return values
+
+
+def _spaced(axis: Mapping, where: str) -> list[float]:
+    unknown = set(axis) - {"start", "stop", "num", "spacing"}
+    if unknown or not {"start", "stop", "num"} <= set(axis):
+        raise SettingError(f"{where} is {dict(axis)}; an axis given as a map needs start, stop, num (and spacing).")
+    fields = Schema(
+        start=Real(), stop=Real(), num=Integer(at_least=2, at_most=LARGEST_GRID), spacing=Choice("linear", "log")
+    )
+    checked = fields.checked({"spacing": "linear", **axis}, where)
+    start, stop, log = checked["start"], checked["stop"], checked["spacing"] == "log"
+    if log and not (start > 0 and stop > 0):
+        raise SettingError(f"{where}: start is {start:g} and stop is {stop:g}, but log spacing needs both above 0.")
+    if log:
+        start, stop = math.log(start), math.log(stop)
+    numbers = (start + i / (checked["num"] - 1) * (stop - start) for i in range(checked["num"]))
+    # Twelve digits: the axis is the same on every machine, and reads well in a table.
+    return [float(f"{math.exp(number) if log else number:.12g}") for number in numbers]
 
 
 def _blocks(sweep: Any, where: str) -> list[dict]:
@@ -169,16 +199,48 @@ def _blocks(sweep: Any, where: str) -> list[dict]:
     return blocks
 
 
-def _scaled(study: Study, overrides: Container[str]) -> dict[str, Any]:
-    """Return the configuration at the study's scale: the `smoke:` section gives way to explicit overrides only."""
-    config = dict(study.config)
-    if config["scale"] == "smoke":
-        for key, value in config["smoke"].items():
-            if key == "within":
-                config["within"] = {**config["within"], **value}
-            elif key not in overrides:
-                config[key] = value
-    return config
+def _scaled(study: Study) -> dict[str, Any]:
+    """Return the configuration at the study's scale, with what its `smoke:` section replaces."""
+    config = study.config
+    if config["scale"] != "smoke":
+        return config
+    return {**config, **config["smoke"], "within": {**config["within"], **config["smoke"].get("within", {})}}
+
+
+class _Base(NamedTuple):
+    """What all cells of a study share: its settings, axes and sizes before any is overridden."""
+
+    settings: dict[str, Any]
+    within: dict[str, list]
+    sizes: dict[str, Any]
+    axes: tuple[str, ...]
+    common: tuple[str, ...]
+    reads: str | None
+    draws: bool
+
+
+def _base(study: Study) -> _Base:
+    """Return the base point of a study, checked and in its normal form."""
+    where, schema = study.file, study.schema
+    # Checked first: the schema knows an axis without a base value, but it is no setting.
+    axes = _axes(study)
+    config = _scaled(study)
+    within = config["within"]
+    settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
+    for key in {*settings, *within} - set(schema.fields):
+        raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
+    for key in set(schema.fields) - {*settings, *within}:
+        raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
+    read = [cell for other in read_by(study) for cell in expand(other)]
+    return _Base(
+        settings={key: schema.value(key, value, where) for key, value in settings.items()},
+        within={key: _within_values(schema, key, values, where) for key, values in within.items()},
+        sizes=_checked_sizes({key: config[key] for key in SIZES}, where),
+        axes=axes,
+        common=_checked_common(config.get("common") or (), {*axes, *within}, where),
+        reads=joint_digest(read) if read else None,
+        draws=draws_numbers(study),
+    )
 
 
 def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
@@ -187,91 +249,45 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     A key of a within axis is pinned (to a value or a list of values); any other key replaces the setting. Raises
     SettingError for an unknown key or a value that is not allowed.
     """
-    return next(make_cells(study, [overrides]))
+    where, schema, base = study.file, study.schema, study.once("base", lambda: _base(study))
+    settings, sizes, within = dict(base.settings), dict(base.sizes), dict(base.within)
+    words = [] if study.scale == "paper" else [f"scale={study.scale}"]
+    for key, value in overrides.items():
+        if key in within:
+            values = value if isinstance(value, list | Mapping) else [value]
+            within[key] = _within_values(schema, key, values, where)
+            # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
+            words.append(f"++{key}={hydra_value(within[key])}")
+            continue
+        if key in sizes:
+            _check_drawn(study, base, key)
+            sizes[key] = value
+        elif key in settings:
+            value = settings[key] = schema.value(key, value, where)
+        else:
+            raise schema.unknown(key, where, others=SIZES)
+        words.append(f"{key}={hydra_value(value)}")
+    schema.follow(settings, base.settings, overrides, where)
+    schema.check_together(settings, where)
+    if sizes != base.sizes:
+        sizes = _checked_sizes(sizes, where, fit="block" not in overrides)
+    return Cell(
+        study=study.name,
+        settings=settings,
+        within=within,
+        sizes=sizes,
+        axes=base.axes,
+        common=base.common,
+        folder=str(study.cells_folder),
+        data=_identity(settings.get("dataset")),
+        reads=base.reads,
+        overrides=tuple(words),
+    )
 
 
 def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> Iterator[Cell]:
-    """Yield the cell of each point, as `make_cell` returns it; what the points share is checked once."""
-    bases: dict[tuple[str, ...], _Base] = {}
-    for overrides in points:
-        keys = tuple(overrides)
-        if keys not in bases:
-            bases[keys] = _Base(study, keys)
-        yield bases[keys].cell(overrides)
-
-
-class _Base:
-    """What cells that set the same keys share: the other settings and axes, checked and in their normal form."""
-
-    def __init__(self, study: Study, keys: tuple[str, ...]):
-        where, schema = study.file, study.schema
-        # Checked first: the schema knows an axis without a base value, but it is no setting.
-        self.axes = _axes(study)
-        config = _scaled(study, keys)
-        within = config["within"]
-        settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
-        for key in keys:
-            if key not in within and key not in SIZES and key not in settings:
-                raise schema.unknown(key, where, others=SIZES)
-        for key in {*settings, *within} - set(schema.fields):
-            raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
-        for key in set(schema.fields) - {*settings, *within}:
-            raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
-        self.study = study
-        self.settings = {k: v if k in keys else schema.value(k, v, where) for k, v in settings.items()}
-        self.within = {k: v if k in keys else _within_values(schema, k, v, where) for k, v in within.items()}
-        self.pinned: dict[tuple[int, str, str], dict] = {}
-        self.within_json = None if set(keys) & set(within) else canonical(self.within)
-        self.sizes = {key: config[key] for key in SIZES}
-        _check_drawn(study, keys)
-        if not set(keys) & set(SIZES):
-            self.sizes = _checked_sizes(self.sizes, where)
-        read = [cell for other in read_by(study) for cell in expand(other)]
-        self.reads = joint_digest(read) if read else None
-        self.common = _checked_common(config.get("common") or (), {*self.axes, *within}, where)
-        self.scale = [] if study.scale == "paper" else [f"scale={study.scale}"]
-        self.folder = str(study.cells_folder)
-
-    def cell(self, overrides: Mapping[str, Any]) -> Cell:
-        where, schema = self.study.file, self.study.schema
-        settings, sizes, within = dict(self.settings), self.sizes, self.within
-        for key, value in overrides.items():
-            if key in within:
-                within = self._with_axis(within, key, value if isinstance(value, list | Mapping) else [value])
-            elif key in sizes:
-                sizes = {**sizes, key: value}
-            else:
-                settings[key] = schema.value(key, value, where)
-        schema.follow(settings, self.settings, overrides, where)
-        schema.check_together(settings, where)
-        # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
-        words = [
-            f"++{key}={hydra_value(within[key])}"
-            if key in within
-            else f"{key}={hydra_value(settings[key] if key in settings else sizes[key])}"
-            for key in overrides
-        ]
-        return Cell(
-            study=self.study.name,
-            settings=settings,
-            within=within,
-            # Cells that set no size share one map.
-            sizes=sizes if sizes is self.sizes else _checked_sizes(sizes, where, fit="block" not in overrides),
-            axes=self.axes,
-            common=self.common,
-            folder=self.folder,
-            data=_identity(settings.get("dataset")),
-            reads=self.reads,
-            overrides=(*self.scale, *map(sys.intern, words)),
-            within_json=self.within_json,
-        )
-
-    def _with_axis(self, within: dict, key: str, values: Any) -> dict:
-        """Return the axes with the values of one replaced; cells with equal axes share one map."""
-        name = (id(within), key, repr(values))
-        if name not in self.pinned:
-            self.pinned[name] = {**within, key: _within_values(self.study.schema, key, values, self.study.file)}
-        return self.pinned[name]
+    """Yield the cell of each point."""
+    return (make_cell(study, point) for point in points)
 
 
 def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:
@@ -299,14 +315,12 @@ def _axes(study: Study) -> tuple[str, ...]:
     return tuple(axes)
 
 
-def _check_drawn(study: Study, keys: Iterable[str]) -> None:
+def _check_drawn(study: Study, base: _Base, key: str) -> None:
     """Raise SettingError for a size or a seed that would change nothing."""
-    draws = draws_numbers(study)
-    for key in keys:
-        if key == "seed" and not draws:
-            raise SettingError(f"{study.name} draws no random numbers, so seed would change nothing: leave it out.")
-        if key in ("trials", "block") and study.config["trials"] is None:
-            raise SettingError(f"{study.name} has no trials, so {key} would change nothing: leave it out.")
+    if key == "seed" and not base.draws:
+        raise SettingError(f"{study.name} draws no random numbers, so seed would change nothing: leave it out.")
+    if key in ("trials", "block") and base.sizes["trials"] is None:
+        raise SettingError(f"{study.name} has no trials, so {key} would change nothing: leave it out.")
 
 
 def draws_numbers(study: Study) -> bool:

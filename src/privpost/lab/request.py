@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from privpost.lab import aliases, grid
-from privpost.lab.axes import LARGEST_GRID, check_size
+from privpost.lab import grid
 from privpost.lab.compose import hydra_value
+from privpost.lab.grid import LARGEST_GRID, check_size
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError, suggest
 from privpost.lab.study import SIZES, Cell, Study
@@ -33,12 +33,12 @@ class Request(NamedTuple):
 
     Attributes:
         study: at its build.
-        settings: the overrides of the study's settings, as they were given.
+        settings: the overrides of the study's settings.
         multirun: whether it is a sweep.
         shard: the part `(i, n)` of the cells that was asked for.
         fresh: whether cells in the store are computed again.
         folder: where a sweep's tables and figure go; None for a folder of its name.
-        notes: lines on settings that were given by another name, and on data sets that were given alone.
+        notes: lines on data sets that cannot be had, or were given alone.
         objective: the table and the column whose number at a point a sweeper optimises.
         sweeper: which of Hydra's sweepers chooses the points.
     """
@@ -80,8 +80,7 @@ def understand(argv: list[str]) -> Request:
     shard = _shard(given["shard"], multirun) if "shard" in given else None
     fresh = _truth("fresh", given.get("fresh", "false"))
     objective = _objective(study, given["objective"]) if "objective" in given else None
-    settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
-    settings, notes = _in_own_words(study, settings)
+    settings, notes = _settings(study, words), []
     if settings or not multirun:
         read = values if sweeper == OURS else ends
         cells = _sweep(study, {key_of(word): read(word) for word in settings}, multirun, shard)
@@ -90,7 +89,7 @@ def understand(argv: list[str]) -> Request:
         # Imported only here: it loads numpy, which help does without.
         from privpost.lab import plan
 
-        notes += plan.lacking(study)
+        notes = plan.lacking(study)
     if settings and {*map(key_of, settings)} <= {"dataset", *SIZES}:
         notes += _grid_on(study, settings)
     where = None if folder is None else Path(folder)
@@ -99,8 +98,7 @@ def understand(argv: list[str]) -> Request:
 
 def cell_of(study: Study, words: Sequence[str]) -> Cell:
     """Return the cell of one job of a sweep over a study; raises SettingError as `understand`."""
-    own = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
-    return grid.make_cell(study, {key_of(word): values(word)[0] for word in _in_own_words(study, own)[0]})
+    return grid.make_cell(study, {key_of(word): values(word)[0] for word in _settings(study, words)})
 
 
 def _once(words: list[str]) -> dict[str, str]:
@@ -168,27 +166,19 @@ def _shard(text: str, multirun: bool) -> tuple[int, int]:
     return int(parts[1]), int(parts[2])
 
 
-def _in_own_words(study: Study, words: list[str]) -> tuple[list[str], list[str]]:
-    """Return checked overrides under the study's own names, and a note on each that was given another name."""
-    notes, settings = [], []
-    for word in words:
-        override, *note = aliases.taken_as(study, key_of(word), lambda word=word: values(word)) or (word,)
-        notes += note
-        _check_key(study, override)
-        settings.append(override)
-    keys = [key_of(word) for word in settings]
-    if twice := [key for key in keys if keys.count(key) > 1]:
-        raise SettingError(f"{twice[0]} is given twice; list its values in one word ({twice[0]}=a,b).")
-    return settings, notes
-
-
-def _check_key(study: Study, word: str) -> None:
-    key, within = key_of(word), study.config["within"]
-    added = word[0] in "+~" and not word.startswith("++")
-    if key not in within and (added or word.lstrip("+").startswith("within.")):
-        raise SettingError(f"{word!r}: a study's settings can be changed (key=value), not added or removed.")
-    if key not in study.schema and key not in SIZES:
-        raise study.schema.unknown(key, study.file, others=[*SIZES, *WORDS])
+def _settings(study: Study, words: Sequence[str]) -> list[str]:
+    """Return the overrides of the study's settings, whose keys are checked."""
+    settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
+    within, keys = study.config["within"], [key_of(word) for word in settings]
+    for word, key in zip(settings, keys, strict=True):
+        added = word[0] in "+~" and not word.startswith("++")
+        if key not in within and (added or word.lstrip("+").startswith("within.")):
+            raise SettingError(f"{word!r}: a study's settings can be changed (key=value), not added or removed.")
+        if key not in study.schema and key not in SIZES:
+            raise study.schema.unknown(key, study.file, others=[*SIZES, *WORDS])
+        if keys.count(key) > 1:
+            raise SettingError(f"{key} is given twice; list its values in one word ({key}=a,b).")
+    return settings
 
 
 def _sweep(study: Study, axes: Mapping[str, list], multirun: bool, shard: tuple[int, int] | None) -> list[Cell]:
@@ -224,17 +214,20 @@ def values(word: str) -> list:
         value = override.value()
         if not override.is_sweep_override():
             return [value]
-        if not override.is_discrete_sweep() or word.partition("=")[2].startswith("glob("):
+        text = word.partition("=")[2]
+        # Within a function Hydra reads other numbers than a range has: sort(range(7,0,-3)).
+        in_function = isinstance(value, RangeSweep) and not text.strip().startswith("range(")
+        if not override.is_discrete_sweep() or text.startswith("glob(") or in_function:
             raise SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
         if not isinstance(value, RangeSweep):
             return [Override._convert_value(item) for item in override.sweep_iterator()]
         if not (value.step and abs((value.stop - value.start) / value.step) <= LARGEST_GRID):
             raise SettingError(f"{word!r} has too many values; at most {LARGEST_GRID} are allowed.")
         # The sums of a range are not the numbers that a user means: 0.1 + 0.1 + 0.1 is not 0.3, nor below 0.3.
-        numbers = (float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator())
+        numbers = [float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator()]
         if not (before := [number for number in numbers if number != value.stop]):
             raise SettingError(f"{word!r} has no values: a range stops before its second number.")
-        return _as_written(word, before)
+        return before
     except SettingError:
         raise
     # Not only Hydra refuses: so do numbers of a range that are infinite or have too many digits.
@@ -243,17 +236,6 @@ def values(word: str) -> list:
         if _GRAMMAR.match(reason):
             reason = "it must be key=value, with every bracket and quote closed."
         raise SettingError(f"{word!r} cannot be read: {reason}") from error
-
-
-def _as_written(word: str, swept: list) -> list:
-    """Return the numbers of a range in a function, sort(range(7,0,-3)); raises SettingError if Hydra reads others."""
-    key, _, text = word.partition("=")
-    if (written := re.search(r"range\([^()]*\)", text)) and written[0] != text.strip():
-        numbers = values(f"{key}={written[0]}")
-        if sorted(numbers) != sorted(swept):
-            listed = ",".join(map(hydra_value, numbers))
-            raise SettingError(f"{word!r}: Hydra reads other numbers than the range has; list them ({key}={listed}).")
-    return swept
 
 
 def ends(word: str) -> list:

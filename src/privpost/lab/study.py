@@ -190,7 +190,7 @@ def _keys(name: str, text: str) -> list[str]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cell:
     """A point of the sweep with all its trials and all its within axes.
 
@@ -209,29 +209,19 @@ class Cell:
     # The joint digest of the cells whose ledgers the study reads, where it reads some.
     reads: str | None
     overrides: tuple[str, ...] = field(compare=False)
-    # The within axes as JSON where many cells share them: most of what is hashed.
-    within_json: str | None = field(default=None, compare=False, repr=False)
-    # Computed when first asked for. A sweep may have hundreds of thousands of cells: slots, and no stored paths.
-    _digest: str | None = field(default=None, init=False, compare=False, repr=False)
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
-        if self._digest is None:
-            object.__setattr__(self, "_digest", self._computed_digest())
-        return self._digest  # type: ignore[return-value]
-
-    def _computed_digest(self) -> str:
         parts = {
             "study": self.study,
             "settings": self.settings,
+            "within": self.within,
             "sizes": self.sizes,
             "axes": sorted(self.axes),
             "common": sorted(self.common),
             "data": self.data,
         }
         text = canonical(parts if self.reads is None else {**parts, "reads": self.reads})
-        # One sorted JSON map; `within` is its last key.
-        text = f'{text[:-1]},"within":{self.within_json or canonical(self.within)}}}'
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     @property

@@ -14,7 +14,6 @@ import pytest
 from privpost.configurations import CHECKOUT as CONF
 from privpost.datasets import catalogue, fetch
 from privpost.lab import compose, grid, plan, request
-from privpost.lab.axes import axis_values
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError
 
@@ -23,14 +22,6 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def digests(toy, scale="paper"):
     return {json.dumps(cell.point, sort_keys=True): cell.digest for cell in toy.cells(scale)}
-
-
-def test_cells_share_the_axes_that_they_have_in_common(toy):
-    points = [{"level": level, "order": order} for level in (1, 2) for order in ([2], [2.5], 2)]
-    first, second, third, *again = grid.make_cells(toy.study(), points)
-    assert [cell.within["order"] for cell in (first, second, third)] == [[2], [2.5], [2]]
-    assert [cell.within for cell in again] == [first.within, second.within, third.within]
-    assert again[0].within is first.within and first.within is not second.within
 
 
 def test_a_sweep_is_the_product_of_its_axes_in_order(toy):
@@ -154,7 +145,7 @@ def test_the_path_covers_the_scale(toy):
     ],
 )
 def test_axes_are_lists_or_spaced(axis, values):
-    assert axis_values(axis, "here") == values
+    assert grid.axis_values(axis, "here") == values
 
 
 @pytest.mark.parametrize(
@@ -171,7 +162,7 @@ def test_axes_are_lists_or_spaced(axis, values):
 )
 def test_an_impossible_axis_is_an_error_that_says_where(axis, part):
     with pytest.raises(SettingError, match="here") as error:
-        axis_values(axis, "here")
+        grid.axis_values(axis, "here")
     assert part in str(error.value)
 
 
@@ -293,7 +284,7 @@ def test_each_data_set_may_be_missing_and_takes_away_its_cells_alone(checkout, m
         assert len(audit) == sum(cell.study == "audit/audit" for cell in whole.values())
         assert set(audit).isdisjoint(whole) is bool(lost)
         assert len(plan.lacking(*studies.values())) == bool(lost)
-        assert grid.left_out(studies["audit/audit"]) == ((missing,) if lost else ())
+        assert grid.left_out(studies["audit/audit"]) == ([missing] if lost else [])
     finally:
         plan._findable.cache_clear()
 
