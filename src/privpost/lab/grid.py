@@ -251,22 +251,20 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     """
     where, schema, base = study.file, study.schema, study.once("base", lambda: _base(study))
     settings, sizes, within = dict(base.settings), dict(base.sizes), dict(base.within)
-    words = [] if study.scale == "paper" else [f"scale={study.scale}"]
     for key, value in overrides.items():
         if key in within:
             values = value if isinstance(value, list | Mapping) else [value]
             within[key] = _within_values(schema, key, values, where)
-            # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
-            words.append(f"++{key}={hydra_value(within[key])}")
-            continue
-        if key in sizes:
+        elif key in sizes:
             _check_drawn(study, base, key)
             sizes[key] = value
         elif key in settings:
-            value = settings[key] = schema.value(key, value, where)
+            settings[key] = schema.value(key, value, where)
         else:
             raise schema.unknown(key, where, others=SIZES)
-        words.append(f"{key}={hydra_value(value)}")
+    # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
+    given = {f"++{key}" if key in within else key: {**settings, **sizes, **within}[key] for key in overrides}
+    words = [f"{key}={hydra_value(value)}" for key, value in given.items()]
     schema.follow(settings, base.settings, overrides, where)
     schema.check_together(settings, where)
     if sizes != base.sizes:
@@ -281,7 +279,7 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
         folder=str(study.cells_folder),
         data=_identity(settings.get("dataset")),
         reads=base.reads,
-        overrides=tuple(words),
+        overrides=(*[f"scale={study.scale}"] * (study.scale != "paper"), *words),
     )
 
 
