@@ -90,17 +90,14 @@ def _told(study: Study) -> list[Cell]:
 
 def _announce(studies: list[Study], given: argparse.Namespace) -> forecast.Watch:
     """Say how much there is to do, and return what watches it."""
-    jobs, late, cells_known = [], [], 0
+    jobs, cells_known = [], 0
     for study in studies:
         grid_cells = _told(study)
         cells_known += len(grid_cells)
         parts = [grid.shard_of(grid_cells, part + 1, study.shards) for part in range(study.shards)]
-        missing = [[cell for cell in part if not cell.path.exists()] for part in parts]
-        # These wait for the others, whose results they read.
-        late += range(len(jobs), len(jobs) + len(missing)) if study.text.get("reads") else []
-        jobs += missing
+        jobs += [[cell for cell in part if not cell.path.exists()] for part in parts]
     waiting = [cell for job in jobs for cell in job]
-    watch = forecast.Watch(waiting, given.scale, sys.stdout, jobs, late, given.cores)
+    watch = forecast.Watch(waiting, sys.stdout, jobs, given.cores, given.scale)
     print(
         f"{counted(len(studies), 'study', 'studies')}, {counted(cells_known, 'cell')}, {cells_known - len(waiting)} of "
         f"them in the store already. About {minutes(watch.left())} on {counted(given.cores, 'core')}.",

@@ -185,7 +185,7 @@ def sweep(launcher: Any) -> list:
     run.failed |= failed
     try:
         fresh = ["fresh=true"] * asked.fresh
-        with forecast.shown(run.waiting, asked.study.scale):
+        with forecast.shown(run.waiting):
             returns = launcher.launch([[*cell.command(), *fresh] for cell in run.waiting], initial_job_idx=0)
             for cell, result in zip(run.waiting, returns, strict=True):
                 if isinstance(error := result.return_value, str):

@@ -61,7 +61,7 @@ def compute(
         config.ledgers = ledgers.contents(grid.read_by(study))
         config.results = functools.partial(_results, grid.read_by(study))
     try:
-        with noise.simulation(), store.under_way(cell.path, cell.digest):
+        with noise.simulation():
             arrays = study.module().simulate(config, Streams.of(cell), ledger)
     except ValueError as error:
         if _is_refusal(error):
