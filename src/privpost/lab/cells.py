@@ -28,19 +28,17 @@ class Origin:
 
     def __init__(self, study: Study):
         self._study, self._since = study, time.time()
-        self._known: dict[tuple, dict[str, dict[str, str]]] = {}
+        self._of_cell = functools.cache(functools.partial(provenance.of_cell, f"{study.package}.study"))
 
     def of(self, dataset: str | None, used: Iterable[str] = ()) -> dict[str, dict[str, str]]:
         """Return the source and versions of a cell on a data set; `used` are the modules that its ledger recorded."""
-        key = (dataset, *used)
-        if key not in self._known:
-            self._known[key] = provenance.of_cell(f"{self._study.package}.study", dataset, key[1:])
+        known = self._of_cell(dataset, tuple(used))
         # A file that was edited meanwhile has no digest: nobody knows which state of it ran.
         source = {
             name: "edited meanwhile" if (provenance.PACKAGE / name).stat().st_mtime > self._since else digest
-            for name, digest in self._known[key]["source"].items()
+            for name, digest in known["source"].items()
         }
-        return {**self._known[key], "source": source | ledgers.digests(grid.read_by(self._study))}
+        return {**known, "source": source | ledgers.digests(grid.read_by(self._study))}
 
 
 def compute(
@@ -171,13 +169,7 @@ def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[
 
 
 def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Compute the cells that the store lacks, as `compute_ready`; returns why cells failed, by digest."""
-    waiting, failed = ready(study, cells, fresh=fresh)
-    return failed | compute_ready(study, waiting, fresh=fresh, asked=asked)
-
-
-def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Compute cells whose data are prepared; returns why cells failed, by digest.
+    """Compute the cells that the store lacks; returns why cells failed, by digest.
 
     A failure stops no other cell, except that after one that cannot be written the rest is not attempted. The traceback
     of each error that is no refusal goes to stderr, once.
@@ -186,33 +178,24 @@ def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False,
         fresh: whether cells in the store are computed again.
         asked: who asks for them, as in `compute`.
     """
-    failed: dict[str, str] = {}
+    waiting, failed = ready(study, cells, fresh=fresh)
     origin, told = Origin(study), set()
     for place, cell in enumerate(waiting):
-        error, trace = _attempt(study, cell, origin, {"fresh": fresh, "asked": asked})
-        if error is None:
-            continue
-        failed[cell.digest] = error
-        if trace and trace not in told:
-            told.add(trace)
-            print(trace, file=sys.stderr, end="")
-        if error.startswith("cannot write"):
-            failed |= {other.digest: "not attempted" for other in waiting[place + 1 :]}
+        try:
+            compute(study, cell, origin, fresh=fresh, asked=asked)
+        except CannotWrite as error:
+            failed |= {cell.digest: str(error), **{other.digest: "not attempted" for other in waiting[place + 1 :]}}
             break
+        except SettingError as error:
+            failed[cell.digest] = str(error)
+        except (OSError, MemoryError) as error:
+            failed[cell.digest] = plainly(error)
+        except Exception as error:
+            failed[cell.digest] = f"{type(error).__name__}: {error}"
+            if (trace := traceback.format_exc()) not in told:
+                told.add(trace)
+                print(trace, file=sys.stderr, end="")
     return failed
-
-
-def _attempt(study: Study, cell: Cell, origin: Origin, how: dict) -> tuple[str | None, str]:
-    """Compute a cell; returns why it failed, or None, and the traceback of an error that is no refusal."""
-    try:
-        compute(study, cell, origin, **how)
-    except SettingError as error:
-        return str(error), ""
-    except (OSError, MemoryError) as error:
-        return str(error) if isinstance(error, CannotWrite) else plainly(error), ""
-    except Exception as error:
-        return f"{type(error).__name__}: {error}", traceback.format_exc()
-    return None, ""
 
 
 def _prepare(missing: Iterable[Cell]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from privpost.lab.study import Study
 from privpost.lab.tables import WRITING, times_path
 from privpost.progress import some
 
-TEMPLATES = Path("docs/templates")
+TEMPLATES, REPORT = Path("docs/templates"), provenance.PACKAGE / "report"
 # A rebuild begins with some studies of a few seconds each.
 SAMPLES, SHORTEST, LONGEST, SAMPLED = 6, 3, 15, 10**5
 
@@ -31,30 +32,20 @@ def _findable(name: str) -> bool:
 
 
 def datasets_of(study: Study) -> list[str]:
-    """Return the names of the data sets that a study's YAML names for its scale."""
+    """Return the names of the data sets that a study's YAML names for its scale: in its sweep, or else anywhere."""
     text = study.text
-    if study.scale == "smoke" and "sweep" in (text.get("smoke") or {}):
-        text = {**text, "sweep": text["smoke"]["sweep"]}
-    full = {key: value for key, value in text.items() if key != "smoke"}
-    named = {name for value in _values(full, "dataset") for name in (value if isinstance(value, list) else [value])}
-    swept = {name for value in _values(text.get("sweep"), "dataset") for name in value}
-    names = swept or named | set(_defaults(text))
-    return sorted(name for name in names if name in catalogue.names())
+    sweep = (text.get("smoke") or {}).get("sweep") if study.scale == "smoke" else None
+    swept = {*_words(sweep or text.get("sweep"))}.intersection(catalogue.names())
+    anywhere = _words({key: value for key, value in text.items() if key != "smoke"})
+    return sorted(swept or {*anywhere}.intersection(catalogue.names()))
 
 
-def _values(value: Any, key: str) -> Iterator[Any]:
-    if isinstance(value, dict):
-        if key in value:
-            yield value[key]
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _values(item, key)
-
-
-def _defaults(text: dict[str, Any]) -> list[str]:
-    entries = (entry for entry in text.get("defaults") or [] if isinstance(entry, dict))
-    return [entry["override /dataset"] for entry in entries if "override /dataset" in entry]
+def _words(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _words(item)
 
 
 def datasets(*studies: Study) -> list[str]:
@@ -139,23 +130,18 @@ def parts_folder(study: Study) -> Path:
 
 
 @functools.cache
-def _seconds() -> dict[str, float]:
-    seconds: dict[str, float] = {}
+def _ranks() -> dict[str, int]:
+    seconds: Counter[str] = Counter()
     for (name, _), cell in expected_seconds().items():
-        seconds[name] = seconds.get(name, 0) + cell
-    return seconds
+        seconds[name] += cell  # type: ignore[assignment]
+    short = sorted((seconds[name], name) for name in seconds if SHORTEST < seconds[name] < LONGEST)
+    samples = dict.fromkeys((name for _, name in short[:SAMPLES]), SAMPLED + 1)
+    return {name: min(int(of_study), SAMPLED) for name, of_study in seconds.items()} | samples
 
 
 def priority(name: str) -> int:
     """Return a study's rank: short ones tell first how fast a machine is, then the longest goes first."""
-    seconds = int(_seconds().get(name, 0))
-    return SAMPLED + 1 if name in _samples() else min(seconds, SAMPLED)
-
-
-@functools.cache
-def _samples() -> list[str]:
-    short = sorted((seconds, name) for name, seconds in _seconds().items() if SHORTEST < seconds < LONGEST)
-    return [name for _, name in short[:SAMPLES]]
+    return _ranks().get(name, 0)
 
 
 def settings_digest(name: str, scale: str) -> str:
@@ -206,19 +192,12 @@ def figure_code_of(study: Study) -> str:
     return provenance.text_digest([f"{study.package}.figures", "privpost.drawing.style"])
 
 
-def score_code_of(studies: list[Study]) -> str:
-    """Return a digest of the code that scores the claims of some studies."""
-    modules = [f"{study.package}.claims" for study in studies] + [
-        f"privpost.experiments.{s.paper}.claims" for s in studies
-    ]
-    scoring = ["privpost.lab.claims", "privpost.report.scorecard", "privpost.report.reasons"]
-    return provenance.text_digest([*modules, *scoring])
-
-
 def overall_digest(studies: list[Study]) -> str:
-    """Return a digest of what scorecard, documents and report are made with: code, reasons and templates."""
-    folder = provenance.PACKAGE / "report"
-    modules = (path.relative_to(provenance.PACKAGE).with_suffix("").parts for path in folder.rglob("*.py"))
-    code = provenance.text_digest(".".join(("privpost", *parts)) for parts in modules)
+    """Return a digest of what scorecard, documents and report are made with: claims, code, reasons and templates."""
+    claims = [f"{study.package}.claims" for study in studies]
+    claims += [f"privpost.experiments.{study.paper}.claims" for study in studies]
+    scoring = ["privpost.lab.claims", "privpost.report.scorecard", "privpost.report.reasons"]
+    modules = (path.relative_to(provenance.PACKAGE).with_suffix("").parts for path in REPORT.rglob("*.py"))
+    report = [".".join(("privpost", *parts)) for parts in modules]
     texts = [path.read_text(encoding="utf-8") for path in sorted(TEMPLATES.rglob("*.*")) if path.is_file()]
-    return _digest([score_code_of(studies), code, texts])
+    return _digest([provenance.text_digest([*claims, *scoring]), provenance.text_digest(report), texts])

@@ -206,21 +206,21 @@ def test_tables_are_of_other_code_when_what_writes_them_is_edited_and_cells_are_
 
 
 def test_claims_are_scored_again_when_what_scores_them_is_edited(rebuilt, monkeypatch):
-    text_of, before = provenance.text_of, plan.score_code_of([rebuilt.study()])
+    text_of, before = provenance.text_of, plan.overall_digest([rebuilt.study()])
     monkeypatch.setattr(provenance, "text_of", lambda path: text_of(path) + "\n#" * path.match("lab/claims.py"))
-    assert plan.score_code_of([rebuilt.study()]) != before
+    assert plan.overall_digest([rebuilt.study()]) != before
 
 
 @pytest.mark.parametrize("words", [("build", "toy/curve"), ("-m", "study=toy/curve")], ids=["build", "sweep"])
 def test_tables_of_code_that_was_edited_meanwhile_are_of_other_code(rebuilt, monkeypatch, words):
-    compute = cells.compute_ready
+    compute = cells.compute_each
 
     def edited_then(*given, **how):
         failed = compute(*given, **how)
         other_code(monkeypatch)
         return failed
 
-    monkeypatch.setattr(cells, "compute_ready", edited_then)
+    monkeypatch.setattr(cells, "compute_each", edited_then)
     assert privpost(*words) == 0
     assert tables.outdated(rebuilt.study()) == "of other code"
 
