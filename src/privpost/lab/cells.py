@@ -57,7 +57,6 @@ def compute(
     config = cell.config
     if cell.reads:
         config.ledgers = ledgers.contents(grid.read_by(study))
-        config.results = functools.partial(_results, grid.read_by(study))
     try:
         with noise.simulation():
             arrays = study.module().simulate(config, Streams.of(cell), ledger)
@@ -91,11 +90,6 @@ def compute(
     if fresh or stored(cell) is None:
         store.write(cell.path, arrays, record)
     return cell.path
-
-
-def _results(studies: Iterable[Study]) -> list[store.Result]:
-    """Return the results of some studies that the store has."""
-    return [result for study in studies for cell in grid.expand(study) if (result := stored(cell))]
 
 
 def _is_refusal(error: ValueError) -> bool:

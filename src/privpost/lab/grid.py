@@ -5,7 +5,6 @@ content-addressed, so a changed setting is a missing file.
 """
 
 import ast
-import functools
 import hashlib
 import inspect
 import itertools
@@ -104,25 +103,15 @@ def left_out(study: Study) -> list[str]:
 
 
 def names_read(study: Study) -> list[str]:
-    """Return the names of the studies that a study's cells read: with `reads: all`, of all that do not say so.
-
-    Raises SettingError for another word than all, and for a name that there is not or of a study that reads others.
-    """
-    reads = study.text.get("reads") or []
-    if reads == "all":
-        return [name for name in study_names() if Study(name).text.get("reads") != "all"]
-    if isinstance(reads, str):
-        raise SettingError(f"{study.file}: reads is {reads!r}, but must be all or a list of studies.")
-    names = study_names()
-    for name in reads:
-        if name not in names or Study(name).text.get("reads"):
-            why = "reads others itself" if name in names else f"does not exist.{suggest(str(name), names)}"
-            raise SettingError(f"{study.file}: reads names {name!r}, which {why}")
-    return reads
+    """Return the names of the studies whose ledgers a study's cells read: with `reads: all`, of all that read none."""
+    reads = study.text.get("reads")
+    if reads not in (None, "all"):
+        raise SettingError(f"{study.file}: reads is {reads!r}, but must be all.")
+    return [name for name in study_names() if not Study(name).text.get("reads")] if reads else []
 
 
 def read_by(study: Study) -> list[Study]:
-    """Return the studies that a study's cells read."""
+    """Return the studies whose ledgers a study's cells read."""
     names = study.once("read", lambda: names_read(study))
     # Studies that were loaded together are composed and checked once.
     beside = study.once("beside", dict)
@@ -277,7 +266,7 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
         axes=base.axes,
         common=base.common,
         folder=str(study.cells_folder),
-        data=_identity(settings.get("dataset")),
+        data=_identity(study, settings.get("dataset")),
         reads=base.reads,
         overrides=(*[f"scale={study.scale}"] * (study.scale != "paper"), *words),
     )
@@ -358,19 +347,11 @@ def _checked_common(common: Any, known: set[str], where: str) -> tuple[str, ...]
     return tuple(common)
 
 
-def _identity(dataset: str | None) -> dict | None:
-    if dataset is None:
-        return None
-    file = configurations.folder() / "dataset" / f"{dataset}.yaml"
-    return _identity_of(dataset, file.read_text(encoding="utf-8"))
-
-
-@functools.cache
-def _identity_of(dataset: str, text: str) -> dict:
-    # `text` is the content of the data set's file: many cells share a data set, and parsing YAML is slow.
+def _identity(study: Study, dataset: str | None) -> dict | None:
     from privpost.datasets import catalogue
 
-    return catalogue.load(dataset).identity()
+    # Many cells share a data set, and parsing YAML is slow.
+    return dataset and study.once(f"data of {dataset}", lambda: catalogue.load(dataset).identity())
 
 
 def shard_of(cells: Sequence[Cell], number: int, count: int) -> Sequence[Cell]:

@@ -88,11 +88,6 @@ def files(modules: Iterable[str]) -> list[Path]:
     return sorted(paths)
 
 
-def discovers(modules: Iterable[str]) -> bool:
-    """Return whether some modules look for mechanisms, so that a new one changes what they do."""
-    return PACKAGE / "discovery.py" in files(modules)
-
-
 def text_digest(modules: Iterable[str]) -> str:
     """Return a digest of all the text that some modules import: when it is equal, nothing has to run again."""
     texts = (f"{path.relative_to(PACKAGE)}\n{text_of(path)}" for path in files(modules))

@@ -78,7 +78,8 @@ def understand(argv: list[str]) -> Request:
     folder = given.get("hydra.sweep.dir", given.get("hydra.run.dir"))
     sweeper = given.get("hydra/sweeper", OURS)
     shard = _shard(given["shard"], multirun) if "shard" in given else None
-    fresh = _truth("fresh", given.get("fresh", "false"))
+    if (fresh := given.get("fresh", "false")) not in ("true", "false"):
+        raise SettingError(f"fresh is {fresh!r}, but must be true or false.")
     objective = _objective(study, given["objective"]) if "objective" in given else None
     settings, notes = _settings(study, words), []
     if settings or not multirun:
@@ -93,7 +94,7 @@ def understand(argv: list[str]) -> Request:
     if settings and {*map(key_of, settings)} <= {"dataset", *SIZES}:
         notes += _grid_on(study, settings)
     where = None if folder is None else Path(folder)
-    return Request(study, cells, settings, multirun, shard, fresh, where, notes, objective, sweeper)
+    return Request(study, cells, settings, multirun, shard, fresh == "true", where, notes, objective, sweeper)
 
 
 def cell_of(study: Study, words: Sequence[str]) -> Cell:
@@ -139,12 +140,6 @@ def _study(given: Mapping[str, str]) -> Study:
         )
     scale = given.get("scale", "paper")
     return grid.load_study(given["study"], scale, built(scale))
-
-
-def _truth(key: str, value: str) -> bool:
-    if value not in ("true", "false"):
-        raise SettingError(f"{key} is {value!r}, but must be true or false.")
-    return value == "true"
 
 
 def _objective(study: Study, text: str) -> tuple[str, str]:
