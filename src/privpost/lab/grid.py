@@ -125,20 +125,15 @@ def points(study: Study) -> list[dict[str, Any]]:
 
     Raises SettingError for more points than `LARGEST_GRID`.
     """
-    factorials = blocks(study)
+    factorials = [
+        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
+        for block in _blocks(_scaled(study).get("sweep"), study.file)
+    ]
     check_size(sum(math.prod(map(len, block.values())) for block in factorials), f"{study.file}: sweep")
     return [
         dict(zip(block, combination, strict=True))
         for block in factorials
         for combination in itertools.product(*block.values())
-    ]
-
-
-def blocks(study: Study) -> list[dict[str, list]]:
-    """Return the axes of the study's sweep, a map for each block of a ragged one."""
-    return [
-        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
-        for block in _blocks(_scaled(study).get("sweep"), study.file)
     ]
 
 

@@ -20,8 +20,8 @@ COLUMNS = ("study", "cell", "wall_seconds", "peak_mib", "digest")
 # In build/: by which code they were made, and what tables and ledger were then.
 BUILT_COLUMNS = (*COLUMNS, "code", "files")
 COVERED = (".csv", ".json", ".md", ".svg")
-# Assumed for a cell whose study has no published time.
-DEFAULT_SECONDS = 5.0
+# Assumed for a cell without a published time.
+DEFAULT_SECONDS = 2.0
 # Measured on one machine: a rebuild gives other numbers.
 MEASURED = ("times.csv", "benchmarks.csv", "scale.csv", "optional_methods.csv")
 
@@ -89,17 +89,9 @@ def expected_seconds() -> dict[tuple[str, str], float]:
 
 
 def expected(cells: Iterable[Cell], scale: str) -> dict[str, float]:
-    """Return how long each cell may take, in seconds by digest: as published, else as its study's cells on average.
-
-    At another scale than the published one nothing is known, and all cells count the same.
-    """
+    """Return how long each cell may take, in seconds by digest: as published, at another scale all the same."""
     known = expected_seconds() if scale == "paper" else {}
-    studies: dict[str, list[float]] = {}
-    for (study, _), seconds in known.items():
-        studies.setdefault(study, []).append(seconds)
-    usual = {study: sum(seconds) / len(seconds) for study, seconds in studies.items()}
-    default = DEFAULT_SECONDS if scale == "paper" else 1.0
-    return {c.digest: known.get((c.study, c.slug), usual.get(c.study, default)) for c in cells}
+    return {cell.digest: known.get((cell.study, cell.slug), DEFAULT_SECONDS) for cell in cells}
 
 
 def times_text(rows: Iterable[dict], columns: Sequence[str] = COLUMNS) -> str:

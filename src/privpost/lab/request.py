@@ -3,13 +3,11 @@
 import itertools
 import math
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from privpost.lab import grid
-from privpost.lab.compose import hydra_value
 from privpost.lab.grid import LARGEST_GRID, check_size
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError, suggest
@@ -38,7 +36,7 @@ class Request(NamedTuple):
         shard: the part `(i, n)` of the cells that was asked for.
         fresh: whether cells in the store are computed again.
         folder: where a sweep's tables and figure go; None for a folder of its name.
-        notes: lines on data sets that cannot be had, or were given alone.
+        notes: lines on data sets that cannot be had.
         objective: the table and the column whose number at a point a sweeper optimises.
         sweeper: which of Hydra's sweepers chooses the points.
     """
@@ -91,8 +89,6 @@ def understand(argv: list[str]) -> Request:
         from privpost.lab import plan
 
         notes = plan.lacking(study)
-    if settings and {*map(key_of, settings)} <= {"dataset", *SIZES}:
-        notes += _grid_on(study, settings)
     where = None if folder is None else Path(folder)
     return Request(study, cells, settings, multirun, shard, fresh == "true", where, notes, objective, sweeper)
 
@@ -112,20 +108,6 @@ def _once(words: list[str]) -> dict[str, str]:
             raise SettingError(f"{key} is given twice, as {given[key]!r} and {value!r}; leave one of them out.")
         given[key] = value
     return given
-
-
-def _grid_on(study: Study, settings: list[str]) -> list[str]:
-    """Return a line with the words that give a study's grid on the data set of a single point; none without a grid."""
-    words = [word for word in settings if key_of(word) == "dataset"]
-    names = [name for word in words for name in values(word)]
-    all_blocks, blocks = grid.blocks(study), []
-    for block in [block for block in all_blocks if {*names} & {*block.get("dataset", ())}] or all_blocks:
-        axes = [f"{key}={','.join(map(hydra_value, axis))}" for key, axis in block.items() if key != "dataset"]
-        command = shlex.join(["privpost", "-m", f"study={study.name}", *settings, *axes])
-        blocks += [command] if axes and command not in blocks else []
-    if not words or not blocks:
-        return []
-    return [f"{words[0]} alone is one point, at the study's other settings; the grid on it: {'; '.join(blocks)}"]
 
 
 def _study(given: Mapping[str, str]) -> Study:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -276,15 +275,3 @@ def test_a_sweep_that_is_there_is_not_written_again_until_its_code_changes(toy, 
     monkeypatch.setattr("privpost.lab.provenance.text_digest", lambda modules: "other")
     assert privpost("-m", "study=toy/curve", "level=1,2") == 0
     assert path.stat().st_mtime_ns > before
-
-
-def test_a_data_set_alone_is_a_point_and_the_grid_on_it_is_told(checkout, capsys):
-    asked = request.understand(["study=geumlek2017/logistic", "dataset=adult"])
-    assert len(asked.cells) == 1
-    (note,) = asked.notes
-    said, _, commands = note.partition(": privpost -m ")
-    assert said == "dataset=adult alone is one point, at the study's other settings; the grid on it"
-    given = shlex.split(commands.split("; ")[0])
-    assert len(request.understand(["-m", *given]).cells) > 1
-    assert request.understand(["-m", *given]).notes == []
-    assert request.understand(["study=geumlek2017/logistic"]).notes == []
