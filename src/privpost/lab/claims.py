@@ -244,14 +244,9 @@ def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: s
     named = {"fails": wrong, "not seen on stand-ins": unseen}
     reasons = [f"{what}: {'; '.join(names)}" for what, names in named.items() if names]
     on_stand_ins = "" if not seen else "not seen" if unseen else "seen"
-    fallback = on_stand_ins or "not testable" * bool(untestable)
-    verdict = verdict_of(1 - len(wrong) / len(judged)) if judged else fallback
+    of_judged = "holds" if not wrong else "does not hold" if len(wrong) == len(judged) else "holds in part"
+    verdict = of_judged if judged else on_stand_ins or "not testable" * bool(untestable)
     return {"verdict": verdict, "seen": on_stand_ins, "reason": ". ".join(reasons) if judged or seen else untestable}
-
-
-def verdict_of(share: float) -> str:
-    """Return the verdict for the share of checks that pass: all, some, or none of them."""
-    return "holds" if share == 1 else "does not hold" if share == 0 else "holds in part"
 
 
 def plain(value: Any) -> Any:

@@ -349,7 +349,7 @@ def _identity(study: Study, dataset: str | None) -> dict | None:
     return dataset and study.once(f"data of {dataset}", lambda: catalogue.load(dataset).identity())
 
 
-def shard_of(cells: Sequence[Cell], number: int, count: int) -> Sequence[Cell]:
+def shard_of(cells: list[Cell], number: int, count: int) -> list[Cell]:
     """Return shard `number`, counted from 1, of `count` shards: every `count`-th cell, so that neighbours are apart.
 
     Neighbours on an axis take about equally long, and so the shards do too.

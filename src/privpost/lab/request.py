@@ -82,13 +82,13 @@ def understand(argv: list[str]) -> Request:
     settings, notes = _settings(study, words), []
     if settings or not multirun:
         read = values if sweeper == OURS else ends
-        cells = _sweep(study, {key_of(word): read(word) for word in settings}, multirun, shard)
+        cells = _sweep(study, {key_of(word): read(word) for word in settings}, multirun)
     else:
-        cells = list(grid.shard_of(grid.expand(study), *shard) if shard else grid.expand(study))
         # Imported only here: it loads numpy, which help does without.
         from privpost.lab import plan
 
-        notes = plan.lacking(study)
+        cells, notes = grid.expand(study), plan.lacking(study)
+    cells = grid.shard_of(cells, *shard) if shard else cells
     where = None if folder is None else Path(folder)
     return Request(study, cells, settings, multirun, shard, fresh == "true", where, notes, objective, sweeper)
 
@@ -158,18 +158,16 @@ def _settings(study: Study, words: Sequence[str]) -> list[str]:
     return settings
 
 
-def _sweep(study: Study, axes: Mapping[str, list], multirun: bool, shard: tuple[int, int] | None) -> list[Cell]:
-    """Return the cells of a sweep, or with a shard `(i, n)` every n-th of its points from the i-th on."""
+def _sweep(study: Study, axes: Mapping[str, list], multirun: bool) -> list[Cell]:
+    """Return the cells of a sweep."""
     sweeping = [key for key, axis in axes.items() if len(axis) > 1]
     if sweeping and not multirun:
         raise SettingError(
             f"{sweeping[0]} has {len(axes[sweeping[0]])} values, but a run takes one. For a sweep say privpost -m "
             f"study={study.name} ..."
         )
-    number, count = shard or (1, 1)
-    check_size(math.prod(map(len, axes.values())) // count, " ".join(axes))
-    combinations = itertools.islice(itertools.product(*axes.values()), number - 1, None, count)
-    points = (dict(zip(axes, combination, strict=True)) for combination in combinations)
+    check_size(math.prod(map(len, axes.values())), " ".join(axes))
+    points = (dict(zip(axes, combination, strict=True)) for combination in itertools.product(*axes.values()))
     return list({cell.digest: cell for cell in grid.make_cells(study, points)}.values())
 
 
