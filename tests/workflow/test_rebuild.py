@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from privpost.lab import grid, plan
+from privpost.lab import grid
 
 QUICK = "geumlek2017/rdp_curves"
 YAML = f"conf/study/{QUICK}.yaml"
@@ -112,7 +112,7 @@ def test_of_all_studies_what_changed_and_the_audit_are_computed(
     jobs = clone.planned(None)
     if isinstance(rebuilt, str):
         monkeypatch.chdir(clone.folder)
-        rebuilt = {s.name for s in grid.load_studies(None, "smoke") if "abalone" in plan.datasets_of(s)}
+        rebuilt = {s.name for s in grid.load_studies(None, "smoke") if "abalone" in s.datasets}
         assert "prepare abalone" in jobs and len(rebuilt) > 1
     computed = {job.split()[1] for job in jobs if job.startswith("cells ")}
     assert computed == rebuilt | {"audit/audit"}

@@ -170,7 +170,7 @@ def _lacking(study: Study) -> str:
     if not absent:
         return ""
     own = (LOGS / study.scale / study.name).glob("*.log")
-    data = [LOGS / "data" / f"{step}_{name}.log" for name in plan.datasets_of(study) for step in ("fetch", "prepare")]
+    data = [LOGS / "data" / f"{step}_{name}.log" for name in study.datasets for step in ("fetch", "prepare")]
     for log in [*sorted(own, key=lambda path: path.stat().st_mtime, reverse=True), *data]:
         lines = _lines(log)
         said = [line for line in lines if line.startswith(("privpost:", "error:"))]

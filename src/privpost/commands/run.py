@@ -213,7 +213,10 @@ def _compute(asked: Request, chosen: list[Cell]) -> list:
     Raises RuntimeError for an objective of a cell that failed, so that a sweeper counts it as failed.
     """
     whose = "grid" if asked.whole else "sweep"
-    failed = cells.compute_each(asked.study, chosen, fresh=asked.fresh, asked=whose)
+    # Our sweeper looked for what is missing, and prepared the data, before it launched its jobs.
+    ready = _run and asked.multirun and asked.sweeper == request.OURS
+    compute = cells.compute_ready if ready else cells.compute_each
+    failed = compute(asked.study, chosen, fresh=asked.fresh, asked=whose)
     if _run:
         _run.failed |= failed
         _run.cells |= {cell.digest: cell for cell in chosen}

@@ -163,7 +163,13 @@ def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[
 
 
 def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Compute the cells that the store lacks; returns why cells failed, by digest.
+    """Compute the cells that the store lacks, as `compute_ready`; returns why cells failed, by digest."""
+    waiting, failed = ready(study, cells, fresh=fresh)
+    return failed | compute_ready(study, waiting, fresh=fresh, asked=asked)
+
+
+def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
+    """Compute cells whose data are prepared; returns why cells failed, by digest.
 
     A failure stops no other cell, except that after one that cannot be written the rest is not attempted. The traceback
     of each error that is no refusal goes to stderr, once.
@@ -172,7 +178,7 @@ def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, as
         fresh: whether cells in the store are computed again.
         asked: who asks for them, as in `compute`.
     """
-    waiting, failed = ready(study, cells, fresh=fresh)
+    failed: dict[str, str] = {}
     origin, told = Origin(study), set()
     for place, cell in enumerate(waiting):
         try:

@@ -81,7 +81,7 @@ def expand(study: Study) -> list[Cell]:
     What is published has all cells. Raises SettingError for an unknown key or a value that is not allowed, naming the
     file.
     """
-    lacking = _lacking(study)
+    lacking = [] if study.home == PUBLISHED else study.lacking
     return [cell for cell in _whole(study) if cell.dataset not in lacking]
 
 
@@ -89,17 +89,10 @@ def _whole(study: Study) -> list[Cell]:
     return study.once("cells", lambda: list({cell.digest: cell for cell in make_cells(study, points(study))}.values()))
 
 
-def _lacking(*studies: Study) -> list[str]:
-    """Return the data sets of builds of some studies that cannot be had."""
-    # Imported only here: it loads numpy, which help does without.
-    from privpost.lab import plan
-
-    return plan.missing(*(study for study in studies if study.home != PUBLISHED))
-
-
 def left_out(study: Study) -> list[str]:
     """Return the data sets that cannot be had, without which a build of a study, or of what it reads, has to do."""
-    return _lacking(study, *read_by(study))
+    builds = (other for other in (study, *read_by(study)) if other.home != PUBLISHED)
+    return sorted({name for other in builds for name in other.lacking})
 
 
 def names_read(study: Study) -> list[str]:

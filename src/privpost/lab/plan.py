@@ -5,7 +5,7 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from privpost.lab import grid, provenance
 from privpost.lab.project import PREPARED, built
 from privpost.lab.published import expected_seconds
 from privpost.lab.schema import SettingError
-from privpost.lab.study import Study
+from privpost.lab.study import Study, findable
 from privpost.lab.tables import WRITING, times_path
 from privpost.progress import some
 
@@ -26,36 +26,14 @@ TEMPLATES, REPORT = Path("docs/templates"), provenance.PACKAGE / "report"
 SAMPLES, SHORTEST, LONGEST, SAMPLED = 6, 3, 15, 10**5
 
 
-@functools.cache
-def _findable(name: str) -> bool:
-    return fetch.findable(catalogue.load(name))
-
-
-def datasets_of(study: Study) -> list[str]:
-    """Return the names of the data sets that a study's YAML names for its scale: in its sweep, or else anywhere."""
-    text = study.text
-    sweep = (text.get("smoke") or {}).get("sweep") if study.scale == "smoke" else None
-    swept = {*_words(sweep or text.get("sweep"))}.intersection(catalogue.names())
-    anywhere = _words({key: value for key, value in text.items() if key != "smoke"})
-    return sorted(swept or {*anywhere}.intersection(catalogue.names()))
-
-
-def _words(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    if isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _words(item)
-
-
 def datasets(*studies: Study) -> list[str]:
     """Return the data sets that some studies name and that can be had."""
-    return sorted({name for study in studies for name in datasets_of(study) if _findable(name)})
+    return sorted({name for study in studies for name in study.datasets}.difference(missing(*studies)))
 
 
 def missing(*studies: Study) -> list[str]:
     """Return the data sets of some studies that cannot be had."""
-    return sorted({name for study in studies for name in datasets_of(study) if not _findable(name)})
+    return sorted({name for study in studies for name in study.lacking})
 
 
 def bring(*studies: Study) -> None:
@@ -66,7 +44,7 @@ def bring(*studies: Study) -> None:
             fetch.fetch(catalogue.load(name))
         except fetch.FetchError as error:
             print(str(error).splitlines()[0], file=sys.stderr)
-    _findable.cache_clear()
+    findable.cache_clear()
 
 
 def lacking(*studies: Study) -> list[str]:
@@ -75,7 +53,7 @@ def lacking(*studies: Study) -> list[str]:
     for name in missing(*studies):
         dataset = catalogue.load(name)
         files = ", ".join(file.name for file in dataset.files)
-        without = [study.name for study in studies if name in datasets_of(study)]
+        without = [study.name for study in studies if name in study.datasets]
         again = f"privpost fetch {name} says more"
         lines.append(
             f"{name}: left out, since {files} is neither in {catalogue.ORIGINAL}/{dataset.place}/ nor in "
@@ -86,7 +64,7 @@ def lacking(*studies: Study) -> list[str]:
 
 def possible(studies: Iterable[Study]) -> list[Study]:
     """Return the studies that have a data set, or need none."""
-    return [study for study in studies if datasets(study) or not datasets_of(study)]
+    return [study for study in studies if datasets(study) or not study.datasets]
 
 
 def prepared_files(*studies: Study) -> list[str]:
@@ -180,7 +158,7 @@ def figure_files(study: Study) -> list[str]:
 
 def code_of(study: Study) -> str:
     """Return a digest of the code that a study's cells and tables depend on."""
-    named = [f"privpost.datasets.{name}" for name in datasets_of(study)]
+    named = [f"privpost.datasets.{name}" for name in study.datasets]
     modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *WRITING, *named]
     # Who looks for mechanisms finds a new one too.
     if provenance.PACKAGE / "discovery.py" in provenance.files(modules):

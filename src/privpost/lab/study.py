@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -96,6 +96,21 @@ class Study:
         shards = int(self.text.get("shards", 1))
         return min(2, shards) if self.scale == "smoke" else shards
 
+    @functools.cached_property
+    def datasets(self) -> list[str]:
+        """The names of the data sets in its own file, for its scale: in its sweep, or else anywhere."""
+        from privpost.datasets import catalogue
+
+        sweep = (self.text.get("smoke") or {}).get("sweep") if self.scale == "smoke" else None
+        swept = {*_words(sweep or self.text.get("sweep"))}.intersection(catalogue.names())
+        anywhere = _words({key: value for key, value in self.text.items() if key != "smoke"})
+        return sorted(swept or {*anywhere}.intersection(catalogue.names()))
+
+    @property
+    def lacking(self) -> list[str]:
+        """The names of those data sets that cannot be had."""
+        return [name for name in self.datasets if not findable(name)]
+
     # Its modules
 
     @property
@@ -178,6 +193,23 @@ class Study:
         if name not in self._memory:
             self._memory[name] = find()
         return self._memory[name]
+
+
+@functools.cache
+def findable(name: str) -> bool:
+    """Whether a data set can be had."""
+    from privpost.datasets import catalogue, fetch
+
+    return fetch.findable(catalogue.load(name))
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Yield the texts in nested maps and lists."""
+    if isinstance(value, str):
+        yield value
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _words(item)
 
 
 def _keys(name: str, text: str) -> list[str]:

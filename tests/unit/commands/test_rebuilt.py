@@ -213,14 +213,14 @@ def test_claims_are_scored_again_when_what_scores_them_is_edited(rebuilt, monkey
 
 @pytest.mark.parametrize("words", [("build", "toy/curve"), ("-m", "study=toy/curve")], ids=["build", "sweep"])
 def test_tables_of_code_that_was_edited_meanwhile_are_of_other_code(rebuilt, monkeypatch, words):
-    compute = cells.compute_each
+    compute = cells.compute_ready
 
     def edited_then(*given, **how):
         failed = compute(*given, **how)
         other_code(monkeypatch)
         return failed
 
-    monkeypatch.setattr(cells, "compute_each", edited_then)
+    monkeypatch.setattr(cells, "compute_ready", edited_then)
     assert privpost(*words) == 0
     assert tables.outdated(rebuilt.study()) == "of other code"
 

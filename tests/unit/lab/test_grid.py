@@ -16,6 +16,7 @@ from privpost.datasets import catalogue, fetch
 from privpost.lab import compose, grid, plan, request
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError
+from privpost.lab.study import findable
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -265,9 +266,9 @@ def whole() -> dict:
 @pytest.mark.parametrize("missing", [name for name in catalogue.names(ROOT / CONF) if name != "iraq_simulated"])
 def test_each_data_set_may_be_missing_and_takes_away_its_cells_alone(checkout, monkeypatch, whole, missing):
     """A cell, the audit's too, has one digest: by its command, as a rebuild plans it and in `status`."""
-    findable = fetch.findable
-    monkeypatch.setattr(fetch, "findable", lambda dataset: dataset.name != missing and findable(dataset))
-    plan._findable.cache_clear()
+    found = fetch.findable
+    monkeypatch.setattr(fetch, "findable", lambda dataset: dataset.name != missing and found(dataset))
+    findable.cache_clear()
     try:
         studies = {study.name: study for study in grid.load_studies(home=built("paper"))}
         cells = [cell for study in studies.values() for cell in grid.expand(study)]
@@ -286,13 +287,13 @@ def test_each_data_set_may_be_missing_and_takes_away_its_cells_alone(checkout, m
         assert len(plan.lacking(*studies.values())) == bool(lost)
         assert grid.left_out(studies["audit/audit"]) == ([missing] if lost else [])
     finally:
-        plan._findable.cache_clear()
+        findable.cache_clear()
 
 
 def test_smoke_scale_reads_every_data_set_that_can_be_had(checkout):
     """So that continuous integration unpacks and parses each of them."""
     studies = grid.load_studies(None, "smoke", built("smoke"))
-    read = {name for study in studies for name in plan.datasets_of(study)}
+    read = {name for study in studies for name in study.datasets}
     assert read == {name for name in catalogue.names() if catalogue.load(name).access != "bring-your-own"}
 
 
