@@ -96,10 +96,10 @@ def _announce(studies: list[Study], given: argparse.Namespace) -> forecast.Watch
         cells_known += len(grid_cells)
         parts = [grid.shard_of(grid_cells, part + 1, study.shards) for part in range(study.shards)]
         jobs += [[cell for cell in part if not cell.path.exists()] for part in parts]
-    waiting = [cell for job in jobs for cell in job]
-    watch = forecast.Watch(waiting, sys.stdout, jobs, given.cores, given.scale)
+    waiting = sum(map(len, jobs))
+    watch = forecast.Watch(jobs, sys.stdout, given.cores, given.scale)
     print(
-        f"{counted(len(studies), 'study', 'studies')}, {counted(cells_known, 'cell')}, {cells_known - len(waiting)} of "
+        f"{counted(len(studies), 'study', 'studies')}, {counted(cells_known, 'cell')}, {cells_known - waiting} of "
         f"them in the store already. About {minutes(watch.left())} on {counted(given.cores, 'core')}.",
         flush=True,
     )

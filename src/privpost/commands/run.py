@@ -13,7 +13,7 @@ from typing import Any
 from hydra.experimental.callback import Callback
 
 from privpost import configurations
-from privpost.lab import cells, forecast, grid, request, store, tables
+from privpost.lab import cells, grid, request, store, tables
 from privpost.lab.compose import hydra_value
 from privpost.lab.request import Request
 from privpost.lab.schema import SettingError
@@ -185,12 +185,11 @@ def sweep(launcher: Any) -> list:
     run.failed |= failed
     try:
         fresh = ["fresh=true"] * asked.fresh
-        with forecast.shown(run.waiting):
-            returns = launcher.launch([[*cell.command(), *fresh] for cell in run.waiting], initial_job_idx=0)
-            for cell, result in zip(run.waiting, returns, strict=True):
-                if isinstance(error := result.return_value, str):
-                    run.failed[cell.digest] = error
-            return list(returns)
+        returns = launcher.launch([[*cell.command(), *fresh] for cell in run.waiting], initial_job_idx=0)
+        for cell, result in zip(run.waiting, returns, strict=True):
+            if isinstance(error := result.return_value, str):
+                run.failed[cell.digest] = error
+        return list(returns)
     except Exception as error:
         # A launcher whose process was killed; what its jobs stored stays.
         reason = f"its process ended: {type(error).__name__}: {error}"

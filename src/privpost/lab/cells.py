@@ -20,7 +20,7 @@ from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.lab.study import Cell, Study
 from privpost.privacy.ledger.gate import Ledger
-from privpost.progress import counted, some
+from privpost.progress import Progress, counted, some
 
 
 class Origin:
@@ -171,16 +171,20 @@ def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, as
 def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
     """Compute cells whose data are prepared; returns why cells failed, by digest.
 
-    A failure stops no other cell, except that after one that cannot be written the rest is not attempted. The traceback
-    of each error that is no refusal goes to stderr, once.
+    A failure stops no other cell, except that after one that cannot be written the rest is not attempted. What goes to
+    stderr: how far it is, and the traceback of each error that is no refusal, once.
 
     Args:
         fresh: whether cells in the store are computed again.
         asked: who asks for them, as in `compute`.
     """
     failed: dict[str, str] = {}
-    origin, told = Origin(study), set()
+    origin, told, progress = Origin(study), set(), Progress(sys.stderr, "cells")
     for place, cell in enumerate(waiting):
+        if place:
+            # A reader who has gone stops no run.
+            with contextlib.suppress(OSError):
+                progress.update(place, len(waiting))
         try:
             compute(study, cell, origin, fresh=fresh, asked=asked)
         except CannotWrite as error:
@@ -195,6 +199,7 @@ def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False,
             if (trace := traceback.format_exc()) not in told:
                 told.add(trace)
                 print(trace, file=sys.stderr, end="")
+    progress.clear()
     return failed
 
 

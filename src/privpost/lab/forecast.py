@@ -1,10 +1,8 @@
 """How long a run will still take: what is done, and what the rest took when it was published."""
 
 import contextlib
-import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from privpost.lab import published, store
@@ -13,6 +11,8 @@ from privpost.progress import Progress
 
 # How often the store is looked at, in seconds.
 PAUSE = 2.0
+# Assumed for a cell without a published time.
+DEFAULT_SECONDS = 2.0
 # Seconds of computing for which the published times weigh as much as this run's: the first cells tell little of others.
 TRUSTED = 10.0
 # How many records of new cells are read at a time; a sweep may have thousands in a second.
@@ -20,28 +20,22 @@ READ = 20
 
 
 class Watch:
-    """Looks at the store and shows how far a run is, and the time left where published times are known.
+    """Looks at the store and shows how far a rebuild is, and the time left.
 
     Args:
-        cells: the cells that the store lacked when the run began.
+        jobs: the cells of each job that the store lacked when the run began; a job computes one after another.
         stream: where the progress goes.
-        jobs: the cells of each job of a rebuild, computed one after another.
         cores: how many jobs run at a time.
         scale: at which the published times are known, or not.
     """
 
-    def __init__(
-        self,
-        cells: Sequence[Cell],
-        stream: TextIO,
-        jobs: Sequence[Sequence[Cell]] = (),
-        cores: int = 1,
-        scale: str = "paper",
-    ):
+    def __init__(self, jobs: Sequence[Sequence[Cell]], stream: TextIO, cores: int, scale: str):
+        cells = [cell for job in jobs for cell in job]
         self._waiting = {cell.digest: cell for cell in cells}
         self._total, self._start = len(self._waiting), time.time()
-        self._jobs, self._cores, self._known = jobs, cores, bool(jobs) and scale == "paper"
-        self._expected = published.expected(cells, scale)
+        self._jobs, self._cores, self._known = jobs, cores, scale == "paper"
+        known = published.expected_seconds() if self._known else {}
+        self._expected = {cell.digest: known.get((cell.study, cell.slug), DEFAULT_SECONDS) for cell in cells}
         # What the finished cells took, and what they were expected to.
         self._took = self._should = TRUSTED
         self.progress = Progress(stream, "cells")
@@ -71,26 +65,3 @@ class Watch:
         with contextlib.suppress(OSError):
             return cell.path.stat().st_mtime >= self._start
         return False
-
-
-@contextlib.contextmanager
-def shown(cells: Sequence[Cell]) -> Iterator[None]:
-    """Show on stderr, from another thread, how far the computing of some cells is."""
-    if not cells:
-        yield
-        return
-    watch, ended = Watch(cells, sys.stderr), threading.Event()
-
-    def follow() -> None:
-        while not ended.wait(PAUSE):
-            watch.look()
-
-    thread = threading.Thread(target=follow, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-        watch.look()
-        watch.progress.clear()

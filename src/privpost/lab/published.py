@@ -9,7 +9,6 @@ from pathlib import Path
 
 from privpost.lab.project import PUBLISHED
 from privpost.lab.schema import SettingError
-from privpost.lab.study import Cell
 
 RESULTS, FIGURES = PUBLISHED / "results", PUBLISHED / "figures"
 # As `sha256sum --check` reads it, from within results/: results, and figures as ../figures. Times are not in it.
@@ -20,8 +19,6 @@ COLUMNS = ("study", "cell", "wall_seconds", "peak_mib", "digest")
 # In build/: by which code they were made, and what tables and ledger were then.
 BUILT_COLUMNS = (*COLUMNS, "code", "files")
 COVERED = (".csv", ".json", ".md", ".svg")
-# Assumed for a cell without a published time.
-DEFAULT_SECONDS = 2.0
 # Measured on one machine: a rebuild gives other numbers.
 MEASURED = ("times.csv", "benchmarks.csv", "scale.csv", "optional_methods.csv")
 
@@ -86,12 +83,6 @@ def read_times(path: Path = TIMES) -> list[dict[str, str]]:
 def expected_seconds() -> dict[tuple[str, str], float]:
     """Return how long each cell took in the published run, by study and slug."""
     return {(row["study"], row["cell"]): max(float(row["wall_seconds"]), 0.001) for row in read_times()}
-
-
-def expected(cells: Iterable[Cell], scale: str) -> dict[str, float]:
-    """Return how long each cell may take, in seconds by digest: as published, at another scale all the same."""
-    known = expected_seconds() if scale == "paper" else {}
-    return {cell.digest: known.get((cell.study, cell.slug), DEFAULT_SECONDS) for cell in cells}
 
 
 def times_text(rows: Iterable[dict], columns: Sequence[str] = COLUMNS) -> str:

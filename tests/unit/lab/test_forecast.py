@@ -57,7 +57,7 @@ def told(slower: float, share: float, seed: int) -> list[tuple[float, float]]:
                 ends.append((now, cell))
             heapq.heappush(free, now)
         end = max(free)
-    estimates, watch = [], forecast.Watch(of_run, io.StringIO(), jobs, CORES)
+    estimates, watch = [], forecast.Watch(jobs, io.StringIO(), CORES, "paper")
     ends.sort(reverse=True)
     for now in np.arange(forecast.PAUSE, end, end / 200):
         while ends and ends[-1][0] <= now:
@@ -78,8 +78,8 @@ def test_after_the_first_minute_the_end_is_told_within_two_fifths(checkout, slow
 
 def test_the_longest_job_and_slower_cells_lengthen_the_forecast(monkeypatch):
     monkeypatch.setattr(published, "expected_seconds", lambda: {("a", "1"): 10.0, ("b", "1"): 100.0})
-    first, second = of_run = [Published("a", "1"), Published("b", "1")]
-    watch = forecast.Watch(of_run, io.StringIO(), [[first], [second]], CORES)
+    first, second = [Published("a", "1"), Published("b", "1")]
+    watch = forecast.Watch([[first], [second]], io.StringIO(), CORES, "paper")
     assert watch.left() == pytest.approx(100)
     watch.finished(first, 50.0)
     # Ten seconds count as they were expected.
@@ -91,7 +91,7 @@ def test_the_store_is_watched_while_cells_are_computed(toy, monkeypatch):
     simulate = study.module().simulate
     stream = io.StringIO()
     stream.isatty = lambda: True
-    watch = forecast.Watch(toy.cells(), stream)
+    watch = forecast.Watch([toy.cells()], stream, CORES, "smoke")
 
     def looking(config, streams, ledger):
         watch.look()
@@ -104,6 +104,6 @@ def test_the_store_is_watched_while_cells_are_computed(toy, monkeypatch):
     shown = [line.strip() for line in stream.getvalue().split("\r") if line.strip()]
     assert [line.split(" done")[0] for line in shown] == [f"{number} of 4 cells" for number in (1, 2, 3, 4)]
     # What an earlier run stored is no part of this one.
-    other = forecast.Watch(toy.cells(), stream)
+    other = forecast.Watch([toy.cells()], stream, CORES, "smoke")
     other.look()
     assert stream.getvalue().count("\r") == len(shown)
