@@ -15,8 +15,6 @@ PAUSE = 2.0
 DEFAULT_SECONDS = 2.0
 # Seconds of computing for which the published times weigh as much as this run's: the first cells tell little of others.
 TRUSTED = 10.0
-# How many records of new cells are read at a time; a sweep may have thousands in a second.
-READ = 20
 
 
 class Watch:
@@ -54,8 +52,8 @@ class Watch:
     def look(self) -> None:
         """Look at the store, and show the cells that are done and the time left."""
         new = [cell for cell in self._waiting.values() if self._is_new(cell)]
-        for number, cell in enumerate(new):
-            self.finished(cell, store.seconds(cell.path) if self._known and number < READ else None)
+        for cell in new:
+            self.finished(cell, store.seconds(cell.path))
         # After the last cell only tables and figures are left: say so once.
         if new or 0 < len(self._waiting) < self._total:
             left = self.left() if self._known else None

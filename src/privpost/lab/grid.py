@@ -10,7 +10,7 @@ import inspect
 import itertools
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,11 +82,8 @@ def expand(study: Study) -> list[Cell]:
     file.
     """
     lacking = [] if study.home == PUBLISHED else study.lacking
-    return [cell for cell in _whole(study) if cell.dataset not in lacking]
-
-
-def _whole(study: Study) -> list[Cell]:
-    return study.once("cells", lambda: list({cell.digest: cell for cell in make_cells(study, points(study))}.values()))
+    cells = study.once("cells", lambda: make_cells(study, points(study)))
+    return [cell for cell in cells if cell.dataset not in lacking]
 
 
 def left_out(study: Study) -> list[str]:
@@ -244,7 +241,7 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     words = [f"{key}={hydra_value(value)}" for key, value in given.items()]
     schema.follow(settings, base.settings, overrides, where)
     schema.check_together(settings, where)
-    if sizes != base.sizes:
+    if not {*SIZES}.isdisjoint(overrides):
         sizes = _checked_sizes(sizes, where, fit="block" not in overrides)
     return Cell(
         study=study.name,
@@ -260,9 +257,9 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     )
 
 
-def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> Iterator[Cell]:
-    """Yield the cell of each point."""
-    return (make_cell(study, point) for point in points)
+def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> list[Cell]:
+    """Return the cells of some points, each once."""
+    return list({cell.digest: cell for cell in (make_cell(study, point) for point in points)}.values())
 
 
 def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:
@@ -336,10 +333,12 @@ def _checked_common(common: Any, known: set[str], where: str) -> tuple[str, ...]
 
 
 def _identity(study: Study, dataset: str | None) -> dict | None:
+    if dataset is None:
+        return None
     from privpost.datasets import catalogue
 
     # Many cells share a data set, and parsing YAML is slow.
-    return dataset and study.once(f"data of {dataset}", lambda: catalogue.load(dataset).identity())
+    return study.once(f"data of {dataset}", lambda: catalogue.load(dataset).identity())
 
 
 def shard_of(cells: list[Cell], number: int, count: int) -> list[Cell]:

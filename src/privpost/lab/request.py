@@ -168,7 +168,7 @@ def _sweep(study: Study, axes: Mapping[str, list], multirun: bool) -> list[Cell]
         )
     check_size(math.prod(map(len, axes.values())), " ".join(axes))
     points = (dict(zip(axes, combination, strict=True)) for combination in itertools.product(*axes.values()))
-    return list({cell.digest: cell for cell in grid.make_cells(study, points)}.values())
+    return grid.make_cells(study, points)
 
 
 def values(word: str) -> list:

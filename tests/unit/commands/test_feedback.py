@@ -88,9 +88,10 @@ def reading(toy, monkeypatch, status: int) -> list[str]:
     made = grid.make_cells
 
     def with_data(*given):
-        for cell in made(*given):
+        found = made(*given)
+        for cell in found:
             cell.settings["dataset"] = "coins"
-            yield cell
+        return found
 
     asked = []
     monkeypatch.setattr(grid, "make_cells", with_data)

@@ -63,6 +63,10 @@ def test_the_smoke_section_replaces_sweep_and_sizes_and_merges_within(toy):
     assert str(cell.path).startswith("build/smoke/cells/toy/curve/")
 
 
+def test_a_size_has_one_normal_form(toy):
+    assert grid.make_cell(toy.study(), {"trials": 20.0}).digest == grid.make_cell(toy.study(), {}).digest
+
+
 def test_an_override_wins_over_the_smoke_section(toy):
     cell = grid.make_cell(toy.study("smoke"), {"trials": 30, "order": [3]})
     assert cell.sizes["trials"] == 30
