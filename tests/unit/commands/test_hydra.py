@@ -49,9 +49,9 @@ def settings(tmp_path, monkeypatch) -> Path:
     [
         (["--hydra-help"], ["== Flags ==", "hydra/launcher", "--info"]),
         (["--info", "defaults"], ["Defaults List", "hydra/sweeper/study"]),
-        (["--info", "plugins"], ["StoreLauncher", "StudySweeper", "JoblibLauncher"]),
+        (["--info", "plugins"], ["StudySweeper", "BasicLauncher", "JoblibLauncher"]),
         (["--info", "searchpath"], ["Provider", "main", "conf"]),
-        (["--cfg", "hydra", "-p", "hydra.launcher"], ["# @package hydra.launcher", "StoreLauncher"]),
+        (["--cfg", "hydra", "-p", "hydra.launcher"], ["# @package hydra.launcher", "BasicLauncher"]),
         (["--cfg", "job", "-p", "seed"], ["20171204"]),
         (["study=toy/curve", "--cfg", "job", "level=3"], ["level: 3", "title: A toy", "start: 2"]),
         (["study=toy/curve", "--cfg", "all", "--resolve"], ["hydra:", "build/sweeps/toy_curve", "level: 1"]),
@@ -87,7 +87,7 @@ def test_a_run_and_a_sweep_leave_hydras_records_below_build(toy):
     assert yaml.safe_load((folder / ".hydra/config.yaml").read_text())["level"] == 3
     assert privpost("-m", "study=toy/curve", "level=1,2", "hydra.sweep.dir=build/mine") == 0
     composed = yaml.safe_load((toy.folder / "build/mine/multirun.yaml").read_text())
-    assert composed["hydra"]["launcher"]["_target_"] == "hydra_plugins.privpost_store.StoreLauncher"
+    assert composed["hydra"]["sweeper"]["_target_"] == "hydra_plugins.privpost_store.StudySweeper"
     assert {path.name for path in toy.folder.iterdir()} == {"build", "conf", "experiments"}
 
 
@@ -161,7 +161,7 @@ def test_hydras_own_launchers_compute_the_same_cells(settings):
     sweep = ("-m", f"study={STUDY}", "scale=smoke", "order=2", "coefficient=0.3,0.4")
     ours = command(*sweep, "hydra.sweep.dir=build/ours")
     assert "2 cells; tables, figure and record:" in ours
-    for launcher in ("basic", "joblib", "submitit_local"):
+    for launcher in ("joblib", "submitit_local"):
         theirs = Path("build", launcher)
         shutil.rmtree("build/smoke/cells")
         said = command(*sweep, f"hydra.sweep.dir={theirs}", f"hydra/launcher={launcher}")
@@ -182,7 +182,7 @@ def test_a_cell_that_fails_in_another_process_is_named(settings):
     assert "2 of 2 cells could not be computed" in said
 
 
-@pytest.mark.parametrize("launcher", ["store", "joblib"])
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
 def test_optuna_maximises_the_number_that_the_objective_names(settings, launcher):
     """The error of a private draw over ε: of four trials the best is the one with the largest."""
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
