@@ -5,7 +5,7 @@ import pkgutil
 import sys
 import textwrap
 
-from privpost import __version__
+from privpost import __version__, moved
 
 USAGE = """\
 privpost: studies of Bayesian inference under differential privacy, rebuilt
@@ -40,7 +40,6 @@ COMMON = {
 }
 STEPS = {
     "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
-    "check": ("commands.check:main", "look for damaged files, changing nothing; --read-data reads the whole store too"),
     "prune": ("commands.status:prune", "remove results that no grid names any more"),
     "fetch": ("commands.data:fetch", "unpack and verify data sets; what is not here is downloaded"),
     "prepare": ("commands.data:prepare", "parse a fetched data set into data/prepared"),
@@ -116,9 +115,10 @@ def main(argv: list[str]) -> int:
         if argv[0].startswith("-") or "=" in argv[0]:
             project.enter()
             return _run(argv)
+        hint = moved.told("command", argv[0]) or suggest(argv[0], COMMANDS)
         raise SettingError(
-            f"there is no command {argv[0]!r}.{suggest(argv[0], COMMANDS)} Commands: {', '.join(COMMANDS)}; "
-            "a run starts with study=<paper>/<study>."
+            f"there is no command {argv[0]!r}.{hint} Commands: {', '.join(COMMANDS)}; a run starts with "
+            "study=<paper>/<study>."
         )
     except (SettingError, FileNotFoundError) as error:
         print(f"privpost: {error}", file=sys.stderr)
