@@ -30,20 +30,15 @@ SEEN = {"killed", "timeout", "segfault", "suspicious", "caught by type check"}
 
 def named(name: str) -> list[Path]:
     """Return the modules of a study, or the module of that name below src/privpost."""
-    modules = sorted((quick.EXPERIMENTS / name).glob("*.py")) or [quick.PACKAGE / f"{name}.py"]
+    modules = sorted((quick.PACKAGE / "experiments" / name).glob("*.py")) or [quick.PACKAGE / f"{name}.py"]
     if not modules[0].is_file():
         sys.exit(f"STUDY={name}: no study, and no module below {quick.PACKAGE} such as mechanisms/noise/laplace")
     return modules
 
 
 def tests_of(modules: list[Path]) -> list[str]:
-    """Return pytest's words for the tests of quick.py; tests of studies serve modules of the experiments only."""
-    runs = quick.runs_of(modules)
-    files = dict.fromkeys(word for run in runs for word in run if word.endswith(".py"))
-    if not any(quick.EXPERIMENTS in path.parents for path in modules):
-        files = [file for file in files if "experiments" not in file]
-    only = [f"({run[-1]})" for run in runs if "-k" in run]
-    return [*files, *(["-k", " and ".join(only)] if only else [])]
+    """Return pytest's words for the tests of quick.py; tests of studies serve modules of studies only."""
+    return [word for word in quick.tests_of(modules) if "experiments" not in word or quick.studies_of(modules)]
 
 
 def judged(path: Path) -> bool:

@@ -5,7 +5,7 @@ import pkgutil
 import sys
 import textwrap
 
-from privpost import __version__
+from privpost import __version__, moved
 
 USAGE = """\
 privpost: studies of Bayesian inference under differential privacy, rebuilt
@@ -17,7 +17,7 @@ privpost: studies of Bayesian inference under differential privacy, rebuilt
   A key is a setting of the study, trials or seed; study=<paper>/<study> --help lists them. scale=smoke is toy size;
   shard=3/40 computes a part; fresh=true computes again what is in the store; -n only says what would be computed.
   This is a Hydra application: hydra/launcher=joblib uses all cores, --hydra-help lists Hydra's options, and
-  eval "$(privpost -sc install=bash)" completes studies, settings and values.
+  eval "$(privpost -sc install=bash)" completes commands, studies and settings.
 
 Groups (study=..., dataset=..., scale=...)
 {groups}
@@ -40,7 +40,6 @@ COMMON = {
 }
 STEPS = {
     "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
-    "check": ("commands.check:main", "look for damaged files, changing nothing; --read-data reads the whole store too"),
     "prune": ("commands.status:prune", "remove results that no grid names any more"),
     "fetch": ("commands.data:fetch", "unpack and verify data sets; what is not here is downloaded"),
     "prepare": ("commands.data:prepare", "parse a fetched data set into data/prepared"),
@@ -85,18 +84,6 @@ def _help(argv: list[str]) -> int:
     return 0
 
 
-def _run(argv: list[str]) -> int:
-    """Run cells, or complete a command line for a shell; returns the exit status."""
-    if "-sc" in argv or "--shell-completion" in argv:
-        from privpost.commands import words
-
-        if words.complete(list(COMMANDS)):
-            return 0
-    from privpost.commands import run
-
-    return run.main(argv)
-
-
 def main(argv: list[str]) -> int:
     """Run one command; returns its exit status (2 for a mistake in the arguments or settings)."""
     if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
@@ -115,10 +102,13 @@ def main(argv: list[str]) -> int:
             return pkgutil.resolve_name(f"privpost.{COMMANDS[argv[0]][0]}")(argv[1:])
         if argv[0].startswith("-") or "=" in argv[0]:
             project.enter()
-            return _run(argv)
+            from privpost.commands import run, words
+
+            return 0 if "query=bash" in argv and words.complete(COMMANDS) else run.main(argv)
+        hint = moved.told("command", argv[0]) or suggest(argv[0], COMMANDS)
         raise SettingError(
-            f"there is no command {argv[0]!r}.{suggest(argv[0], COMMANDS)} Commands: {', '.join(COMMANDS)}; "
-            "a run starts with study=<paper>/<study>."
+            f"there is no command {argv[0]!r}.{hint} Commands: {', '.join(COMMANDS)}; a run starts with "
+            "study=<paper>/<study>."
         )
     except (SettingError, FileNotFoundError) as error:
         print(f"privpost: {error}", file=sys.stderr)

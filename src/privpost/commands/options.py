@@ -1,8 +1,6 @@
 """The options that commands share, told in one way."""
 
 import argparse
-import json
-from typing import Any
 
 from privpost.lab.schema import SettingError
 
@@ -31,9 +29,3 @@ def positive(option: str, text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise SettingError(f"{option} is {text!r}, but must be a whole number of at least 1.")
     return int(text)
-
-
-def as_json(value: Any) -> int:
-    """Print a value as JSON; returns the exit status."""
-    print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
-    return 0

@@ -3,12 +3,13 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from privpost import moved
 from privpost.commands import options
 from privpost.lab import grid, tables
+from privpost.lab.claims import SEEN, VERDICTS, Claim
 from privpost.lab.project import PUBLISHED, built
 from privpost.lab.schema import SettingError, suggest
 from privpost.lab.study import Study
@@ -128,35 +129,17 @@ def _claims_among(names: list[str]) -> dict[str, str]:
     return ids
 
 
-def _failing(checks: Sequence[str], every: bool) -> str:
-    """Return the checks that fail in words, all or the first three."""
-    return f"; fails: {'; '.join(checks) if every else some(checks)}" if checks else ""
-
-
-def _failing_first(rows: list[tuple[str, str]], failed: Sequence[str]) -> list[tuple[str, str]]:
-    """Return rows of evidence with those first whose name has most words of a failed check."""
-    checks = [set(re.findall(r"[\w.]+", check)) for check in failed]
-    return sorted(
-        rows,
-        key=lambda row: (
-            not any(len(check.intersection(re.findall(r"[\w.]+", row[0]))) > 0.75 * len(check) for check in checks)
-        ),
-    )
-
-
 def claims(argv: list[str]) -> int:
     """Print the verdict on every claim that a study tests, as a table."""
     import shutil
     import textwrap
     from collections import Counter
 
-    from privpost.lab.claims import SEEN, VERDICTS
     from privpost.report.scorecard import evidence_rows, in_words, outcome, score
 
     parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)
     parser.epilog = "In place of studies claims may be named, as the scorecard has them: privpost claims Z2 --evidence"
     parser.add_argument("--evidence", action="store_true", help="print the numbers behind each verdict too")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(argv)
     home, ids = _places(given)[0], _claims_among(given.study)
     studies = grid.load_studies(ids.values() or given.study or None, given.scale, home)
@@ -165,40 +148,37 @@ def claims(argv: list[str]) -> int:
     lacking = [found for found in of_studies if found.claims is None]
     if lacking and (given.study or len(lacking) == len(of_studies)):
         raise FileNotFoundError(lacking[0].lacking)
-    scored = [claim for found in of_studies for claim in found.claims or () if not ids or claim.id in ids]
-    if given.json:
-        return options.as_json([vars(claim) for claim in scored])
-    first = max((len(claim.id) for claim in scored), default=0)
-    second = max((len(outcome(claim)) for claim in scored), default=0)
+    scored = [(c, found.study) for found in of_studies for c in found.claims or () if not ids or c.id in ids]
+    first, second = (max((len(of(claim)) for claim, _ in scored), default=0) for of in (lambda c: c.id, outcome))
     indent = " " * (first + second + 4)
     width = max(60, shutil.get_terminal_size((120, 24)).columns)
-
-    def say(text: str) -> None:
-        print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent + "  "))
-
-    where = {claim.id: found.study for found in of_studies for claim in found.claims or ()}
-    for claim in scored:
-        text = f"{claim.id:<{first}}  {outcome(claim):<{second}}  {claim.statement}"
-        print(textwrap.fill(text, width, subsequent_indent=indent))
-        passed = len(claim.checks) - len(claim.failed)
-        say(f"{passed} of {counted(len(claim.checks), 'check')} pass" + _failing(claim.failed, given.evidence))
-        if claim.by:
-            say(", ".join(f"{of} {mark}" for of, mark in claim.by.items()))
-        if ids or given.evidence:
-            folder = where[claim.id].removesuffix("/claims")
-            say(f"scored by {where[claim.id]}: src/privpost/experiments/{folder}/claims.py")
-        if given.evidence:
-            say(f"test: {claim.test}")
-            if not claim.checks:
-                say(f"why: {claim.reason}")
-            rows = _failing_first(evidence_rows(claim.evidence), claim.failed)
-            wide = max((len(name) for name, _ in rows), default=0)
-            for name, value in rows:
-                print(f"{indent}{name:<{wide}}  {value}")
-    outcomes = Counter(word for claim in scored for word in {claim.verdict, claim.seen})
+    for claim, study in scored:
+        head = f"{claim.id:<{first}}  {outcome(claim):<{second}}  {claim.statement}"
+        print(textwrap.fill(head, width, subsequent_indent=indent))
+        for text in _about(claim, study, given.evidence, bool(ids)):
+            print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent + "  "))
+        rows = evidence_rows(claim.evidence) if given.evidence else []
+        for name, value in rows:
+            print(f"{indent}{name:<{max(len(name) for name, _ in rows)}}  {value}")
+    outcomes = Counter(word for claim, _ in scored for word in {claim.verdict, claim.seen})
     of_claims, on_stand_ins = ({word: outcomes[word] for word in words} for words in (VERDICTS, SEEN))
     there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""
     print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}")
     if lacking:
         print(f"left out, as their tables are missing: {some([found.study for found in lacking])}", file=sys.stderr)
     return 0
+
+
+def _about(claim: Claim, study: str, evidence: bool, named: bool) -> Iterator[str]:
+    """Yield what is said of a claim beside its statement; more with `evidence`, and where the claim was `named`."""
+    failed = "; ".join(claim.failed) if evidence else some(claim.failed)
+    passed = f"{len(claim.checks) - len(claim.failed)} of {counted(len(claim.checks), 'check')} pass"
+    yield passed + (f"; fails: {failed}" if failed else "")
+    if claim.by:
+        yield ", ".join(f"{of} {mark}" for of, mark in claim.by.items())
+    if named or evidence:
+        yield f"scored by {study}: src/privpost/experiments/{study.removesuffix('/claims')}/claims.py"
+    if evidence:
+        yield f"test: {claim.test}"
+        if not claim.checks:
+            yield f"why: {claim.reason}"

@@ -184,7 +184,7 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["study=toy/curve", "fresh=yes"], ["fresh is 'yes', but must be true or false"]),
         (
             ["-m", "study=toy/curve", "hydra/launcher=joblip"],
-            ["Could not find 'hydra/launcher/joblip'", "joblib store"],
+            ["Could not find 'hydra/launcher/joblip'", "basic joblib"],
         ),
         (["-m", "study=toy/curve", "hydra.launcher.n_jobs=2"], ["Could not override 'hydra.launcher.n_jobs'"]),
         (["study=toy/curve", "hydra.job.chdr=true"], ["Could not override 'hydra.job.chdr'"]),
