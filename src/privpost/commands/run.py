@@ -307,6 +307,8 @@ def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
         say(f"{counted(len(there) - len(written.failed), 'cell')}; tables, figure and record:")
         for line in (*(f"  {path}" for path in written.paths), *written.notes):
             say(line)
+        if asked.study.has("claims"):
+            say(f"Which verdicts turn: privpost claims {shlex.quote(str(folder))}")
     return name_failed(chosen, failed)
 
 

@@ -131,16 +131,18 @@ def _claims_among(names: list[str]) -> dict[str, str]:
 
 def claims(argv: list[str]) -> int:
     """Print the verdict on every claim that a study tests, as a table."""
-    import shutil
-    import textwrap
-    from collections import Counter
-
-    from privpost.report.scorecard import evidence_rows, in_words, outcome, score
+    from privpost.commands import sweeps
+    from privpost.report.scorecard import score
 
     parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)
-    parser.epilog = "In place of studies claims may be named, as the scorecard has them: privpost claims Z2 --evidence"
+    parser.epilog = (
+        "In place of studies claims may be named, as the scorecard has them: privpost claims Z2 --evidence. The folder "
+        "of a sweep stands for its study's claims on the sweep's tables: privpost claims build/sweeps/..."
+    )
     parser.add_argument("--evidence", action="store_true", help="print the numbers behind each verdict too")
     given = parser.parse_args(argv)
+    if folders := [Path(name) for name in given.study if (Path(name) / sweeps.RECORD).is_file()]:
+        return _claims_of_sweeps(folders, given.evidence)
     home, ids = _places(given)[0], _claims_among(given.study)
     studies = grid.load_studies(ids.values() or given.study or None, given.scale, home)
     tell_outdated(studies)
@@ -149,24 +151,56 @@ def claims(argv: list[str]) -> int:
     if lacking and (given.study or len(lacking) == len(of_studies)):
         raise FileNotFoundError(lacking[0].lacking)
     scored = [(c, found.study) for found in of_studies for c in found.claims or () if not ids or c.id in ids]
-    first, second = (max((len(of(claim)) for claim, _ in scored), default=0) for of in (lambda c: c.id, outcome))
+    _print_claims(scored, given.evidence, named=bool(ids))
+    if lacking:
+        print(f"left out, as their tables are missing: {some([found.study for found in lacking])}", file=sys.stderr)
+    return 0
+
+
+def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
+    """Print the verdicts on the claims of sweeps' studies from the sweeps' tables, beside the published verdicts."""
+    from privpost.commands import sweeps
+    from privpost.report.scorecard import outcome, read
+
+    card = PUBLISHED / "results/scorecard.csv"
+    published = {row.id: outcome(row) for row in read(card).itertuples()} if card.is_file() else {}
+    for folder in folders:
+        for study, point in sweeps.points(folder):
+            scale = f", {study.scale} scale" * (study.scale != "paper")
+            without = f"; without the published rows of {point.lacking}" if point.lacking else ""
+            print(f"{study.name} {point.settings}".strip() + scale + without)
+            _print_claims([(claim, study.name) for claim in point.claims], evidence, published=published)
+            for id, why in point.unscored.items():
+                print(f"{id}: not scored, since it needs rows that are not here ({why})")
+    return 0
+
+
+def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: bool = False, published=None) -> None:
+    """Print claims with their verdicts, after the published one where that is another, and how many have which."""
+    import shutil
+    import textwrap
+    from collections import Counter
+
+    from privpost.report.scorecard import evidence_rows, in_words, outcome
+
+    before = {claim.id: (published or {}).get(claim.id, outcome(claim)) for claim, _ in scored}
+    shown = {claim.id: " → ".join(dict.fromkeys([before[claim.id], outcome(claim)])) for claim, _ in scored}
+    first, second = (max(map(len, words), default=0) for words in (shown, shown.values()))
     indent = " " * (first + second + 4)
     width = max(60, shutil.get_terminal_size((120, 24)).columns)
     for claim, study in scored:
-        head = f"{claim.id:<{first}}  {outcome(claim):<{second}}  {claim.statement}"
+        head = f"{claim.id:<{first}}  {shown[claim.id]:<{second}}  {claim.statement}"
         print(textwrap.fill(head, width, subsequent_indent=indent))
-        for text in _about(claim, study, given.evidence, bool(ids)):
+        for text in _about(claim, study, evidence, named):
             print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent + "  "))
-        rows = evidence_rows(claim.evidence) if given.evidence else []
+        rows = evidence_rows(claim.evidence) if evidence else []
         for name, value in rows:
             print(f"{indent}{name:<{max(len(name) for name, _ in rows)}}  {value}")
     outcomes = Counter(word for claim, _ in scored for word in {claim.verdict, claim.seen})
     of_claims, on_stand_ins = ({word: outcomes[word] for word in words} for words in (VERDICTS, SEEN))
     there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""
-    print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}")
-    if lacking:
-        print(f"left out, as their tables are missing: {some([found.study for found in lacking])}", file=sys.stderr)
-    return 0
+    other = f"; {sum(before[claim.id] != outcome(claim) for claim, _ in scored)} not as published" if published else ""
+    print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}{other}")
 
 
 def _about(claim: Claim, study: str, evidence: bool, named: bool) -> Iterator[str]:

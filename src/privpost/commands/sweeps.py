@@ -2,13 +2,16 @@
 
 import hashlib
 import json
+import math
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost.lab import provenance, request, store, tables
+from privpost.lab import grid, provenance, request, store, tables
+from privpost.lab.claims import Claim
 from privpost.lab.request import Request
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
@@ -151,3 +154,70 @@ def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any
         "commit": commit.stdout.strip() if commit.returncode == 0 else None,
         "cells": [cell.digest for cell in cells],
     }
+
+
+class Point(NamedTuple):
+    """The claims at a point of a sweep, what its tables lack of the published rows, and why claims have no verdict."""
+
+    settings: str
+    lacking: str
+    claims: Sequence[Claim]
+    unscored: Mapping[str, str]
+
+
+def points(folder: Path) -> Iterator[tuple[Study, Point]]:
+    """Yield the claims of a sweep's study, scored on its cells' tables at each value of a setting that is no axis.
+
+    Cells along the axes of the study's grid are tabulated together, since claims compare them. Raises SettingError for
+    a cell that the store has no more, and for cells of which no tables can be made.
+    """
+    from privpost.report.scorecard import claims_of, leaves
+
+    record = json.loads((folder / RECORD).read_text("utf-8"))
+    study = grid.load_study(record["study"], record["scale"])
+    base, keys = grid.make_cell(study, {}), [request.key_of(word) for word in record["overrides"]]
+    axes = [*base.axes, *base.within]
+    groups: dict[str, list[store.Result]] = {}
+    for digest in record["cells"]:
+        found = next(study.cells_folder.glob(f"*_{digest}.npz"), None)
+        if found is None:
+            raise SettingError(f"{folder}: its cell {digest} is not in the store; run the sweep again.")
+        result = store.read(found, digest)
+        values = {**result.record["config"], **result.record["sizes"]}
+        told = " ".join(f"{key}={_word(values[key])}" for key in keys if key not in axes)
+        groups.setdefault(told, []).append(result)
+    for told, results in groups.items():
+        try:
+            # Rows without a value on an axis of `within` are there once for each of its cells.
+            made = tables.tables_of(study, results).items()
+            frames = {name: tables.as_read(frame).drop_duplicates() for name, frame in made}
+        except Exception as error:
+            raise SettingError(f"{folder}: its cells give no tables together: {error}") from error
+        unscored: dict[str, str] = {}
+        with warnings.catch_warnings():
+            # Means of no rows.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            claims = claims_of(study, frames, unscored)
+        # A check of no rows passes; the numbers beside it tell.
+        numbers = ((claim.id, name, value) for claim in claims for name, value in leaves(claim.evidence))
+        empty = {id: name for id, name, value in numbers if isinstance(value, float) and math.isnan(value)}
+        unscored |= {id: f"{name} is not a number" for id, name in empty.items()}
+        kept = [claim for claim in claims if claim.id not in empty]
+        yield study, Point(told, _lacking(study, frames, axes), kept, unscored)
+
+
+def _lacking(study: Study, frames: Mapping[str, Any], axes: Sequence[str]) -> str:
+    """Return which values on some axes the published tables have, and these tables do not."""
+    paths = map(grid.load_study(study.name).table_path, study.tables)
+    published = [tables.read_table(path) for path in paths if path.is_file()]
+    said = []
+    for axis in axes:
+        there = {value for frame in frames.values() if axis in frame for value in frame[axis]}
+        known = dict.fromkeys(value for frame in published if axis in frame for value in frame[axis].dropna())
+        if gone := [_word(value) for value in known if value not in there]:
+            said.append(f"{axis} = {some(gone)}")
+    return "; ".join(said)
+
+
+def _word(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -96,6 +96,48 @@ def test_claims_name_what_fails_what_is_seen_and_those_over_several_studies(rebu
     assert "name claims or studies, not both" in capsys.readouterr().err
 
 
+SWEPT = """
+from privpost.lab.claims import check, claim, number
+
+
+@claim("T1", "ours", "Toy.", "rows")
+def levels(curve):
+    yield check("levels are compared", curve.level.nunique() == 2)
+    yield check("a low one", (curve.level == 2).any())
+
+
+@claim("T2", "ours", "Toy.", "rows")
+def row(curve):
+    yield check("b has rows", len(curve.set_index("method").loc["b"]))
+
+
+@claim("T3", "ours", "Toy.", "rows")
+def empty(curve):
+    rows = curve[curve.method == "b"]
+    yield check("b is finite", (rows["mean"] < 9).all())
+    yield from number("mean of b", rows["mean"].mean())
+"""
+
+
+def test_claims_of_a_sweep_are_scored_on_its_cells_beside_the_published_verdicts(rebuilt, capsys):
+    """Cells along an axis are compared, other settings are points; claims without rows have no verdict."""
+    (rebuilt.package / "curve/claims.py").write_text(SWEPT)
+    sys.modules.pop("privpost.experiments.toy.curve.claims", None)
+    assert privpost("-m", "study=toy/curve", "level=1,5", "trials=10,20") == 0
+    command = capsys.readouterr().out.splitlines()[-1].removeprefix("Which verdicts turn: privpost ")
+    assert privpost(*command.split()) == 0
+    one, other = capsys.readouterr().out.split("toy/curve trials=20")
+    head, verdict, *_ = one.splitlines()
+    assert head == "toy/curve trials=10; without the published rows of method = b; level = 2"
+    assert verdict == "T1  holds → holds in part  Toy." and "1 of 2 checks pass; fails: a low one" in one
+    assert "1 claim: 1 holds in part; 1 not as published\n" in one and "T1  holds → holds in part" in other
+    assert "T2: not scored, since it needs rows that are not here (KeyError: 'b')\n" in one
+    assert "T3: not scored, since it needs rows that are not here (mean of b is not a number)\n" in one
+    shutil.rmtree("build/paper/cells")
+    assert privpost(*command.split()) == 2
+    assert "is not in the store; run the sweep again." in capsys.readouterr().err
+
+
 def test_claims_of_what_was_built_leave_out_what_was_not(rebuilt, capsys):
     """After building one study all its claims are of use, though no other study has tables."""
     (rebuilt.package / "curve/claims.py").write_text(CLAIM.format("T1", 'check("long", True)'))
