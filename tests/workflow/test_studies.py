@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -54,6 +55,16 @@ def _check_claims(study) -> None:
         assert claim.test
         assert claim.place
         json.dumps(claim.evidence)
+
+
+@every_study
+def test_no_row_is_made_of_the_meanings_of_columns(checkout, name):
+    """A meaning more would change or break it."""
+    module = ast.parse((grid.load_study(name).folder / "study.py").read_text())
+    taken = [
+        node for node in ast.walk(module) if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "TABLES"
+    ]
+    assert not taken
 
 
 @every_study

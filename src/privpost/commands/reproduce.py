@@ -10,13 +10,13 @@ import sys
 import time
 from pathlib import Path
 
-from privpost.commands import options
+from privpost.commands import options, run
 from privpost.lab import cells, compare, forecast, grid, plan, published, tables
 from privpost.lab.plan import figure_files, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built, remove
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
-from privpost.progress import counted, minutes, some
+from privpost.progress import counted, minutes
 
 PROFILES = Path("profiles")
 LOG = LOGS / "reproduce.log"
@@ -143,8 +143,8 @@ def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> 
     shown = ", ".join(whole) if len(whole) <= 8 else f"{len(whole)} studies"
     print(f"Built in {minutes(seconds)}: {shown or 'nothing'}. Everything is in {home}/.")
     for study in possible:
-        if study.name in whole and (names := _unexplained(study)):
-            print(f"No meaning for {some(names)}: say it in TABLES of {study.package.replace('.', '/')}/study.py.")
+        if study.name in whole:
+            run.tell_unexplained(study)
     if lacking:
         print("Not built:", *(f"  {name}: {reason}" for name, reason in lacking.items()), sep="\n")
     if code:
@@ -152,16 +152,6 @@ def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> 
             print(*_lines(LOG)[-SHOWN:], sep="\n")
         print(f"The whole log is in {LOG}.")
     return not lacking
-
-
-def _unexplained(study: Study) -> list[str]:
-    """Return columns whose meaning neither the study's TABLES, its settings nor the common columns give."""
-    from privpost.report.documents import dictionary
-
-    explained = dictionary.columns(study)
-    return [
-        f"{table}.{name}" for table, columns in explained.items() for name, meaning in columns.items() if not meaning
-    ]
 
 
 def _lacking(study: Study) -> str:

@@ -18,7 +18,7 @@ from privpost.lab.compose import hydra_value
 from privpost.lab.request import Request
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
-from privpost.progress import counted, say
+from privpost.progress import counted, say, some
 
 # Options of Hydra that run nothing and ask nothing of a study.
 ABOUT_HYDRA = ("hydra_help", "info", "shell_completion", "experimental_rerun")
@@ -274,11 +274,22 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
             raise SettingError(f"{study.name}: the cell {cell.slug} is not in the store: privpost {command_of(cell)}")
         results.append(result)
     paths = tables.write(study, results, code)
+    tell_unexplained(study)
     if draw:
         from privpost.commands import drawing
 
         paths += drawing.draw(study, study.home)
     return paths
+
+
+def tell_unexplained(study: Study) -> None:
+    """Name columns whose meaning neither the study's TABLES, its settings nor the common columns give."""
+    from privpost.report.documents import dictionary
+
+    of_tables = dictionary.columns(study).items()
+    names = [f"{table}.{name}" for table, columns in of_tables for name, known in columns.items() if not known]
+    if names:
+        say(f"No meaning for {some(names)}: say it in TABLES of {study.package.replace('.', '/')}/study.py.")
 
 
 def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:

@@ -96,6 +96,11 @@ def test_claims_name_what_fails_what_is_seen_and_those_over_several_studies(rebu
     assert "name claims or studies, not both" in capsys.readouterr().err
 
 
+def test_a_build_names_columns_without_a_meaning(rebuilt, capsys):
+    assert privpost("build", "toy/curve") == 0
+    assert "No meaning for curve.level: say it in TABLES of privpost/experiments/toy/curve" in capsys.readouterr().out
+
+
 SWEPT = """
 from privpost.lab.claims import check, claim, number
 

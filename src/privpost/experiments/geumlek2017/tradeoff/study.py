@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
 
+from privpost.evaluation.rows import framed
 from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, CONCENTRATION, LOG_EPSILON, METHOD, VARIANT, N, P
 from privpost.lab.schema import Choice, Integer, Schema, SettingError, Vector
 from privpost.mechanisms.draws.posterior import PosteriorDraw
@@ -248,8 +249,7 @@ def tabulate(cells):
                 smallest = {**fixed, "log_epsilon": min(config.log_epsilon)}
                 density = {"theta": arrays["theta"][i], "density": arrays["density"][i]}
                 limits.append(pd.DataFrame({**smallest, **density, **_prior(config)}))
-    columns = ["variant", "method", "order", "log_epsilon", "coefficient", "metric"]
-    columns += ["mean", "sd", "sem", "n_repeats", "error"]
-    curves = pd.DataFrame(curves)[columns].drop_duplicates().reset_index(drop=True)
+    names = ["variant", "method", "order", "log_epsilon", "coefficient", "metric", "mean", "sd", "sem", "n_repeats"]
+    curves = framed(curves, *names).drop_duplicates().reset_index(drop=True)
     curves["n_repeats"] = curves["n_repeats"].astype("Int64")
     return {"tradeoff": curves, "limits": pd.concat(limits, ignore_index=True), "reach": pd.DataFrame(reach)}
