@@ -103,10 +103,38 @@ def _forget_words(node: ast.AST) -> None:
         node.value = ""
 
 
+def _without_tables(tree: ast.Module) -> list[ast.stmt]:
+    """Return a study module's statements without `tabulate`, `TABLES` and definitions that only these use."""
+    defined = {
+        node.targets[0].id if isinstance(node, ast.Assign) else node.name: node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        or (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name))
+    }
+    gone, more = set(), {"tabulate"} & {*defined}
+    while more:
+        gone |= more
+        kept = _names(node for node in tree.body if node not in [defined[name] for name in gone])
+        used = {"TABLES", *_names(defined[name] for name in gone)}
+        more = used.intersection(defined) - gone - kept
+    return [node for node in tree.body if node not in [defined[name] for name in gone]]
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that some nodes read."""
+    within = (inner for node in nodes for inner in ast.walk(node))
+    return {node.id for node in within if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
 @functools.cache
-def _code_digest(text: str) -> str:
-    """Return a digest of a source text without its comments, docstrings, meanings and layout."""
+def _code_digest(text: str, of_cell: bool = False) -> str:
+    """Return a digest of a source text without its comments, docstrings, meanings and layout.
+
+    `of_cell` leaves out what a study's module only makes tables with.
+    """
     tree = ast.parse(text)
+    if of_cell:
+        tree.body = _without_tables(tree)
     for node in ast.walk(tree):
         tables = isinstance(node, ast.Assign) and "TABLES" in map(ast.unparse, node.targets)
         if tables or (isinstance(node, ast.keyword) and node.arg == "says"):
@@ -136,10 +164,13 @@ def loader_digest(dataset: str) -> str:
 def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """Return the source and the versions on which a cell of a study module depends.
 
-    `used` are the modules that its ledger recorded.
+    `used` are the modules that its ledger recorded. What only makes tables of cells does not count.
     """
     modules = [target, *ALWAYS, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
-    return {"source": source(*modules), "versions": versions()}
+    digests = source(*modules)
+    if own := file_of(target):
+        digests[own.relative_to(PACKAGE).as_posix()] = _code_digest(text_of(own), of_cell=True)
+    return {"source": digests, "versions": versions()}
 
 
 def changes(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
