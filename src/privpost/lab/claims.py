@@ -129,41 +129,34 @@ class Declared(NamedTuple):
         own = set() if callable(self.cases) else {name for case in self.cases for name in case}
         return {*inspect.signature(self.function).parameters} - own
 
-    def score(self, tables: Mapping[str, Any]) -> list[Claim]:
-        """Return the claim of each case with its verdict; none where its function yields nothing.
+    def score(self, tables: Mapping[str, Any], case: Mapping[str, Any]) -> Claim | None:
+        """Return the claim of a case with its verdict; None where its function yields nothing.
 
         Raises KeyError for a table that the study does not have, and ValueError for two values of one name.
         """
-        cases = self.cases(tables) if callable(self.cases) else self.cases
-        return [claim for case in cases if (claim := self._score(tables, case)) is not None]
-
-    def _score(self, tables: Mapping[str, Any], case: Mapping[str, Any]) -> Claim | None:
         names = [name for name in inspect.signature(self.function).parameters if name not in case]
         parts = list(self.function(**{name: tables[name] for name in names}, **case) or ())
         if not parts:
             return None
-        words = {**case, **self._of(parts, "word")}
-        fields = {**self.fields, **self._of(parts, "field")}
+        named: dict[str, dict[str, Any]] = {kind: {} for kind in ("word", "field", "check", "stand-in", "number")}
+        for part in parts:
+            known, value = named[part.kind], plain(part.value)
+            if part.name in known and known[part.name] != value:
+                raise ValueError(f"{self.id}: the {part.kind} {part.name!r} is given twice, with two values")
+            known[part.name] = value
+        words, fields = {**case, **named["word"]}, {**self.fields, **named["field"]}
+        judged, seen = named["check"], named["stand-in"]
         id, place, statement, test = (text.format(**words) for text in (self.id, self.place, self.statement, self.test))
-        judged, seen = self._of(parts, "check"), self._of(parts, "stand-in")
         if fields.get("stand_in"):
             judged, seen = {}, {**judged, **seen}
         outcome = _outcome(judged, seen, fields.pop("untestable", ""))
         if not outcome["verdict"]:
             raise ValueError(f"{id}: a claim needs a check, or a reason why it cannot be tested")
         fields["stand_in"] = fields.get("stand_in", False) or bool(seen and not judged)
-        evidence, fields["by"] = self._of(parts, "number"), _by(parts, fields.get("stand_in", False))
-        return Claim(id, place, statement, test, checks={**judged, **seen}, evidence=evidence, **outcome, **fields)
-
-    def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
-        named: dict[str, Any] = {}
-        for part in parts:
-            if part.kind == kind:
-                value = plain(part.value)
-                if part.name in named and named[part.name] != value:
-                    raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice, with two values")
-                named[part.name] = value
-        return named
+        fields["by"] = _by(parts, fields["stand_in"])
+        return Claim(
+            id, place, statement, test, checks={**judged, **seen}, evidence=named["number"], **outcome, **fields
+        )
 
 
 def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:
@@ -223,7 +216,8 @@ def score(module: ModuleType, tables: Mapping[str, Any], study: str = "", *, par
         if partly and not declaration.reads <= {*tables}:
             continue
         try:
-            scored += declaration.score(tables)
+            cases = declaration.cases(tables) if callable(declaration.cases) else declaration.cases
+            scored += filter(None, [declaration.score(tables, case) for case in cases])
         except Exception as error:
             trace = traceback.extract_tb(error.__traceback__)
             # The last place in the claims themselves, where there is one: a library's own says little.
