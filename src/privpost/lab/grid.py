@@ -205,14 +205,14 @@ def _base(study: Study) -> _Base:
         raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
     for key in set(schema.fields) - {*settings, *within}:
         raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
-    read = [cell for other in read_by(study) for cell in expand(other)]
+    read = " ".join(cell.digest for other in read_by(study) for cell in expand(other))
     return _Base(
         settings={key: schema.value(key, value, where) for key, value in settings.items()},
         within={key: _within_values(schema, key, values, where) for key, values in within.items()},
         sizes=_checked_sizes({key: config[key] for key in SIZES}, where),
         axes=axes,
         common=_checked_common(config.get("common") or (), {*axes, *within}, where),
-        reads=joint_digest(read) if read else None,
+        reads=hashlib.sha256(read.encode()).hexdigest()[:10] if read else None,
         draws=draws_numbers(study),
     )
 
@@ -347,8 +347,3 @@ def shard_of(cells: list[Cell], number: int, count: int) -> list[Cell]:
     Neighbours on an axis take about equally long, and so the shards do too.
     """
     return cells[number - 1 :: count]
-
-
-def joint_digest(cells: Iterable[Cell]) -> str:
-    """Return the digest of several cells together."""
-    return hashlib.sha256(" ".join(cell.digest for cell in cells).encode()).hexdigest()[:10]
