@@ -183,8 +183,8 @@ class Study:
     def table_path(self, table: str) -> Path:
         return self.results / f"{table}.csv"
 
-    def figure_path(self, stem: str, ending: str = "svg") -> Path:
-        return self.drawings / f"{stem}.{ending}"
+    def figure_path(self, stem: str) -> Path:
+        return self.drawings / f"{stem}.svg"
 
     @property
     def ledger_path(self) -> Path:
