@@ -13,7 +13,7 @@ from typing import Any
 from hydra.experimental.callback import Callback
 
 from privpost import configurations
-from privpost.lab import cells, grid, request, store, tables
+from privpost.lab import cells, grid, plan, request, store, tables
 from privpost.lab.compose import hydra_value
 from privpost.lab.request import Request
 from privpost.lab.schema import SettingError
@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
         if any(getattr(options, name) for name in ABOUT_HYDRA) or (options.cfg and not _names_study(words)):
             return _hydra([*words, *flags])
         asked = request.understand([*flags, *words])
-        for line in asked.notes:
+        for line in plan.lacking(asked.study) if asked.whole else ():
             print(line, file=sys.stderr) if options.cfg else say(line)
         if options.dry_run:
             return _announce(asked)

@@ -136,28 +136,25 @@ class Declared(NamedTuple):
         parts = list(self.function(**{name: tables[name] for name in self.reads}, **self.case) or ())
         if not parts:
             return None
-        words = {**self.case, **self._of(parts, "word")}
-        fields = {**self.fields, **self._of(parts, "field")}
+        named: dict[str, dict[str, Any]] = {kind: {} for kind in ("word", "field", "check", "stand-in", "number")}
+        for part in parts:
+            known, value = named[part.kind], plain(part.value)
+            if part.name in known and known[part.name] != value:
+                raise ValueError(f"{self.id}: the {part.kind} {part.name!r} is given twice, with two values")
+            known[part.name] = value
+        words, fields = {**self.case, **named["word"]}, {**self.fields, **named["field"]}
+        judged, seen = named["check"], named["stand-in"]
         place, statement, test = (text.format(**words) for text in (self.place, self.statement, self.test))
-        judged, seen = self._of(parts, "check"), self._of(parts, "stand-in")
         if fields.get("stand_in"):
             judged, seen = {}, {**judged, **seen}
         outcome = _outcome(judged, seen, fields.pop("untestable", ""))
         if not outcome["verdict"]:
             raise ValueError(f"{self.id}: a claim needs a check, or a reason why it cannot be tested")
         fields["stand_in"] = fields.get("stand_in", False) or bool(seen and not judged)
-        evidence, fields["by"] = self._of(parts, "number"), _by(parts, fields.get("stand_in", False))
-        return Claim(self.id, place, statement, test, checks={**judged, **seen}, evidence=evidence, **outcome, **fields)
-
-    def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
-        named: dict[str, Any] = {}
-        for part in parts:
-            if part.kind == kind:
-                value = plain(part.value)
-                if part.name in named and named[part.name] != value:
-                    raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice, with two values")
-                named[part.name] = value
-        return named
+        fields["by"] = _by(parts, fields["stand_in"])
+        return Claim(
+            self.id, place, statement, test, checks={**judged, **seen}, evidence=named["number"], **outcome, **fields
+        )
 
 
 def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:

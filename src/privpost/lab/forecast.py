@@ -31,8 +31,9 @@ class Watch:
         cells = [cell for job in jobs for cell in job]
         self._waiting = {cell.digest: cell for cell in cells}
         self._total, self._start = len(self._waiting), time.time()
-        self._jobs, self._cores, self._known = jobs, cores, scale == "paper"
-        known = published.expected_seconds() if self._known else {}
+        self._jobs, self._cores = jobs, cores
+        # At another scale nothing is known: as if all cells took the same.
+        known = published.expected_seconds() if scale == "paper" else {}
         self._expected = {cell.digest: known.get((cell.study, cell.slug), DEFAULT_SECONDS) for cell in cells}
         # What the finished cells took, and what they were expected to.
         self._took = self._should = TRUSTED
@@ -56,8 +57,7 @@ class Watch:
             self.finished(cell, store.seconds(cell.path))
         # After the last cell only tables and figures are left: say so once.
         if new or 0 < len(self._waiting) < self._total:
-            left = self.left() if self._known else None
-            self.progress.update(self._total - len(self._waiting), self._total, left)
+            self.progress.update(self._total - len(self._waiting), self._total, self.left())
 
     def _is_new(self, cell: Cell) -> bool:
         with contextlib.suppress(OSError):

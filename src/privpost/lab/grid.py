@@ -11,8 +11,9 @@ import itertools
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from privpost import configurations, moved
 from privpost.lab.compose import hydra_value, study_names
@@ -181,20 +182,8 @@ def _scaled(study: Study) -> dict[str, Any]:
     return {**config, **config["smoke"], "within": {**config["within"], **config["smoke"].get("within", {})}}
 
 
-class _Base(NamedTuple):
-    """What all cells of a study share: its settings, axes and sizes before any is overridden."""
-
-    settings: dict[str, Any]
-    within: dict[str, list]
-    sizes: dict[str, Any]
-    axes: tuple[str, ...]
-    common: tuple[str, ...]
-    reads: str | None
-    draws: bool
-
-
-def _base(study: Study) -> _Base:
-    """Return the base point of a study, checked and in its normal form."""
+def _base(study: Study) -> Cell:
+    """Return the cell of a study's base point, before any key is set: checked, and in its normal form."""
     where, schema = study.file, study.schema
     # Checked first: the schema knows an axis without a base value, but it is no setting.
     axes = _axes(study)
@@ -205,15 +194,19 @@ def _base(study: Study) -> _Base:
         raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
     for key in set(schema.fields) - {*settings, *within}:
         raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
-    read = [cell for other in read_by(study) for cell in expand(other)]
-    return _Base(
-        settings={key: schema.value(key, value, where) for key, value in settings.items()},
+    read = " ".join(cell.digest for other in read_by(study) for cell in expand(other))
+    settings = {key: schema.value(key, value, where) for key, value in settings.items()}
+    return Cell(
+        study=study.name,
+        settings=settings,
         within={key: _within_values(schema, key, values, where) for key, values in within.items()},
         sizes=_checked_sizes({key: config[key] for key in SIZES}, where),
         axes=axes,
         common=_checked_common(config.get("common") or (), {*axes, *within}, where),
-        reads=joint_digest(read) if read else None,
-        draws=draws_numbers(study),
+        folder=str(study.cells_folder),
+        data=_identity(study, settings.get("dataset")),
+        reads=hashlib.sha256(read.encode()).hexdigest()[:10] if read else None,
+        overrides=() if study.scale == "paper" else (f"scale={study.scale}",),
     )
 
 
@@ -243,18 +236,8 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     schema.check_together(settings, where)
     if not {*SIZES}.isdisjoint(overrides):
         sizes = _checked_sizes(sizes, where, fit="block" not in overrides)
-    return Cell(
-        study=study.name,
-        settings=settings,
-        within=within,
-        sizes=sizes,
-        axes=base.axes,
-        common=base.common,
-        folder=str(study.cells_folder),
-        data=_identity(study, settings.get("dataset")),
-        reads=base.reads,
-        overrides=(*[f"scale={study.scale}"] * (study.scale != "paper"), *words),
-    )
+    data, overrides = _identity(study, settings.get("dataset")), (*base.overrides, *words)
+    return replace(base, settings=settings, within=within, sizes=sizes, data=data, overrides=overrides)
 
 
 def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> list[Cell]:
@@ -287,9 +270,9 @@ def _axes(study: Study) -> tuple[str, ...]:
     return tuple(axes)
 
 
-def _check_drawn(study: Study, base: _Base, key: str) -> None:
+def _check_drawn(study: Study, base: Cell, key: str) -> None:
     """Raise SettingError for a size or a seed that would change nothing."""
-    if key == "seed" and not base.draws:
+    if key == "seed" and not study.once("draws", lambda: draws_numbers(study)):
         raise SettingError(f"{study.name} draws no random numbers, so seed would change nothing: leave it out.")
     if key in ("trials", "block") and base.sizes["trials"] is None:
         raise SettingError(f"{study.name} has no trials, so {key} would change nothing: leave it out.")
@@ -347,8 +330,3 @@ def shard_of(cells: list[Cell], number: int, count: int) -> list[Cell]:
     Neighbours on an axis take about equally long, and so the shards do too.
     """
     return cells[number - 1 :: count]
-
-
-def joint_digest(cells: Iterable[Cell]) -> str:
-    """Return the digest of several cells together."""
-    return hashlib.sha256(" ".join(cell.digest for cell in cells).encode()).hexdigest()[:10]

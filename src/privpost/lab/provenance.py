@@ -45,14 +45,9 @@ def imports(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
-@functools.cache
-def _text(path: Path, mtime: int) -> str:
-    return path.read_text(encoding="utf-8")
-
-
 def text_of(path: Path) -> str:
     """Return a source file's text."""
-    return _text(path, path.stat().st_mtime_ns)
+    return path.read_text(encoding="utf-8")
 
 
 def file_of(module: str) -> Path | None:

@@ -1,7 +1,6 @@
 """What is published: which files, their sha256 in one small file, and the times of the run that made them."""
 
 import csv
-import functools
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
@@ -45,13 +44,10 @@ def write_sums() -> None:
 
 def sums() -> dict[Path, str]:
     """Return the recorded sha256 of each published result and figure, by its path; empty where none is kept."""
-    return _sums(os.stat(SUMS).st_mtime_ns, str(SUMS.resolve())) if SUMS.is_file() else {}
-
-
-@functools.cache
-def _sums(mtime: int, path: str) -> dict[Path, str]:
+    if not SUMS.is_file():
+        return {}
     # A file of another shape names nothing, so that every result counts as altered.
-    lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = SUMS.read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
     return {Path(os.path.normpath(RESULTS / name)): digest for digest, name in pairs}
 

@@ -36,7 +36,6 @@ class Request(NamedTuple):
         shard: the part `(i, n)` of the cells that was asked for.
         fresh: whether cells in the store are computed again.
         folder: where a sweep's tables and figure go; None for a folder of its name.
-        notes: lines on data sets that cannot be had.
         objective: the table and the column whose number at a point a sweeper optimises.
         sweeper: which of Hydra's sweepers chooses the points.
     """
@@ -48,7 +47,6 @@ class Request(NamedTuple):
     shard: tuple[int, int] | None
     fresh: bool
     folder: Path | None
-    notes: Sequence[str] = ()
     objective: tuple[str, str] | None = None
     sweeper: str = OURS
 
@@ -66,7 +64,7 @@ def key_of(override: str) -> str:
 def understand(argv: list[str]) -> Request:
     """Return what a command line asks for; Hydra's own words (`hydra...`) and options are left to Hydra.
 
-    A whole grid and its shards skip cells whose data cannot be had, as a rebuild does, and say so. Raises
+    A whole grid and its shards skip cells whose data cannot be had, as a rebuild does. Raises
     SettingError for a missing study, and for a key or a value that is not allowed, with the nearest right one.
     """
     words = [word for word in argv if "=" in word and not word.startswith("-")]
@@ -79,18 +77,15 @@ def understand(argv: list[str]) -> Request:
     if (fresh := given.get("fresh", "false")) not in ("true", "false"):
         raise SettingError(f"fresh is {fresh!r}, but must be true or false.")
     objective = _objective(study, given["objective"]) if "objective" in given else None
-    settings, notes = _settings(study, words), []
+    settings = _settings(study, words)
     if settings or not multirun:
         read = values if sweeper == OURS else ends
         cells = _sweep(study, {key_of(word): read(word) for word in settings}, multirun)
     else:
-        # Imported only here: it loads numpy, which help does without.
-        from privpost.lab import plan
-
-        cells, notes = grid.expand(study), plan.lacking(study)
+        cells = grid.expand(study)
     cells = grid.shard_of(cells, *shard) if shard else cells
     where = None if folder is None else Path(folder)
-    return Request(study, cells, settings, multirun, shard, fresh == "true", where, notes, objective, sweeper)
+    return Request(study, cells, settings, multirun, shard, fresh == "true", where, objective, sweeper)
 
 
 def cell_of(study: Study, words: Sequence[str]) -> Cell:

@@ -172,13 +172,9 @@ def unquoted(value: Any) -> str:
         return f"YAML reads an unquoted yes, no, true, false, on or off as {value}; quote it"
     if value is None:
         return "YAML reads an unquoted null or ~, or nothing at all, as no value; quote it"
-    return (
-        "" if isinstance(value, str | list | dict) else f"YAML reads {value} as a {_kind(value)}, not a text; quote it"
-    )
-
-
-def _kind(value: Any) -> str:
-    return "number" if isinstance(value, int | float) else "date"
+    if isinstance(value, str | list | dict):
+        return ""
+    return f"YAML reads {value} as a {'number' if isinstance(value, int | float) else 'date'}, not a text; quote it"
 
 
 @dataclass(frozen=True)

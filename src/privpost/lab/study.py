@@ -148,9 +148,11 @@ class Study:
 
     @functools.cached_property
     def tables(self) -> list[str]:
-        """The names of its tables: the keys of `TABLES` in study.py."""
-        declared = _keys("TABLES", (self.folder / "study.py").read_text(encoding="utf-8"))
-        return declared or [self.name.split("/")[1]]
+        """The names of its tables: the keys of `TABLES` in study.py, which need not be imported for that."""
+        for node in ast.parse((self.folder / "study.py").read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TABLES":
+                return [key.value for key in node.value.keys]  # type: ignore[attr-defined]
+        return [self.name.split("/")[1]]
 
     @functools.cached_property
     def figures(self) -> list[str]:
@@ -181,8 +183,8 @@ class Study:
     def table_path(self, table: str) -> Path:
         return self.results / f"{table}.csv"
 
-    def figure_path(self, stem: str, ending: str = "svg") -> Path:
-        return self.drawings / f"{stem}.{ending}"
+    def figure_path(self, stem: str) -> Path:
+        return self.drawings / f"{stem}.svg"
 
     @property
     def ledger_path(self) -> Path:
@@ -210,16 +212,6 @@ def _words(value: Any) -> Iterator[str]:
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _words(item)
-
-
-def _keys(name: str, text: str) -> list[str]:
-    """Return the keys of a map that a module assigns to a name, without importing it; none where it assigns none."""
-    if f"\n{name} = " not in text:
-        return []
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
-            return [key.value for key in node.value.keys]  # type: ignore[attr-defined]
-    return []
 
 
 @dataclass(frozen=True)
