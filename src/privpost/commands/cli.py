@@ -3,7 +3,6 @@
 import os
 import pkgutil
 import sys
-import textwrap
 
 from privpost import __version__, moved
 
@@ -62,22 +61,17 @@ def _help(argv: list[str]) -> int:
     from privpost.lab import project
     from privpost.lab.schema import SettingError
 
-    lines = {
-        group: "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary) in commands.items())
-        for group, commands in (("common", COMMON), ("steps", STEPS))
-    }
+    common, steps = (
+        "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary) in commands.items())
+        for commands in (COMMON, STEPS)
+    )
     try:
         project.enter()
-        options = words.groups()
-        lines["groups"] = "\n".join(
-            textwrap.fill(", ".join(names), 118, initial_indent=f"  {group:<9}", subsequent_indent=" " * 11)
-            for group, names in options.items()
-        )
-        print(USAGE.format(**lines))
+        print(USAGE.format(common=common, steps=steps, groups=words.groups()))
         for name in [word.removeprefix("study=") for word in argv if word.startswith("study=")]:
             print("\n".join(["", *words.of_study(name)]))
     except FileNotFoundError:
-        print(USAGE.format(**lines, groups="  none here: no conf/config.yaml"))
+        print(USAGE.format(common=common, steps=steps, groups="  none here: no conf/config.yaml"))
     except SettingError as error:
         print(f"privpost: {error}", file=sys.stderr)
         return 2
@@ -92,6 +86,7 @@ def main(argv: list[str]) -> int:
         print(f"privpost {__version__}")
         return 0
     # Not before: help is to be there at once.
+    from privpost.datasets.catalogue import CatalogueError
     from privpost.lab import project
     from privpost.lab.schema import SettingError, suggest
 
@@ -110,14 +105,7 @@ def main(argv: list[str]) -> int:
             f"there is no command {argv[0]!r}.{hint} Commands: {', '.join(COMMANDS)}; a run starts with "
             "study=<paper>/<study>."
         )
-    except (SettingError, FileNotFoundError) as error:
-        print(f"privpost: {error}", file=sys.stderr)
-        return 2
-    except ValueError as error:
-        from privpost.datasets.catalogue import CatalogueError
-
-        if not isinstance(error, CatalogueError):
-            raise
+    except (SettingError, CatalogueError, FileNotFoundError) as error:
         print(f"privpost: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
