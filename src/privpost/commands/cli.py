@@ -59,38 +59,34 @@ def _help(argv: list[str]) -> int:
     """Print the commands, the groups and, where one is named, a study's settings; returns the exit status."""
     from privpost.commands import words
     from privpost.lab import project
-    from privpost.lab.schema import SettingError
 
-    common, steps = (
-        "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary) in commands.items())
-        for commands in (COMMON, STEPS)
-    )
+    parts = {
+        part: "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary) in commands.items())
+        for part, commands in (("common", COMMON), ("steps", STEPS))
+    }
     try:
         project.enter()
-        print(USAGE.format(common=common, steps=steps, groups=words.groups()))
-        for name in [word.removeprefix("study=") for word in argv if word.startswith("study=")]:
-            print("\n".join(["", *words.of_study(name)]))
+        parts["groups"] = words.groups()
     except FileNotFoundError:
-        print(USAGE.format(common=common, steps=steps, groups="  none here: no conf/config.yaml"))
-    except SettingError as error:
-        print(f"privpost: {error}", file=sys.stderr)
-        return 2
+        parts["groups"] = "  none here: no conf/config.yaml"
+    print(USAGE.format(**parts))
+    for name in [word.removeprefix("study=") for word in argv if word.startswith("study=")]:
+        print("\n".join(["", *words.of_study(name)]))
     return 0
 
 
 def main(argv: list[str]) -> int:
     """Run one command; returns its exit status (2 for a mistake in the arguments or settings)."""
-    if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
-        return _help(argv)
     if argv == ["--version"]:
         print(f"privpost {__version__}")
         return 0
-    # Not before: help is to be there at once.
     from privpost.datasets.catalogue import CatalogueError
     from privpost.lab import project
     from privpost.lab.schema import SettingError, suggest
 
     try:
+        if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
+            return _help(argv)
         if argv[0] in COMMANDS:
             if argv[0] not in ANYWHERE:
                 project.enter(checkout=argv[0] in OF_A_CHECKOUT)
