@@ -10,7 +10,7 @@ import pytest
 
 from privpost.commands import drawing, sweeps
 from privpost.drawing import figures
-from privpost.lab import grid, request, store, tables
+from privpost.lab import grid, request, tables
 from privpost.lab.claims import Claim
 from privpost.report.scorecard import claims_of
 
@@ -109,7 +109,7 @@ def test_a_smoke_rebuild_draws_every_figure(built):
 def test_a_sweep_over_a_part_of_the_grid_ends_with_a_table(built, tmp_path):
     cells = grid.expand(built)[:1]
     asked = request.Request(built, cells, [], True, None, False, tmp_path)
-    paths = sweeps.write(asked, tmp_path, [], cells, [store.read(cell.path) for cell in cells]).paths
+    paths = sweeps.write(asked, tmp_path, [], cells).paths
     assert {".csv", ".json"} <= {path.suffix for path in paths}
     assert all(path.stat().st_size > 0 for path in paths)
 

@@ -299,11 +299,7 @@ def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
     from privpost.commands import sweeps
 
     if there := [cell for cell in chosen if cell.digest not in failed and cell.path.exists()]:
-        if (written := sweeps.already(asked, folder, there)) is None:
-            print("writing tables and drawing the figure", file=sys.stderr, flush=True)
-            # Results are read one after another: a large sweep's would not fit into memory together.
-            results = (store.read(cell.path, cell.digest) for cell in there)
-            written = sweeps.write(asked, folder, run.argv, there, results)
+        written = sweeps.already(asked, folder, there) or sweeps.write(asked, folder, run.argv, there)
         failed |= written.failed
         say(f"{counted(len(there) - len(written.failed), 'cell')}; tables, figure and record:")
         for line in (*(f"  {path}" for path in written.paths), *written.notes):

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,9 +90,12 @@ def _of(asked: Request) -> dict[str, Any]:
     return {"study": asked.study.name, "scale": asked.study.scale, "overrides": asked.settings}
 
 
-def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell], results: Iterable[store.Result]) -> Written:
+def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell]) -> Written:
     """Write the tables, the figure and the record of a sweep's cells: each point by itself, told apart by settings."""
+    print("writing tables and drawing the figure", file=sys.stderr, flush=True)
     study = asked.study
+    # Results are read one after another: a large sweep's would not fit into memory together.
+    results = (store.read(cell.path, cell.digest) for cell in cells)
     points = tables.of_points(study, cells, results, map(request.key_of, asked.settings))
     notes = [f"The table {name} has no rows at these points." for name in study.tables if name not in points.tables]
     paths = [folder / f"{name}.csv" for name in points.tables]
