@@ -1,10 +1,11 @@
 """`privpost publish`: copy what was built into results/, figures/ and the documents, and say what changes."""
 
 import sys
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from privpost.commands import drawing, options, steps
+from privpost.commands import drawing, steps
 from privpost.lab import cells, compare, grid, published, store, tables
 from privpost.lab.plan import table_files
 from privpost.lab.project import PUBLISHED, built
@@ -13,10 +14,8 @@ from privpost.lab.study import Study
 from privpost.progress import counted
 
 
-def main(argv: list[str]) -> int:
+def main(given: Namespace) -> int:
     """Publish the named studies, or all that are built whole; returns the exit status."""
-    text = "Copy built tables, ledgers, times and figures into results/ and figures/, and render the documents."
-    given = options.parser("publish", text, study="any").parse_args(argv)
     if given.scale != "paper":
         raise SettingError(f"scale is {given.scale!r}, but only the paper's settings are published.")
     studies = grid.load_studies(given.study or None, home=built("paper"))

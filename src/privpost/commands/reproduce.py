@@ -1,6 +1,5 @@
 """`privpost reproduce`: Snakemake with an estimate first, progress in cells, and a comparison at the end."""
 
-import argparse
 import contextlib
 import json
 import os
@@ -8,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 
 from privpost.commands import options
@@ -24,13 +24,8 @@ LOCKS = Path(".snakemake/locks")
 SHOWN = 12
 
 
-def main(argv: list[str]) -> int:
+def main(given: Namespace) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
-    text = "Rebuild studies from raw data into build/, then compare with what is published."
-    parser = options.parser("reproduce", text, study="any")
-    parser.add_argument("--cores", default="2", help="number of processes; default 2")
-    parser.add_argument("--fresh", action="store_true", help="delete the stored cells of these studies first")
-    given = parser.parse_args(argv)
     given.cores = options.positive("--cores", given.cores)
     if LOCKS.is_dir() and any(LOCKS.iterdir()):
         raise SettingError(
@@ -75,7 +70,7 @@ def _forget(study: Study) -> None:
         remove(folder)
 
 
-def _announce(studies: list[Study], given: argparse.Namespace) -> forecast.Watch:
+def _announce(studies: list[Study], given: Namespace) -> forecast.Watch:
     """Say how much there is to do, and return what watches it."""
     jobs, late, cells_known = [], [], 0
     for study in studies:
@@ -97,7 +92,7 @@ def _announce(studies: list[Study], given: argparse.Namespace) -> forecast.Watch
     return watch
 
 
-def _snakemake(given: argparse.Namespace, studies: list[Study], watch: forecast.Watch) -> int:
+def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) -> int:
     """Run Snakemake with its output in the log, and show how far the store is; returns its exit status."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     config = [f"scale={given.scale}"]

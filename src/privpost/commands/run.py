@@ -52,7 +52,8 @@ def main(argv: list[str]) -> int:
     flags = [word for word in argv if word not in words]
     options = _options(words, flags)
     with configurations.found_by(options.config_name, options.config_dir or options.config_path):
-        if any(getattr(options, name) for name in ABOUT_HYDRA) or (options.cfg and not _names_study(words)):
+        alone = options.cfg and "study" not in map(request.key_of, words)
+        if alone or any(getattr(options, name) for name in ABOUT_HYDRA):
             return _hydra([*words, *flags])
         asked = request.understand([*flags, *words])
         for line in asked.notes:
@@ -76,10 +77,6 @@ def main(argv: list[str]) -> int:
             return 130
         finally:
             _run = None
-
-
-def _names_study(words: list[str]) -> bool:
-    return any(word.startswith("study=") for word in words)
 
 
 def _options(words: list[str], flags: list[str]) -> Any:

@@ -1,9 +1,10 @@
 """`privpost status` and `privpost prune`: what the store and the build hold, and the removal of what no grid names."""
 
+from argparse import Namespace
 from pathlib import Path
 
 from privpost.atomic import abandoned_in, is_abandoned
-from privpost.commands import options, sweeps
+from privpost.commands import sweeps
 from privpost.lab import cells, grid, published, store, tables
 from privpost.lab.plan import lacking, table_files
 from privpost.lab.project import built, remove
@@ -33,10 +34,8 @@ def _unnamed(study: Study) -> tuple[list[Path], list[Path]]:
     return stale, of_sweeps
 
 
-def status(argv: list[str]) -> int:
+def status(given: Namespace) -> int:
     """Print what the store and the build hold, a summary first, then the studies of which there is something."""
-    text = "Print how many cells of each study are in the store, and which of them other code computed."
-    given = options.parser("status", text, study="any").parse_args(argv)
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     lines, total, stored, behind, tabulated, incomplete = [], 0, 0, 0, 0, False
     for study in studies:
@@ -71,13 +70,8 @@ def status(argv: list[str]) -> int:
     return 0
 
 
-def prune(argv: list[str]) -> int:
-    """Remove results that no grid names."""
-    text = "Remove cells that no grid names, damaged files that were set aside, and temporary files of killed jobs."
-    parser = options.parser("prune", text, study="any")
-    parser.add_argument("--sweeps", action="store_true", help="remove the results of runs and sweeps too")
-    parser.add_argument("-n", "--dry-run", action="store_true", help="only list what would be removed")
-    given = parser.parse_args(argv)
+def prune(given: Namespace) -> int:
+    """Remove cells that no grid names, damaged files that were set aside, and temporary files of killed jobs."""
     paths: list[Path] = []
     for study in grid.load_studies(given.study or None, given.scale, built(given.scale)):
         stale, of_sweeps = _unnamed(study)
