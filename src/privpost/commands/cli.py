@@ -75,7 +75,7 @@ STEPS: dict[str, tuple] = {
     "scorecard": ("steps:scorecard", "score all claims", SCALE, BUILT),
     "documents": ("steps:documents", "render README.md and docs/*.md", SCALE, BUILT),
     "report": ("steps:report", "write the report: one HTML file with everything inside", SCALE, BUILT),
-    "publish": ("publish:main", "copy what was built into results/, figures/ and the documents", STUDIES, SCALE),
+    "publish": ("publish:main", "copy what was built into results/, figures/ and the documents", STUDIES),
 }  # fmt: skip
 COMMANDS = {**COMMON, **STEPS}
 # Commands about a user's own files, or the package alone: they run where they are called, not at the project's root.

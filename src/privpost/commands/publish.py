@@ -16,8 +16,6 @@ from privpost.progress import counted
 
 def main(given: Namespace) -> int:
     """Publish the named studies, or all that are built whole; returns the exit status."""
-    if given.scale != "paper":
-        raise SettingError(f"scale is {given.scale!r}, but only the paper's settings are published.")
     studies = grid.load_studies(given.study or None, home=built("paper"))
     ready, refused = [], {}
     for study in studies:
@@ -84,13 +82,6 @@ def _take_over(study: Study) -> set[str]:
     return {part for part, changed in changes.items() if changed}
 
 
-def _draw(drawn: list[Study]) -> None:
-    """Draw some studies' figures from their published tables."""
-    for study in (replace(study, home=PUBLISHED) for study in drawn):
-        if all(study.table_path(table).is_file() for table in study.tables):
-            drawing.draw(study, PUBLISHED)
-
-
 def _remove_unnamed(studies: list[Study]) -> None:
     """Remove published tables, ledgers and figures that no study names any more, and say so."""
     files = ((*map(s.table_path, s.tables), s.ledger_path, *map(s.figure_path, s.figures)) for s in studies)
@@ -116,7 +107,9 @@ def _overall(drawn: list[Study]) -> None:
     path.unlink(missing_ok=True)
     _remove_unnamed(studies)
     published.write_sums()
-    _draw(drawn)
+    for study in (replace(study, home=PUBLISHED) for study in drawn):
+        if all(study.table_path(table).is_file() for table in study.tables):
+            drawing.draw(study, PUBLISHED)
     scorecard.write(scorecard.score(studies), path)
     figures.draw(PUBLISHED)
     published.write_sums()
