@@ -121,6 +121,7 @@ def _write_record(folder: Path, record: dict[str, Any]) -> None:
 
 def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], paths: list[Path]):
     """Draw the table with the study's measured columns; returns paths and notes."""
+    from privpost.commands import drawing
     from privpost.drawing import style, sweep
     from privpost.experiments.columns import of_column
 
@@ -135,11 +136,7 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], p
         figure, notes = sweep.draw(frames[name], columns[name], study.schema, title, labels)
         if figure is None:
             return [], notes
-        for path in paths:
-            with store.replacing(path) as temporary:
-                style.save(figure, temporary, dpi=150)
-        style.close(figure)
-    return paths, notes
+        return drawing.save(figure, paths, dpi=150), notes
 
 
 def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any]:
