@@ -19,21 +19,6 @@ def _tables(study: Study) -> str:
     return tables.outdated(study) or "built"
 
 
-def _unnamed(study: Study) -> tuple[list[Path], list[Path]]:
-    """Return the files of a study's store that no grid names: those that are of no use, and results of sweeps."""
-    stale, of_sweeps = [], []
-    for path in sorted({*study.cells_folder.glob("*")}.difference(cell.path for cell in grid.expand(study))):
-        if path.suffix != ".npz" or path.name.startswith("."):
-            stale += [path] if path.suffix == store.CORRUPT or is_abandoned(path) else []
-            continue
-        try:
-            asked = store.read(path).record["asked_by"]
-        except store.CorruptCell:
-            asked = "nobody"
-        (of_sweeps if asked == "sweep" else stale).append(path)
-    return stale, of_sweeps
-
-
 def status(given: Namespace) -> int:
     """Print what the store and the build hold, a summary first, then the studies of which there is something."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
@@ -41,20 +26,16 @@ def status(given: Namespace) -> int:
     for study in studies:
         # Every file is read, and its checksum compared.
         number, stock, state = len(grid.expand(study)), cells.look(study, grid.expand(study)), _tables(study)
-        stale, of_sweeps = _unnamed(study)
         there = number - len(stock.missing)
         total, stored, behind = total + number, stored + there, behind + len(stock.behind)
         tabulated += state == "built"
         # Whole tables need no cell: the store is a cache.
         incomplete |= bool(stock.missing) and state != "built"
-        if there or stale or of_sweeps:
+        if there or state != "not built":
             counts = f"{number:>6}{there - len(stock.behind):>9}{len(stock.behind):>8}{len(stock.missing):>9}"
             lines.append(f"{study.name:<34}{counts}  {state}")
         if stock.behind:
             lines.append(f"    since they were computed: {some(sorted(set().union(*stock.behind.values())))}")
-        if stale or of_sweeps:
-            removable = f"{counted(len(stale), 'stale file')} (privpost prune)"
-            lines.append(f"    {removable}, {counted(len(of_sweeps), 'cell')} of sweeps")
     print(
         f"{counted(len(studies), 'study', 'studies')}: {stored} of {counted(total, 'cell')} in the store, "
         f"{behind} of them by other code; tables of {tabulated} built."
@@ -70,6 +51,21 @@ def status(given: Namespace) -> int:
     return 0
 
 
+def _unnamed(study: Study) -> tuple[list[Path], list[Path]]:
+    """Return the files of a study's store that no grid names: those that are of no use, and results of sweeps."""
+    stale, of_sweeps = [], []
+    for path in sorted({*study.cells_folder.glob("*")}.difference(cell.path for cell in grid.expand(study))):
+        if path.suffix != ".npz" or path.name.startswith("."):
+            stale += [path] if path.suffix == store.CORRUPT or is_abandoned(path) else []
+            continue
+        try:
+            asked = store.read(path).record["asked_by"]
+        except store.CorruptCell:
+            asked = "nobody"
+        (of_sweeps if asked == "sweep" else stale).append(path)
+    return stale, of_sweeps
+
+
 def prune(given: Namespace) -> int:
     """Remove cells that no grid names, damaged files that were set aside, and temporary files of killed jobs."""
     paths: list[Path] = []
@@ -83,5 +79,5 @@ def prune(given: Namespace) -> int:
         print(path)
         if not given.dry_run:
             remove(path) if path.is_dir() else path.unlink(missing_ok=True)
-    print(f"{counted(len(paths), 'file')} {'would be' if given.dry_run else 'were'} removed")
+    print(f"{counted(len(paths), 'file')} {'would be ' * given.dry_run}removed")
     return 0
