@@ -14,15 +14,11 @@ MOST = 4
 
 
 def changed(base: str = "HEAD") -> list[Path]:
-    """Return the files that differ from where this branch left a commit, those with most new lines first."""
-
-    def git(*words: str) -> list[str]:
-        return subprocess.run(["git", *words, "-z"], check=True, stdout=subprocess.PIPE, text=True).stdout.split("\0")
-
-    lines = [line.split("\t") for line in git("diff", "--numstat", "--no-renames", "--merge-base", base) if line]
-    sizes = {Path(path): int(new.replace("-", "0")) for new, _, path in lines}
-    new = [Path(path) for path in git("ls-files", "--others", "--exclude-standard") if path]
-    return [*new, *sorted((path for path in sizes if path.is_file()), key=lambda path: -sizes[path])]
+    """Return the new files, and those that differ from where this branch left a commit."""
+    new = ["git", "ls-files", "--others", "--exclude-standard", "-z"]
+    differing = ["git", "diff", "--name-only", "--no-renames", "--diff-filter=d", "--merge-base", base, "-z"]
+    texts = [subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout for words in (new, differing)]
+    return [Path(path) for text in texts for path in text.split("\0") if path]
 
 
 def modules_of(paths: Sequence[Path]) -> list[Path]:

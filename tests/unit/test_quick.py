@@ -100,7 +100,7 @@ def test_a_study_runs_its_most_specific_files_and_of_tests_of_all_studies_its_ow
     ]
 
 
-def test_changed_files_are_those_since_the_branch_left_with_most_new_lines_first(module, tmp_path, monkeypatch):
+def test_changed_files_are_new_ones_and_those_since_the_branch_left(module, tmp_path, monkeypatch):
     if shutil.which("git") is None:
         pytest.skip("no Git")
     monkeypatch.chdir(tmp_path)
@@ -123,7 +123,7 @@ def test_changed_files_are_those_since_the_branch_left_with_most_new_lines_first
     Path("second.py").unlink()
     Path("fourth.py").write_text("a = 1\nb = 2\n")
     commit("fourth")
-    assert module.changed("main") == [Path("fourth.py"), Path("first.py")] and module.changed() == []
+    assert module.changed("main") == [Path("first.py"), Path("fourth.py")] and module.changed() == []
     Path("new.py").touch()
     Path("first.py").write_text("a = 3\n")
     assert module.changed() == [Path("new.py"), Path("first.py")]

@@ -18,8 +18,8 @@ from privpost import __version__
 from privpost.atomic import replacing
 from privpost.commands import options
 from privpost.distributions.noise import SimulationNoise
+from privpost.evaluation.summaries import mean_and_sem
 from privpost.inference_benchmark import methods, optional, outside, scoring, tasks
-from privpost.inference_benchmark.base import Budget, Refused
 from privpost.lab.schema import SettingError
 from privpost.progress import counted
 
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--epsilon", type=float, help="ε of the releases (default 1)")
         return added
 
-    verb("list", _list, "list the tasks, and the methods with the tasks that they refuse")
+    verb("list", _list, "list the tasks and the methods")
     score = verb("score", _score, "score methods on tasks, a line for each")
     score.add_argument(
         "source",
@@ -91,40 +91,17 @@ def _setting(given: argparse.Namespace) -> outside.Setting:
 
 
 def _list(given: argparse.Namespace) -> int:
-    setting, rng = _setting(given), np.random.default_rng(0)
-    entries = outside.entries(given.tasks)
-    made = [tasks.of(entry.how, entry.name, epsilon=setting.epsilon, noise=entry.noise) for entry in entries]
+    setting = _setting(given)
     form = "{:<30}{:<24}{:>4}  {:<27}{:<18}{:<19}{}".format
     print(form("task", "model", "n", "mechanism", "budget", "neighbours", "reference"))
-    for entry, task in zip(entries, made, strict=True):
+    for entry in outside.entries(given.tasks):
+        task = tasks.of(entry.how, entry.name, epsilon=setting.epsilon, noise=entry.noise)
         model, mechanism = type(task.model).__name__, type(task.mechanism).__name__
         print(form(entry.label, model, task.n, mechanism, _budget(task.budget), task.neighbours, task.kind))
-    releases = [task.mechanism.perturb(task.data(task.prior(1, rng), rng), rng) for task in made]
     for name in [*sorted(methods.names()), *optional.names()]:
-        print("\n" + textwrap.fill(f"{name}: {_about(outside.method(name).infer)}", 118, subsequent_indent="  "))
-        answers = [_refusal(outside.method(name).infer, *pair) for pair in zip(made, releases, strict=True)]
-        served = [entry.label for entry, answer in zip(entries, answers, strict=True) if not answer]
-        for reason in dict.fromkeys(filter(None, answers)):
-            refused = [entry.label for entry, answer in zip(entries, answers, strict=True) if answer == reason]
-            labels = f"all but {', '.join(served) or 'none'}" if len(refused) > len(served) else ", ".join(refused)
-            print(textwrap.fill(f"refuses {labels}: {reason}", 118, initial_indent="  ", subsequent_indent="    "))
+        about = " ".join((sys.modules[outside.method(name).infer.__module__].__doc__ or "").split())
+        print("\n" + textwrap.fill(f"{name}: {about}", 118, subsequent_indent="  "))
     return 0
-
-
-def _about(infer: Callable) -> str:
-    """What a method's file says of it."""
-    return " ".join((sys.modules[infer.__module__].__doc__ or "").split())
-
-
-def _refusal(infer, task, releases) -> str:
-    """Return why a method refuses a task, or "", by asking it for a few draws."""
-    try:
-        infer(task, releases, np.random.default_rng(0), Budget(2, 4, 1))
-    except Refused as refusal:
-        return str(refusal)
-    except Exception as error:
-        return f"it fails: {scoring.in_a_line(error)}"
-    return ""
 
 
 def _budget(cost) -> str:
@@ -179,10 +156,7 @@ def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setti
         reason = f"draws of {lost} of {counted(setting.releases, 'release')} are no numbers"
         return row | {"status": "failed", "reason": reason}
     for name, values in measured.items():
-        taken = values[np.isfinite(values)]
-        if len(taken):
-            row[name] = float(taken.mean())
-            row[f"{name}_sem"] = float(taken.std(ddof=1) / math.sqrt(len(taken))) if len(taken) > 1 else math.nan
+        row[name], row[f"{name}_sem"] = map(float, mean_and_sem(values[np.isfinite(values)]))
     # Squares over releases; the error of a root by its slope.
     row["mean_error"] = math.sqrt(row["mean_error"])
     row["mean_error_sem"] /= max(2 * row["mean_error"], 1e-9)

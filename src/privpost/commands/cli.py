@@ -1,9 +1,10 @@
 """The dispatcher: help, commands by name, and runs of cells."""
 
+import argparse
 import os
 import pkgutil
 import sys
-import textwrap
+from typing import Any
 
 from privpost import __version__, moved
 
@@ -27,79 +28,117 @@ Single steps, and what the project publishes
 
 `privpost COMMAND --help` explains a command. make reproduce and make test set everything up first."""
 
-# Name → its function of the remaining arguments, imported when it is called, and what it does; by purpose.
-COMMON = {
-    "reproduce": ("commands.reproduce:main", "rebuild everything, or some studies, and compare with what is published"),
-    "list": ("commands.listing:studies", "the studies, with their number of cells and computing time"),
-    "status": ("commands.status:status", "what is computed, and what is missing or outdated"),
-    "claims": ("commands.steps:claims", "the verdicts on claims; --evidence adds the numbers behind them"),
-    "draw": ("commands.steps:draw", "draw figures from the published tables"),
-    "release": ("commands.release:main", "privatise a CSV file of your own, with a privacy statement"),
-    "ledger": ("commands.ledger:main", "check a ledger of releases, and the statements that it paid for"),
-    "bench": ("commands.bench:main", "measure a method of inference of your own against exact posteriors"),
-}
-STEPS = {
-    "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
-    "prune": ("commands.status:prune", "remove results that no grid names any more"),
-    "fetch": ("commands.data:fetch", "unpack and verify data sets; what is not here is downloaded"),
-    "prepare": ("commands.data:prepare", "parse a fetched data set into data/prepared"),
-    "build": ("commands.steps:build", "compute a study's missing cells, then its tables"),
-    "scorecard": ("commands.steps:scorecard", "score all claims"),
-    "documents": ("commands.steps:documents", "render README.md and docs/*.md"),
-    "report": ("commands.steps:report", "write the report: one HTML file with everything inside"),
-    "publish": ("commands.publish:main", "copy what was built into results/, figures/ and the documents"),
-}
+
+def option(*names: str, **how: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return an option of a command, as argparse takes it."""
+    return names, how
+
+
+STUDY = option("study", help="<paper>/<study>")
+STUDIES = option("study", nargs="*", help="<paper>/<study>, or a paper; all studies when none is named")
+SCALE = option("--scale", default="paper", help="paper (default) or smoke")
+BUILT = option("--built", action="store_true", help="use the tables under build/ instead of the published ones")
+DRY_RUN = option("-n", "--dry-run", action="store_true", help="only list what would be removed")
+EVIDENCE = option("--evidence", action="store_true", help="print the numbers behind each verdict too")
+COUNTS = option("--counts", metavar="FILE", help="write the counts of war logs as CSV too, without any event")
+CORES = option("--cores", default="2", help="number of processes; default 2")
+FRESH = option("--fresh", action="store_true", help="delete the stored cells of these studies first")
+PRINTED = option("--printed", action="store_true", help="write PDF and PNG too")
+SWEEPS = option("--sweeps", action="store_true", help="remove the results of runs and sweeps too")
+CLAIMS = option(
+    "study",
+    nargs="*",
+    help="<paper>/<study>, a paper, claims as the scorecard has them, such as Z2, or the folder of a sweep, whose tables "
+    "then decide",
+)
+# Name → its function, imported when it is called, what it does, and its options; by purpose.
+COMMON: dict[str, tuple] = {
+    "reproduce": (
+        "reproduce:main", "rebuild everything, or some studies, and compare with what is published",
+        STUDIES, SCALE, CORES, FRESH,
+    ),
+    "list": ("listing:studies", "the studies, with their number of cells and computing time", SCALE),
+    "status": ("status:status", "what is computed, and what is missing or outdated", STUDIES, SCALE),
+    "claims": (
+        "steps:claims", "the verdicts on claims; --evidence adds the numbers behind them",
+        CLAIMS, SCALE, BUILT, EVIDENCE,
+    ),
+    "draw": ("steps:draw", "draw figures from the published tables", STUDIES, SCALE, BUILT, PRINTED),
+    "release": ("release:main", "privatise a CSV file of your own, with a privacy statement"),
+    "ledger": ("ledger:main", "check a ledger of releases, and the statements that it paid for"),
+    "bench": ("bench:main", "measure a method of inference of your own against exact posteriors"),
+}  # fmt: skip
+STEPS: dict[str, tuple] = {
+    "mechanisms": ("listing:mechanisms", "the mechanisms, with their guarantees"),
+    "prune": ("status:prune", "remove results that no grid names any more", STUDIES, SCALE, SWEEPS, DRY_RUN),
+    "fetch": (
+        "data:fetch", "unpack and verify data sets; what is not here is downloaded",
+        option("dataset", nargs="+", help="names of data sets"),
+    ),
+    "prepare": ("data:prepare", "parse a fetched data set into data/prepared", option("dataset"), COUNTS),
+    "build": ("steps:build", "compute a study's missing cells, then its tables", STUDY, SCALE),
+    "scorecard": ("steps:scorecard", "score all claims", SCALE, BUILT),
+    "documents": ("steps:documents", "render README.md and docs/*.md", SCALE, BUILT),
+    "report": ("steps:report", "write the report: one HTML file with everything inside", SCALE, BUILT),
+    "publish": ("publish:main", "copy what was built into results/, figures/ and the documents", STUDIES),
+}  # fmt: skip
 COMMANDS = {**COMMON, **STEPS}
 # Commands about a user's own files, or the package alone: they run where they are called, not at the project's root.
 ANYWHERE = {"release", "ledger", "mechanisms", "bench"}
+# Commands that read the rest of the line themselves.
+OWN = {"release", "ledger", "bench"}
 # Commands about what the project publishes, which no installed package has.
 OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
+
+
+def call(name: str, argv: list[str]) -> int:
+    """Run a command with the options that it declares; returns its exit status."""
+    place, summary, *options = COMMANDS[name]
+    given: Any = argv
+    if name not in OWN:
+        parser = argparse.ArgumentParser(prog=f"privpost {name}", description=f"{summary[0].upper()}{summary[1:]}.")
+        for names, how in options:
+            parser.add_argument(*names, **how)
+        given = parser.parse_args(argv)
+    return pkgutil.resolve_name(f"privpost.commands.{place}")(given)
 
 
 def _help(argv: list[str]) -> int:
     """Print the commands, the groups and, where one is named, a study's settings; returns the exit status."""
     from privpost.commands import words
     from privpost.lab import project
-    from privpost.lab.schema import SettingError
 
-    lines = {
-        group: "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary) in commands.items())
-        for group, commands in (("common", COMMON), ("steps", STEPS))
+    parts = {
+        part: "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary, *_) in commands.items())
+        for part, commands in (("common", COMMON), ("steps", STEPS))
     }
     try:
         project.enter()
-        options = words.groups()
-        lines["groups"] = "\n".join(
-            textwrap.fill(", ".join(names), 118, initial_indent=f"  {group:<9}", subsequent_indent=" " * 11)
-            for group, names in options.items()
-        )
-        print(USAGE.format(**lines))
-        for name in [word.removeprefix("study=") for word in argv if word.startswith("study=")]:
-            print("\n".join(["", *words.of_study(name)]))
+        parts["groups"] = words.groups()
     except FileNotFoundError:
-        print(USAGE.format(**lines, groups="  none here: no conf/config.yaml"))
-    except SettingError as error:
-        print(f"privpost: {error}", file=sys.stderr)
-        return 2
+        parts["groups"] = "  none here: no conf/config.yaml"
+    print(USAGE.format(**parts))
+    for name in [word.removeprefix("study=") for word in argv if word.startswith("study=")]:
+        print("\n".join(["", *words.of_study(name)]))
     return 0
 
 
 def main(argv: list[str]) -> int:
     """Run one command; returns its exit status (2 for a mistake in the arguments or settings)."""
-    if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
-        return _help(argv)
     if argv == ["--version"]:
         print(f"privpost {__version__}")
         return 0
-    # Not before: help is to be there at once.
+    from privpost.datasets.catalogue import CatalogueError
     from privpost.lab import project
     from privpost.lab.schema import SettingError, suggest
 
     try:
+        if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
+            return _help(argv)
         if argv[0] in COMMANDS:
             if argv[0] not in ANYWHERE:
                 project.enter(checkout=argv[0] in OF_A_CHECKOUT)
-            return pkgutil.resolve_name(f"privpost.{COMMANDS[argv[0]][0]}")(argv[1:])
+            return call(argv[0], argv[1:])
         if argv[0].startswith("-") or "=" in argv[0]:
             project.enter()
             from privpost.commands import run, words
@@ -110,14 +149,7 @@ def main(argv: list[str]) -> int:
             f"there is no command {argv[0]!r}.{hint} Commands: {', '.join(COMMANDS)}; a run starts with "
             "study=<paper>/<study>."
         )
-    except (SettingError, FileNotFoundError) as error:
-        print(f"privpost: {error}", file=sys.stderr)
-        return 2
-    except ValueError as error:
-        from privpost.datasets.catalogue import CatalogueError
-
-        if not isinstance(error, CatalogueError):
-            raise
+    except (SettingError, CatalogueError, FileNotFoundError) as error:
         print(f"privpost: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -1,7 +1,8 @@
 """`privpost list` and `privpost mechanisms`: what there is."""
 
+from argparse import Namespace
+
 from privpost import discovery
-from privpost.commands import options
 from privpost.lab import grid, published
 from privpost.mechanisms.base import Mechanism
 from privpost.progress import counted, minutes
@@ -9,9 +10,8 @@ from privpost.progress import counted, minutes
 COLUMNS = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "releases", "exact", "public")
 
 
-def studies(argv: list[str]) -> int:
+def studies(given: Namespace) -> int:
     """Print every study with its title, and what its published run took."""
-    given = options.parser("list", "List the studies.").parse_args(argv)
     times: dict[str, list[float]] = {}
     for (name, _), seconds in published.expected_seconds().items():
         times.setdefault(name, []).append(seconds)
@@ -22,9 +22,8 @@ def studies(argv: list[str]) -> int:
     return 0
 
 
-def mechanisms(argv: list[str]) -> int:
+def mechanisms(given: Namespace) -> int:
     """Print what each mechanism of the package declares about itself."""
-    options.parser("mechanisms", "List the mechanisms.").parse_args(argv)
     inherited = {"pure": "from its pure ε", "rdp": "none", "approximate": "none"}
     rows = [
         (

@@ -1,6 +1,5 @@
 """`privpost reproduce`: Snakemake with an estimate first, progress in cells, and a comparison at the end."""
 
-import argparse
 import contextlib
 import json
 import os
@@ -8,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 
 from privpost.commands import options, run
@@ -15,29 +15,18 @@ from privpost.lab import cells, compare, forecast, grid, plan, published, tables
 from privpost.lab.plan import figure_files, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built, remove
 from privpost.lab.schema import SettingError
-from privpost.lab.study import Cell, Study
+from privpost.lab.study import Study
 from privpost.progress import counted, minutes
 
-PROFILES = Path("profiles")
 LOG = LOGS / "reproduce.log"
 LOCKS = Path(".snakemake/locks")
 # How many lines of a failed run are shown.
 SHOWN = 12
 
 
-def main(argv: list[str]) -> int:
+def main(given: Namespace) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
-    text = "Rebuild studies from raw data into build/, then compare with what is published."
-    parser = options.parser("reproduce", text, study="any")
-    parser.add_argument("--cores", default="2", help="number of processes; default 2")
-    parser.add_argument("--profile", default="default", help="how jobs run: a folder of profiles/, default or slurm")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a data set is missing")
-    parser.add_argument("--fresh", action="store_true", help="delete the stored cells of these studies first")
-    given = parser.parse_args(argv)
     given.cores = options.positive("--cores", given.cores)
-    known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))
-    if given.profile not in known:
-        raise SettingError(f"--profile is {given.profile!r}, but must be one of {', '.join(known)}.")
     if LOCKS.is_dir() and any(LOCKS.iterdir()):
         raise SettingError(
             "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: "
@@ -45,7 +34,7 @@ def main(argv: list[str]) -> int:
         )
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     plan.bring(*studies)
-    possible, missing = plan.possible(studies), plan.missing(*studies)
+    possible = plan.possible(studies)
     if given.fresh:
         for study in studies:
             remove(study.cells_folder)
@@ -72,7 +61,7 @@ def main(argv: list[str]) -> int:
         record = {"seconds": round(seconds, 1), "cores": given.cores, "cell_seconds": round(computing, 1)}
         (home / "rebuild.json").write_text(json.dumps(record))
     _tell_missing(studies)
-    return int(bool(code) or not complete or not same or (given.strict and bool(missing)))
+    return int(bool(code) or not complete or not same)
 
 
 def _forget(study: Study) -> None:
@@ -81,18 +70,12 @@ def _forget(study: Study) -> None:
         remove(folder)
 
 
-def _told(study: Study) -> list[Cell]:
-    """Return a study's cells, after saying which of them other code than today's computed."""
-    grid_cells = grid.expand(study)
-    cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
-    return grid_cells
-
-
-def _announce(studies: list[Study], given: argparse.Namespace) -> forecast.Watch:
+def _announce(studies: list[Study], given: Namespace) -> forecast.Watch:
     """Say how much there is to do, and return what watches it."""
     jobs, cells_known = [], 0
     for study in studies:
-        grid_cells = _told(study)
+        grid_cells = grid.expand(study)
+        cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
         cells_known += len(grid_cells)
         parts = [grid.shard_of(grid_cells, part + 1, study.shards) for part in range(study.shards)]
         jobs += [[cell for cell in part if not cell.path.exists()] for part in parts]
@@ -106,14 +89,12 @@ def _announce(studies: list[Study], given: argparse.Namespace) -> forecast.Watch
     return watch
 
 
-def _snakemake(given: argparse.Namespace, studies: list[Study], watch: forecast.Watch) -> int:
+def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) -> int:
     """Run Snakemake with its output in the log, and show how far the store is; returns its exit status."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     config = [f"scale={given.scale}"]
     config += [f"studies={','.join(study.name for study in studies)}"] * bool(given.study)
-    cores = ["--cores", str(given.cores)] if given.profile == "default" else ["--local-cores", str(given.cores)]
-    profile = ["--workflow-profile", str(PROFILES / given.profile)]
-    command = [sys.executable, "-m", "snakemake", *profile, *cores, "--config", *config]
+    command = [sys.executable, "-m", "snakemake", "--cores", str(given.cores), "--config", *config]
     # A group of its own: an interrupt reaches Snakemake and its jobs once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True

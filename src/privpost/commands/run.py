@@ -52,7 +52,8 @@ def main(argv: list[str]) -> int:
     flags = [word for word in argv if word not in words]
     options = _options(words, flags)
     with configurations.found_by(options.config_name, options.config_dir or options.config_path):
-        if any(getattr(options, name) for name in ABOUT_HYDRA) or (options.cfg and not _names_study(words)):
+        alone = options.cfg and "study" not in map(request.key_of, words)
+        if alone or any(getattr(options, name) for name in ABOUT_HYDRA):
             return _hydra([*words, *flags])
         asked = request.understand([*flags, *words])
         for line in plan.lacking(asked.study) if asked.whole else ():
@@ -76,10 +77,6 @@ def main(argv: list[str]) -> int:
             return 130
         finally:
             _run = None
-
-
-def _names_study(words: list[str]) -> bool:
-    return any(word.startswith("study=") for word in words)
 
 
 def _options(words: list[str], flags: list[str]) -> Any:
@@ -309,11 +306,7 @@ def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
     from privpost.commands import sweeps
 
     if there := [cell for cell in chosen if cell.digest not in failed and cell.path.exists()]:
-        if (written := sweeps.already(asked, folder, there)) is None:
-            print("writing tables and drawing the figure", file=sys.stderr, flush=True)
-            # Results are read one after another: a large sweep's would not fit into memory together.
-            results = (store.read(cell.path, cell.digest) for cell in there)
-            written = sweeps.write(asked, folder, run.argv, there, results)
+        written = sweeps.already(asked, folder, there) or sweeps.write(asked, folder, run.argv, there)
         failed |= written.failed
         say(f"{counted(len(there) - len(written.failed), 'cell')}; tables, figure and record:")
         for line in (*(f"  {path}" for path in written.paths), *written.notes):

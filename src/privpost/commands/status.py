@@ -1,9 +1,10 @@
 """`privpost status` and `privpost prune`: what the store and the build hold, and the removal of what no grid names."""
 
+from argparse import Namespace
 from pathlib import Path
 
 from privpost.atomic import abandoned_in, is_abandoned
-from privpost.commands import options, sweeps
+from privpost.commands import sweeps
 from privpost.lab import cells, grid, published, store, tables
 from privpost.lab.plan import lacking, table_files
 from privpost.lab.project import built, remove
@@ -16,6 +17,38 @@ def _tables(study: Study) -> str:
     if not all(Path(path).is_file() for path in table_files(study)):
         return "not built"
     return tables.outdated(study) or "built"
+
+
+def status(given: Namespace) -> int:
+    """Print what the store and the build hold, a summary first, then the studies of which there is something."""
+    studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
+    lines, total, stored, behind, tabulated, incomplete = [], 0, 0, 0, 0, False
+    for study in studies:
+        # Every file is read, and its checksum compared.
+        number, stock, state = len(grid.expand(study)), cells.look(study, grid.expand(study)), _tables(study)
+        there = number - len(stock.missing)
+        total, stored, behind = total + number, stored + there, behind + len(stock.behind)
+        tabulated += state == "built"
+        # Whole tables need no cell: the store is a cache.
+        incomplete |= bool(stock.missing) and state != "built"
+        if there or state != "not built":
+            counts = f"{number:>6}{there - len(stock.behind):>9}{len(stock.behind):>8}{len(stock.missing):>9}"
+            lines.append(f"{study.name:<34}{counts}  {state}")
+        if stock.behind:
+            lines.append(f"    since they were computed: {some(sorted(set().union(*stock.behind.values())))}")
+    print(
+        f"{counted(len(studies), 'study', 'studies')}: {stored} of {counted(total, 'cell')} in the store, "
+        f"{behind} of them by other code; tables of {tabulated} built."
+    )
+    if altered := [str(path) for path in published.covered() if published.altered(path)]:
+        print(f"{counted(len(altered), 'published file')} altered by hand: {some(altered)}")
+    if incomplete:
+        print("make reproduce computes what is missing.")
+    if lines:
+        print(f"{'study':<34}{'cells':>6}{'current':>9}{'behind':>8}{'missing':>9}  tables", *lines, sep="\n")
+    for line in lacking(*studies):
+        print(line)
+    return 0
 
 
 def _unnamed(study: Study) -> tuple[list[Path], list[Path]]:
@@ -33,51 +66,8 @@ def _unnamed(study: Study) -> tuple[list[Path], list[Path]]:
     return stale, of_sweeps
 
 
-def status(argv: list[str]) -> int:
-    """Print what the store and the build hold, a summary first, then the studies of which there is something."""
-    text = "Print how many cells of each study are in the store, and which of them other code computed."
-    given = options.parser("status", text, study="any").parse_args(argv)
-    studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
-    lines, total, stored, behind, tabulated, incomplete = [], 0, 0, 0, 0, False
-    for study in studies:
-        # Every file is read, and its checksum compared.
-        number, stock, state = len(grid.expand(study)), cells.look(study, grid.expand(study)), _tables(study)
-        stale, of_sweeps = _unnamed(study)
-        there = number - len(stock.missing)
-        total, stored, behind = total + number, stored + there, behind + len(stock.behind)
-        tabulated += state == "built"
-        # Whole tables need no cell: the store is a cache.
-        incomplete |= bool(stock.missing) and state != "built"
-        if there or stale or of_sweeps:
-            counts = f"{number:>6}{there - len(stock.behind):>9}{len(stock.behind):>8}{len(stock.missing):>9}"
-            lines.append(f"{study.name:<34}{counts}  {state}")
-        if stock.behind:
-            lines.append(f"    since they were computed: {some(sorted(set().union(*stock.behind.values())))}")
-        if stale or of_sweeps:
-            removable = f"{counted(len(stale), 'stale file')} (privpost prune)"
-            lines.append(f"    {removable}, {counted(len(of_sweeps), 'cell')} of sweeps")
-    print(
-        f"{counted(len(studies), 'study', 'studies')}: {stored} of {counted(total, 'cell')} in the store, "
-        f"{behind} of them by other code; tables of {tabulated} built."
-    )
-    if altered := [str(path) for path in published.covered() if published.altered(path)]:
-        print(f"{counted(len(altered), 'published file')} altered by hand: {some(altered)}")
-    if incomplete:
-        print("make reproduce computes what is missing.")
-    if lines:
-        print(f"{'study':<34}{'cells':>6}{'current':>9}{'behind':>8}{'missing':>9}  tables", *lines, sep="\n")
-    for line in lacking(*studies):
-        print(line)
-    return 0
-
-
-def prune(argv: list[str]) -> int:
-    """Remove results that no grid names."""
-    text = "Remove cells that no grid names, damaged files that were set aside, and temporary files of killed jobs."
-    parser = options.parser("prune", text, study="any")
-    parser.add_argument("--sweeps", action="store_true", help="remove the results of runs and sweeps too")
-    parser.add_argument("-n", "--dry-run", action="store_true", help="only list what would be removed")
-    given = parser.parse_args(argv)
+def prune(given: Namespace) -> int:
+    """Remove cells that no grid names, damaged files that were set aside, and temporary files of killed jobs."""
     paths: list[Path] = []
     for study in grid.load_studies(given.study or None, given.scale, built(given.scale)):
         stale, of_sweeps = _unnamed(study)
@@ -89,5 +79,5 @@ def prune(argv: list[str]) -> int:
         print(path)
         if not given.dry_run:
             remove(path) if path.is_dir() else path.unlink(missing_ok=True)
-    print(f"{counted(len(paths), 'file')} {'would be' if given.dry_run else 'were'} removed")
+    print(f"{counted(len(paths), 'file')} {'would be ' * given.dry_run}removed")
     return 0

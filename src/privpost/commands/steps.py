@@ -1,13 +1,12 @@
 """The single steps of a rebuild, as Snakemake's rules call them, and the same on what is published."""
 
-import argparse
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from privpost import moved
-from privpost.commands import options
 from privpost.lab import grid, tables
 from privpost.lab.claims import SEEN, VERDICTS, Claim
 from privpost.lab.project import PUBLISHED, built
@@ -19,7 +18,7 @@ from privpost.progress import counted, some
 OF_PUBLISHED = Path("build/published")
 
 
-def _places(given: argparse.Namespace) -> tuple[Path, Path]:
+def _places(given: Namespace) -> tuple[Path, Path]:
     """Return where tables are read, and where what is made of them goes."""
     home = built(given.scale) if given.built or given.scale != "paper" else PUBLISHED
     return home, OF_PUBLISHED if home == PUBLISHED else home
@@ -43,12 +42,11 @@ def tell_outdated(studies: Iterable[Study]) -> None:
         print(f"privpost: {what}: {', '.join(of_studies)}", file=sys.stderr)
 
 
-def build(argv: list[str]) -> int:
+def build(given: Namespace) -> int:
     """Compute a study's missing cells, then its tables."""
     from privpost.commands import run
     from privpost.lab import cells
 
-    given = options.parser("build", "Compute a study's missing cells, then its tables.", study="one").parse_args(argv)
     study = grid.load_study(given.study, given.scale, built(given.scale))
     code = tables.code_of(study)
     if failed := cells.compute_each(study, grid.expand(study)):
@@ -56,13 +54,10 @@ def build(argv: list[str]) -> int:
     return _tell(run.build(study, code, draw=False))
 
 
-def draw(argv: list[str]) -> int:
+def draw(given: Namespace) -> int:
     """Draw figures from the published tables, or from built ones."""
     from privpost.commands import drawing
 
-    parser = options.parser("draw", "Draw the figures of studies from the published tables.", study="any", built=True)
-    parser.add_argument("--printed", action="store_true", help="write PDF and PNG too")
-    given = parser.parse_args(argv)
     home, out = _places(given)
     endings = ("svg", "pdf", "png") if given.printed else ("svg",)
     studies = grid.load_studies(given.study or None, given.scale, home)
@@ -75,9 +70,8 @@ def draw(argv: list[str]) -> int:
     return _tell(paths)
 
 
-def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, Path]:
+def _of_all(given: Namespace) -> tuple[list[Study], Path, Path]:
     """Return all studies, their folder, and where what is made of them goes."""
-    given = options.parser(name, text, built=True).parse_args(argv)
     home, out = _places(given)
     if home != PUBLISHED:
         tables.gather_times(home)
@@ -86,27 +80,27 @@ def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, P
     return studies, home, out
 
 
-def scorecard(argv: list[str]) -> int:
+def scorecard(given: Namespace) -> int:
     """Score all claims."""
     from privpost.report import scorecard as scores
 
-    studies, _, out = _of_all("scorecard", "Score all claims from the tables.", argv)
+    studies, _, out = _of_all(given)
     return _tell([scores.write(scores.score(studies), out / "results/scorecard.csv")])
 
 
-def documents(argv: list[str]) -> int:
+def documents(given: Namespace) -> int:
     """Render README.md and the documents."""
     from privpost.report import documents as pages
 
-    studies, home, out = _of_all("documents", "Render README.md and the documents.", argv)
+    studies, home, out = _of_all(given)
     return _tell(pages.write(studies, home, out / "documents"))
 
 
-def report(argv: list[str]) -> int:
+def report(given: Namespace) -> int:
     """Write the report as one HTML file."""
     from privpost.report import figures, page
 
-    studies, home, out = _of_all("report", "Write the report as one HTML file.", argv)
+    studies, home, out = _of_all(given)
     if home == out:
         figures.draw(out)
     return _tell([page.write(studies, home, out / "report.html")])
@@ -129,18 +123,11 @@ def _claims_among(names: list[str]) -> dict[str, str]:
     return ids
 
 
-def claims(argv: list[str]) -> int:
+def claims(given: Namespace) -> int:
     """Print the verdict on every claim that a study tests, as a table."""
     from privpost.commands import sweeps
     from privpost.report.scorecard import score
 
-    parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)
-    parser.epilog = (
-        "In place of studies claims may be named, as the scorecard has them: privpost claims Z2 --evidence. The folder "
-        "of a sweep stands for its study's claims on the sweep's tables: privpost claims build/sweeps/..."
-    )
-    parser.add_argument("--evidence", action="store_true", help="print the numbers behind each verdict too")
-    given = parser.parse_args(argv)
     if folders := [Path(name) for name in given.study if (Path(name) / sweeps.RECORD).is_file()]:
         return _claims_of_sweeps(folders, given.evidence)
     home, ids = _places(given)[0], _claims_among(given.study)

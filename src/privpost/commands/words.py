@@ -1,17 +1,21 @@
 """The words of a command line: what --help lists of groups and a study, and what a shell completes beside Hydra."""
 
 import os
+import textwrap
 from collections.abc import Iterable
 
 from privpost import configurations
 from privpost.lab import compose, grid, study
 
 
-def groups() -> dict[str, list[str]]:
-    """Return the configuration groups that a command line chooses from, and their options."""
+def groups() -> str:
+    """Return lines with the configuration groups that a command line chooses from, and their options."""
     folder = configurations.folder()
     options = {name: sorted(path.stem for path in (folder / name).glob("*.yaml")) for name in ("dataset", "scale")}
-    return {"study": compose.study_names(), **options}
+    return "\n".join(
+        textwrap.fill(", ".join(names), 118, initial_indent=f"  {group:<9}", subsequent_indent=" " * 11)
+        for group, names in {"study": compose.study_names(), **options}.items()
+    )
 
 
 def of_study(name: str) -> list[str]:

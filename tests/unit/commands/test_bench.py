@@ -285,7 +285,7 @@ def test_every_task_can_be_scored_in_ten_seconds():
         assert np.isfinite(found.c2st).all()
 
 
-def test_the_list_has_every_task_and_method_with_what_it_refuses(capsys):
+def test_the_list_has_every_task_and_method(capsys):
     chosen = "naive_bayes,binomial_gaussian,private_n_binomial"
     assert privpost("bench", "list", "--tasks", chosen) == 0
     tables, *about = capsys.readouterr().out.split("\n\n")
@@ -294,8 +294,4 @@ def test_the_list_has_every_task_and_method_with_what_it_refuses(capsys):
     assert [line.split()[0] for line in lines[1:]] == chosen.split(",")
     assert "NetworkLaplace" in lines[1] and "ε = 1 (pure DP)" in lines[1] and lines[1].endswith("exact")
     assert "(1, 1e-06)-DP" in lines[2] and "add or remove one" in lines[3]
-    texts = {text.split(":")[0].strip(): " ".join(text.split()) for text in about}
-    assert set(texts) == methods.names() | set(optional.names())
-    assert "refuses all but naive_bayes: it moves tables" in texts["table"]
-    assert "refuses" not in texts["exact"] and "refuses private_n_binomial: " in texts["data_augmentation"]
-    assert "refuses all but private_n_binomial: " in texts["reversible_jump"]
+    assert {text.split(":")[0].strip() for text in about} == methods.names() | set(optional.names())

@@ -16,7 +16,6 @@ from privpost.lab.schema import SettingError
 from privpost.report import documents, page, scorecard
 from privpost.report.quotes import Quotes
 
-ROOT = Path(__file__).resolve().parents[3]
 BUILT = Path("build/paper")
 TABLE = Path("results/toy/curve/curve.csv")
 LEDGER = Path("results/toy/curve/ledger.json")
@@ -39,7 +38,6 @@ def rebuilt(toy, monkeypatch):
     Path("results/scorecard.csv").write_text(CARD.format("holds"))
     published.write_sums()
     monkeypatch.setattr(reproduce, "_snakemake", lambda *given: 0)
-    monkeypatch.setattr(reproduce, "PROFILES", ROOT / "profiles")
     return toy
 
 
