@@ -48,8 +48,8 @@ SWEEPS = option("--sweeps", action="store_true", help="remove the results of run
 CLAIMS = option(
     "study",
     nargs="*",
-    help="<paper>/<study>, a paper, claims as the scorecard has them, such as Z2, or the folder of a sweep, whose tables "
-    "then decide",
+    help="<paper>/<study>, a paper, claims as the scorecard has them, such as Z2, or the folder of a sweep, to score "
+    "claims on its tables",
 )
 # Name → its function, imported when it is called, what it does, and its options; by purpose.
 COMMON: dict[str, tuple] = {

@@ -12,11 +12,9 @@ COLUMNS = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "rele
 
 def studies(given: Namespace) -> int:
     """Print every study with its title, and what its published run took."""
-    times: dict[str, list[float]] = {}
-    for (name, _), seconds in published.expected_seconds().items():
-        times.setdefault(name, []).append(seconds)
+    times = published.expected_seconds()
     for study in grid.load_studies(None, given.scale):
-        of_study = times.get(study.name, [])
+        of_study = [seconds for of_slug in times.get(study.name, {}).values() for seconds in of_slug]
         cells = counted(len(of_study), "cell") if of_study else "new"
         print(f"{study.name:<34}{cells:>9}{minutes(sum(of_study)):>10}   {study.text['title']}")
     return 0

@@ -34,7 +34,8 @@ class Watch:
         self._jobs, self._cores = jobs, cores
         # At another scale nothing is known: as if all cells took the same.
         known = published.expected_seconds() if scale == "paper" else {}
-        self._expected = {cell.digest: known.get((cell.study, cell.slug), DEFAULT_SECONDS) for cell in cells}
+        took = {cell.digest: known.get(cell.study, {}).get(cell.slug, [DEFAULT_SECONDS]) for cell in cells}
+        self._expected = {digest: sum(seconds) / len(seconds) for digest, seconds in took.items()}
         # What the finished cells took, and what they were expected to.
         self._took = self._should = TRUSTED
         self.progress = Progress(stream, "cells")

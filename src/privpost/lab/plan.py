@@ -4,7 +4,6 @@ import functools
 import hashlib
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -109,9 +108,7 @@ def parts_folder(study: Study) -> Path:
 
 @functools.cache
 def _ranks() -> dict[str, int]:
-    seconds: Counter[str] = Counter()
-    for (name, _), cell in expected_seconds().items():
-        seconds[name] += cell  # type: ignore[assignment]
+    seconds = {name: sum(map(sum, cells.values())) for name, cells in expected_seconds().items()}
     short = sorted((seconds[name], name) for name in seconds if SHORTEST < seconds[name] < LONGEST)
     samples = dict.fromkeys((name for _, name in short[:SAMPLES]), SAMPLED + 1)
     return {name: min(int(of_study), SAMPLED) for name, of_study in seconds.items()} | samples

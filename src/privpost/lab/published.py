@@ -76,9 +76,13 @@ def read_times(path: Path = TIMES) -> list[dict[str, str]]:
         return list(csv.DictReader(handle))
 
 
-def expected_seconds() -> dict[tuple[str, str], float]:
-    """Return how long each cell took in the published run, by study and slug."""
-    return {(row["study"], row["cell"]): max(float(row["wall_seconds"]), 0.001) for row in read_times()}
+def expected_seconds() -> dict[str, dict[str, list[float]]]:
+    """Return how long each cell took in the published run, by study and slug, which several cells may have."""
+    seconds: dict[str, dict[str, list[float]]] = {}
+    for row in read_times():
+        of_slug = seconds.setdefault(row["study"], {}).setdefault(row["cell"], [])
+        of_slug.append(max(float(row["wall_seconds"]), 0.001))
+    return seconds
 
 
 def times_text(rows: Iterable[dict], columns: Sequence[str] = COLUMNS) -> str:

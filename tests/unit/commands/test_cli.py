@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 from dispatched import in_store, privpost
 
 from privpost import configurations
 from privpost.commands import cli, run
-from privpost.lab import request, store
+from privpost.lab import published, request, store
 
 
 def files(toy) -> set[str]:
@@ -249,6 +251,15 @@ def test_outside_a_checkout_the_error_says_so(tmp_path, monkeypatch, capsys):
     assert privpost("list") == 2
     assert "inside a checkout" in capsys.readouterr().err
     assert privpost("mechanisms") == 0
+
+
+def test_studies_are_listed_with_all_their_cells(checkout, capsys):
+    """Also with those that share a name in their times."""
+    assert privpost("list") == 0
+    listed = dict(re.findall(r"^(\S+) +(\d+) cells? ", capsys.readouterr().out, re.MULTILINE))
+    assert listed == {
+        name: str(cells) for name, cells in Counter(row["study"] for row in published.read_times()).items()
+    }
 
 
 def test_an_installed_package_works_in_any_folder(toy, tmp_path, monkeypatch, capsys):

@@ -29,7 +29,7 @@ def whole_run(share: float):
     """Return the jobs of a rebuild, those that start after all others, and the order in which jobs start."""
     jobs, late, ranks = [], [], []
     for study in grid.load_studies():
-        of_study = [Published(*place) for place in published.expected_seconds() if place[0] == study.name]
+        of_study = [Published(study.name, slug) for slug in published.expected_seconds().get(study.name, ())]
         of_study = of_study[: max(1, round(share * len(of_study)))]
         for part in range(study.shards):
             late += [len(jobs)] * bool(study.text.get("reads"))
@@ -46,7 +46,7 @@ def told(slower: float, share: float, seed: int) -> list[tuple[float, float]]:
     jobs, late, ranks = whole_run(share)
     of_run = [cell for job in jobs for cell in job]
     known, rng = published.expected_seconds(), np.random.default_rng(seed)
-    takes = {cell: known[cell] * slower * rng.lognormal(0, 0.2) for cell in of_run}
+    takes = {cell: known[cell.study][cell.slug][0] * slower * rng.lognormal(0, 0.2) for cell in of_run}
     ends, end = [], 0.0
     for places in ([p for p in range(len(jobs)) if p not in late], late):
         free = [end] * CORES
@@ -77,7 +77,7 @@ def test_after_the_first_minute_the_end_is_told_within_two_fifths(checkout, slow
 
 
 def test_the_longest_job_and_slower_cells_lengthen_the_forecast(monkeypatch):
-    monkeypatch.setattr(published, "expected_seconds", lambda: {("a", "1"): 10.0, ("b", "1"): 100.0})
+    monkeypatch.setattr(published, "expected_seconds", lambda: {"a": {"1": [10.0]}, "b": {"1": [80.0, 120.0]}})
     first, second = [Published("a", "1"), Published("b", "1")]
     watch = forecast.Watch([[first], [second]], io.StringIO(), CORES, "paper")
     assert watch.left() == pytest.approx(100)
