@@ -237,7 +237,10 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     if not {*SIZES}.isdisjoint(overrides):
         sizes = _checked_sizes(sizes, where, fit="block" not in overrides)
     data, overrides = _identity(study, settings.get("dataset")), (*base.overrides, *words)
-    return replace(base, settings=settings, within=within, sizes=sizes, data=data, overrides=overrides)
+    cell = replace(base, settings=settings, within=within, sizes=sizes, data=data, overrides=overrides)
+    if check := getattr(study.module(), "check", None):
+        check(cell.config)
+    return cell
 
 
 def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> list[Cell]:

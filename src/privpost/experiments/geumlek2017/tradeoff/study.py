@@ -108,7 +108,7 @@ def _kl(method: str, mechanism, config) -> tuple[float, float]:
     return float(dirichlet_divergence(model.posterior(statistics), output, 1.0)), 0.0
 
 
-def _check(config) -> None:
+def check(config) -> None:
     """Raise SettingError for settings that do not fit each other."""
     if config.successes > config.n:
         raise SettingError(f"successes is {config.successes}, but must be at most n, which is {config.n}")
@@ -128,7 +128,6 @@ def simulate(config, streams, ledger) -> dict:
     trials of both `LIKELIHOODS`, with `_mean` and `_sd`. `theta` and `density` (method, points): the output's
     density at the smallest ε. `reached` (priors, 2, budgets): coefficients of `SAMPLERS` under other priors.
     """
-    _check(config)
     model = BetaBernoulli(config.alpha, config.beta)
     shape = (len(config.method), len(config.log_epsilon))
     kl, error, coefficient = (np.full(shape, np.nan) for _ in range(3))
