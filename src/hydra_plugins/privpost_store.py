@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from omegaconf import OmegaConf
@@ -14,6 +15,8 @@ class StudySweeper(Sweeper):
     def setup(self, *, hydra_context, task_function, config):
         plugins = Plugins.instance()
         self.config = config
+        # For interpolations such as ${hydra:runtime.choices.study} in the sweep's folder.
+        HydraConfig.instance().set_config(config)
         self.launcher = plugins.instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )

@@ -1,5 +1,7 @@
 """`privpost [-m] study=...`, a Hydra application: one point, a sweep, a study's whole grid or a shard of it."""
 
+import contextlib
+import io
 import os
 import re
 import shlex
@@ -58,9 +60,12 @@ def main(argv: list[str]) -> int:
         asked = request.understand([*flags, *words])
         for line in plan.lacking(asked.study) if asked.whole else ():
             print(line, file=sys.stderr) if options.cfg else say(line)
-        if options.dry_run:
-            return _announce(asked)
         hydras = [*_in_hydras_words(asked, words), *flags]
+        if options.dry_run:
+            with contextlib.redirect_stdout(io.StringIO()):
+                # Composed, so that Hydra refuses what it would refuse in a run.
+                _hydra([*(word for word in hydras if word not in request.MULTIRUN), "--cfg", "hydra"])
+            return _announce(asked)
         if options.cfg:
             return _hydra(hydras)
         # Before the cells are computed: an edit made meanwhile is not what ran.
@@ -107,6 +112,10 @@ def _in_hydras_words(asked: Request, words: list[str]) -> list[str]:
         # An axis inside a cell has a key of its own: Hydra cannot replace a map by a list.
         key = request.key_of(word)
         own.append(f"{'++' if key in within else ''}{key}={word.split('=', 1)[1]}")
+    for word in own if asked.sweeper == request.OURS else ():
+        if (key := word.partition("=")[0]).startswith("+hydra.sweeper."):
+            value = word.partition("=")[2]
+            raise SettingError(f"{key} is {value!r}, but hydra/sweeper=study has no settings: say key=a,b instead.")
     folder = sweeps.folder_of(asked)
     sweeps.check_folder(folder, asked)
     known = {word.split("=", 1)[0] for word in own}
@@ -214,8 +223,10 @@ def _objective(asked: Request, cell: Cell) -> float:
     name, column = asked.objective
     frame = tables.tables_of(asked.study, [store.read(cell.path, cell.digest)])[name]
     if column not in frame or len(frame) != 1:
-        rows = counted(len(frame), "row")
-        what = f"has {rows} at a point" if column in frame else f"has the columns {', '.join(frame.columns)}"
+        axes = [axis for axis, values in cell.within.items() if len(values) > 1 and axis in frame]
+        cure = f": give {', '.join(axes)} one value each" if axes else ""
+        rows = f"{counted(len(frame), 'row')} at a point{cure}"
+        what = f"has {rows}" if column in frame else f"has the columns {', '.join(frame.columns)}"
         raise SettingError(f"objective is '{name}.{column}', but must be one number; the table {name} {what}.")
     return float(frame[column].iloc[0])
 

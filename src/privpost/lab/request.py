@@ -76,7 +76,7 @@ def understand(argv: list[str]) -> Request:
     shard = _shard(given["shard"], multirun) if "shard" in given else None
     if (fresh := given.get("fresh", "false")) not in ("true", "false"):
         raise SettingError(f"fresh is {fresh!r}, but must be true or false.")
-    objective = _objective(study, given["objective"]) if "objective" in given else None
+    objective = _objective(study, given, sweeper)
     settings = _settings(study, words)
     if settings or not multirun:
         read = values if sweeper == OURS else ends
@@ -119,11 +119,15 @@ def _study(given: Mapping[str, str]) -> Study:
     return grid.load_study(given["study"], scale, built(scale))
 
 
-def _objective(study: Study, text: str) -> tuple[str, str]:
-    """Return table and column of `objective=<table>.<column>`."""
+def _objective(study: Study, given: Mapping[str, str], sweeper: str) -> tuple[str, str] | None:
+    """Return table and column of `objective=<table>.<column>`, which sweepers that choose points need."""
+    known = ", ".join(f"{name}.<column>" for name in study.tables)
+    if (text := given.get("objective")) is None:
+        if sweeper in (OURS, "basic"):
+            return None
+        raise SettingError(f"objective is missing: hydra/sweeper={sweeper} chooses points by it; it must be {known}.")
     table, _, column = text.partition(".")
     if table not in study.tables or not column:
-        known = ", ".join(f"{name}.<column>" for name in study.tables)
         raise SettingError(f"objective is {text!r}, but must be {known}.{suggest(table, study.tables)}")
     return table, column
 

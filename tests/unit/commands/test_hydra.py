@@ -208,7 +208,9 @@ def test_an_objective_that_is_not_one_number_is_told(toy, capsys):
 
 def test_ends_of_an_interval_are_checked(toy):
     with pytest.raises(SettingError, match="level is -1, but must be a number"):
-        request.understand(["-m", "study=toy/curve", "level=interval(-1,2)", "hydra/sweeper=optuna"])
+        request.understand(
+            ["-m", "study=toy/curve", "level=interval(-1,2)", "hydra/sweeper=optuna", "objective=curve.sem"]
+        )
     with pytest.raises(SettingError, match="list the values"):
         request.understand(["-m", "study=toy/curve", "level=interval(1,2)"])
     assert request.ends("level=tag(log,interval(1,2))") == [1, 2]
@@ -216,11 +218,44 @@ def test_ends_of_an_interval_are_checked(toy):
 
 @pytest.mark.skipif(importlib.util.find_spec("hydra_plugins.hydra_optuna_sweeper") is not None, reason="it is there")
 def test_a_plugin_that_is_not_installed_is_named(toy, capsys):
-    assert privpost("-m", "study=toy/curve", "level=1,2", "hydra/sweeper=optuna") == 2
+    assert privpost("-m", "study=toy/curve", "level=1,2", "hydra/sweeper=optuna", "objective=curve.sem") == 2
     assert "Could not find 'hydra/sweeper/optuna'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["hydra/launcher=dask"], "Could not find 'hydra/launcher/dask'"),
+        (["hydra.sweeper.params=x"], "Could not override 'hydra.sweeper.params'"),
+        (["+hydra.sweeper.params=x"], "+hydra.sweeper.params is 'x', but hydra/sweeper=study has no settings"),
+        (
+            ["hydra/sweeper=optuna"],
+            "objective is missing: hydra/sweeper=optuna chooses points by it; it must be curve.<",
+        ),
+        (["-cn", "other"], "conf/other.yaml cannot be read: Cannot find primary config 'other'"),
+    ],
+)
+def test_what_hydra_would_refuse_is_refused_before_anything_runs(toy, capsys, words, message):
+    for dry in ([], ["-n"]):
+        assert privpost("-m", "study=toy/curve", "level=1,2", *words, *dry) == 2
+        said = capsys.readouterr()
+        assert message in said.err and said.err.count("\n") == 1 and said.out == ""
+    assert in_store(toy) == set()
+
+
+def test_an_objective_of_several_rows_names_the_axes_to_fix(toy, capfd):
+    assert privpost("study=toy/curve", "objective=curve.mean") == 2
+    assert "the table curve has 3 rows at a point: give order one value each." in capfd.readouterr().err
+
+
 # What is swept, and where it goes
+
+
+def test_the_folder_of_a_sweep_may_be_named_after_what_hydra_chose(toy):
+    assert (
+        privpost("-m", "study=toy/curve", "level=1,2", "hydra.sweep.dir=build/of_${hydra:runtime.choices.scale}") == 0
+    )
+    assert Path("build/of_paper/sweep.json").is_file()
 
 
 def test_a_range_stands_alone():
