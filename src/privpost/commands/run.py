@@ -63,8 +63,9 @@ def main(argv: list[str]) -> int:
         hydras = [*_in_hydras_words(asked, words), *flags]
         if options.dry_run:
             with contextlib.redirect_stdout(io.StringIO()):
-                # Composed, so that Hydra refuses what it would refuse in a run.
-                _hydra([*(word for word in hydras if word not in request.MULTIRUN), "--cfg", "hydra"])
+                # Composed, so that Hydra refuses what it would refuse in a run; the study has checked its settings.
+                own = [word for word in hydras if request.key_of(word) not in map(request.key_of, asked.settings)]
+                _hydra([*(word for word in own if word not in request.MULTIRUN), "--cfg", "hydra"])
             return _announce(asked)
         if options.cfg:
             return _hydra(hydras)
