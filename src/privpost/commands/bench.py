@@ -113,7 +113,11 @@ def _score(given: argparse.Namespace) -> int:
     named = [outside.method(source) for source in given.source if not Path(source).is_dir()]
     entries, asked = outside.entries(given.tasks), _setting(given)
     rows = []
-    print("  ".join([f"{'task':<28}{'method':<20}", *(f"{name:>15}" for name in SHOWN), f"{'seconds':>8}"]))
+    print(
+        "  ".join(
+            [f"{'task':<28}{'method':<20}{'n':>5}{'ε':>7}", *(f"{name:>15}" for name in SHOWN), f"{'seconds':>8}"]
+        )
+    )
     for row in _rows(named, folders, entries, asked):
         print(_line(row), flush=True)
         rows.append(row)
@@ -164,7 +168,7 @@ def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setti
 
 
 def _line(row: dict) -> str:
-    start = f"{row['task']:<28}{row['method']:<20}"
+    start = f"{row['task']:<28}{row['method']:<20}{row['n']:>5}{row['epsilon']:>7g}"
     if "status" in row:
         return f"{start}  {row['status']}: {row['reason']}"
     values = (f"{row[name]:>7.{0 if name == 'ess' else 3}f} ± {row[f'{name}_sem']:<5.2g}" for name in SHOWN)
