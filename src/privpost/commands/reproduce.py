@@ -1,6 +1,7 @@
 """`privpost reproduce`: Snakemake with an estimate first, progress in cells, and a comparison at the end."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from privpost.progress import counted, minutes
 
 LOG = LOGS / "reproduce.log"
 LOCKS = Path(".snakemake/locks")
+LOCK = Path("build/reproduce.lock")
 # How many lines of a failed run are shown.
 SHOWN = 12
 
@@ -27,11 +29,24 @@ SHOWN = 12
 def main(given: Namespace) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
     given.cores = options.positive("--cores", given.cores)
-    if LOCKS.is_dir() and any(LOCKS.iterdir()):
-        raise SettingError(
-            "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: "
-            ".venv/bin/snakemake --unlock. Finished results are kept."
-        )
+    # Any other Snakemake that ends removes the locks of the one that a rebuild has started.
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            busy = LOCKS.is_dir() and any(LOCKS.iterdir())
+        except BlockingIOError:
+            busy = True
+        if busy:
+            raise SettingError(
+                "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: "
+                ".venv/bin/snakemake --unlock. Finished results are kept."
+            )
+        return _rebuild(given)
+
+
+def _rebuild(given: Namespace) -> int:
+    """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     plan.bring(*studies)
     possible = plan.possible(studies)

@@ -94,6 +94,21 @@ def test_claims_name_what_fails_what_is_seen_and_those_over_several_studies(rebu
     assert "name claims or studies, not both" in capsys.readouterr().err
 
 
+def test_a_second_rebuild_in_a_checkout_is_refused_also_without_snakemakes_locks(rebuilt, monkeypatch, capsys):
+    seen = []
+
+    def second(*given):
+        seen.append(privpost("reproduce", "toy/curve"))
+        return 0
+
+    monkeypatch.setattr(reproduce, "_snakemake", second)
+    privpost("reproduce", "toy/curve")
+    assert seen == [2] and "Snakemake is running in this checkout" in capsys.readouterr().err
+    seen.clear()
+    privpost("reproduce", "toy/curve")
+    assert seen == [2]
+
+
 def test_a_build_names_columns_without_a_meaning(rebuilt, capsys):
     assert privpost("build", "toy/curve") == 0
     assert "No meaning for curve.level: say it in TABLES of privpost/experiments/toy/curve" in capsys.readouterr().out
