@@ -127,6 +127,12 @@ def test_a_study_is_a_target_and_snakemake_reports_on_it(smoke):
     assert "fig1_rdp_curves.svg" in page and "RDP curves of diffused and concentrated" in page
 
 
+def test_the_reason_of_a_job_names_what_changed(smoke):
+    smoke.edit(MODULE, "np.nan)", "np.inf)")
+    output = smoke.run("snakemake", "--cores", "1", "--dry-run", f"build/smoke/figures/{QUICK}")
+    assert re.search(r"before: 'code \w+' now: 'code \w+'", " ".join(output.split()))
+
+
 def test_a_wrong_configuration_of_snakemake_is_named(smoke):
     for config, said in (("stdies=x", "stdies"), ("scale=smok", "scale is 'smok', but must be one of paper, smoke")):
         output = smoke.run("snakemake", "--cores", "1", "--dry-run", "--config", config, status=1)
