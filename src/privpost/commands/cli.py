@@ -76,7 +76,18 @@ COMMON: dict[str, tuple] = {
         option("statement", type=Path, nargs="*", help="released files that it paid for"),
         option("--delta", help="δ at which to state the cost of all releases together; default: the budget's"),
     ),
-    "bench": ("bench:main", "measure a method of inference of your own against exact posteriors"),
+    "bench": (
+        "bench:main", "measure a method of inference of your own against exact posteriors",
+        option("verb", choices=["list", "score", "export"], help="list what there is, score methods, or write tasks"),
+        option(
+            "source", nargs="*", help="to score: names of methods, files with infer(task, releases, rng, budget), or "
+            "folders that were exported, with draws/<method>/<task>/<release>.csv; to export: a folder",
+        ),
+        option("--tasks", default="", help="tasks to take, or files of your own, with commas between; default: all"),
+        option("--epsilon", type=float, help="ε of the releases (default 1)"),
+        option("--releases", help="fixed releases of each task (default 5)"),
+        option("--output", type=Path, metavar="FILE", help="write the scores as CSV too, with version and machine"),
+    ),
 }  # fmt: skip
 STEPS: dict[str, tuple] = {
     "mechanisms": ("listing:mechanisms", "the mechanisms, with their guarantees"),
@@ -100,13 +111,13 @@ OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 
 
 def call(name: str, argv: list[str]) -> int:
-    """Run a command with the options that it declares; returns its exit status. Verbs of `bench` have their own."""
+    """Run a command with the options that it declares; returns its exit status."""
     place, summary, *options = COMMANDS[name]
     text = f"{summary[0].upper()}{summary[1:]}."
     parser = argparse.ArgumentParser(prog=f"privpost {name}", description=text, allow_abbrev=False)
     for names, how in options:
         parser.add_argument(*names, **how)
-    given = argv if name == "bench" else parser.parse_args(argv)
+    given = parser.parse_intermixed_args(argv)
     return pkgutil.resolve_name(f"privpost.commands.{place}")(given)
 
 
