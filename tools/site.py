@@ -72,6 +72,12 @@ def linked(page: Path) -> dict[Path, str | bytes]:
     return contents
 
 
+def on_post_page(output: str, **_) -> str:
+    """Return a page without its indentation, a fifth of its size; `<pre>` and `<textarea>` keep theirs."""
+    parts = re.split(r"(<pre.*?</pre>|<textarea.*?</textarea>)", output, flags=re.DOTALL)
+    return "".join(part if place % 2 else re.sub(r"\n\s+", "\n", part) for place, part in enumerate(parts))
+
+
 def on_post_build(config, **_) -> None:
     """Remove maps of compressed scripts and stemmers of languages other than English; refuse too large a site."""
     site = Path(config["site_dir"])

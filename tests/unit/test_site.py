@@ -46,6 +46,12 @@ def test_a_page_s_tables_are_compressed_and_its_links_name_them(site, tmp_path, 
     assert sorted(path.name for path in contents) == ["hero.svg", "page.md", "times.csv.gz"]
 
 
+def test_pages_lose_indentation_but_not_that_of_code(site):
+    """By hand: indentation goes everywhere but inside `<pre>`."""
+    page = "<div>\n   <p>a\n  b</p>\n\n</div><pre>x\n    y</pre>\n  <p>"
+    assert site.on_post_page(page) == "<div>\n<p>a\nb</p>\n</div><pre>x\n    y</pre>\n<p>"
+
+
 def test_a_site_loses_maps_and_has_a_limit(site, tmp_path):
     """Three files by hand: the map goes, the script stays; with a sparse file a byte beyond the limit it is refused."""
     scripts = tmp_path / "assets/javascripts"

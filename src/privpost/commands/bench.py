@@ -1,6 +1,5 @@
 """`privpost bench`: any method of inference against the exact posteriors of the benchmark's tasks."""
 
-import argparse
 import contextlib
 import math
 import os
@@ -8,7 +7,8 @@ import platform
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -34,63 +34,29 @@ SHOWN = {
 }
 
 
-def main(argv: list[str]) -> int:
+def main(given: Namespace) -> int:
     """List tasks and methods, score methods, or write the tasks into files; returns the exit status."""
-    given = _parser().parse_args(argv)
+    run, least, most = {"list": (_list, 0, 0), "score": (_score, 1, math.inf), "export": (_export, 1, 1)}[given.verb]
+    if not least <= len(given.source) <= most:
+        raise SettingError("score takes methods, files or folders, export takes one folder, and list takes nothing.")
     with warnings.catch_warnings():
         # Releases of simulated data.
         warnings.simplefilter("ignore", SimulationNoise)
-        return given.run(given)
+        return run(given)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="privpost bench",
-        description="Measure methods of inference from a private release against its exact posterior. "
-        "docs/inference_benchmark.md explains it.",
-    )
-    verbs = parser.add_subparsers(required=True, metavar="list|score|export")
-
-    def verb(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        added = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        added.set_defaults(run=run)
-        added.add_argument(
-            "--tasks", default="", help="tasks to take, or files of your own, with commas between; default: all"
-        )
-        added.add_argument("--epsilon", type=float, help="ε of the releases (default 1)")
-        return added
-
-    verb("list", _list, "list the tasks and the methods")
-    score = verb("score", _score, "score methods on tasks, a line for each")
-    score.add_argument(
-        "source",
-        nargs="+",
-        help="a method's name, a file with infer(task, releases, rng, budget), or a folder that `export` wrote, with "
-        "draws/<method>/<task>/<release>.csv",
-    )
-    score.epilog = "; ".join(f"{name}: {meaning}" for name, meaning in SHOWN.items()) + ". ± is a standard error."
-    score.add_argument("--releases", help="fixed releases of each task (default 5)")
-    score.add_argument(
-        "--output", type=Path, metavar="FILE", help="write the scores as CSV too, with version and machine"
-    )
-    export = verb("export", _export, "write each task into files: task.json, releases.csv, reference.csv.gz")
-    export.add_argument("folder", type=Path, help="where to")
-    export.add_argument("--releases", help="fixed releases of each task (default 5)")
-    return parser
-
-
-def _setting(given: argparse.Namespace) -> outside.Setting:
+def _setting(given: Namespace) -> outside.Setting:
     chosen = outside.Setting()
     if given.epsilon is not None:
         if not 0 < given.epsilon < math.inf:
             raise SettingError(f"--epsilon is {given.epsilon}, but must be a positive number.")
         chosen = chosen._replace(epsilon=given.epsilon)
-    if getattr(given, "releases", None):
+    if given.releases:
         chosen = chosen._replace(releases=options.positive("--releases", given.releases))
     return chosen
 
 
-def _list(given: argparse.Namespace) -> int:
+def _list(given: Namespace) -> int:
     setting = _setting(given)
     form = "{:<30}{:<24}{:>4}  {:<27}{:<18}{:<19}{}".format
     print(form("task", "model", "n", "mechanism", "budget", "neighbours", "reference"))
@@ -101,6 +67,7 @@ def _list(given: argparse.Namespace) -> int:
     for name in [*sorted(methods.names()), *optional.names()]:
         about = " ".join((sys.modules[outside.method(name).infer.__module__].__doc__ or "").split())
         print("\n" + textwrap.fill(f"{name}: {about}", 118, subsequent_indent="  "))
+    print("\nScores, with standard errors:", *(f"  {name:<12}{meaning}" for name, meaning in SHOWN.items()), sep="\n")
     return 0
 
 
@@ -108,7 +75,7 @@ def _budget(cost) -> str:
     return f"ε = {cost.epsilon:g} (pure DP)" if cost.notion == "pure" else f"({cost.epsilon:g}, {cost.delta:g})-DP"
 
 
-def _score(given: argparse.Namespace) -> int:
+def _score(given: Namespace) -> int:
     folders = [Path(source) for source in given.source if Path(source).is_dir()]
     named = [outside.method(source) for source in given.source if not Path(source).is_dir()]
     entries, asked = outside.entries(given.tasks), _setting(given)
@@ -199,9 +166,10 @@ def _processor() -> str:
     return models[0] if models else platform.processor() or platform.machine()
 
 
-def _export(given: argparse.Namespace) -> int:
+def _export(given: Namespace) -> int:
     setting = _setting(given)
     for entry in outside.entries(given.tasks):
-        outside.export(entry, outside.case(entry, setting), setting, given.folder / entry.label)
-        print(given.folder / entry.label, flush=True)
+        folder = Path(given.source[0], entry.label)
+        outside.export(entry, outside.case(entry, setting), setting, folder)
+        print(folder, flush=True)
     return 0

@@ -4,6 +4,7 @@ import argparse
 import os
 import pkgutil
 import sys
+from pathlib import Path
 from typing import Any
 
 from privpost import __version__, moved
@@ -64,9 +65,34 @@ COMMON: dict[str, tuple] = {
         CLAIMS, SCALE, BUILT, EVIDENCE,
     ),
     "draw": ("steps:draw", "draw figures from the published tables", STUDIES, SCALE, BUILT, PRINTED),
-    "release": ("release:main", "privatise a CSV file of your own, with a privacy statement"),
-    "ledger": ("ledger:main", "check a ledger of releases, and the statements that it paid for"),
-    "bench": ("bench:main", "measure a method of inference of your own against exact posteriors"),
+    "release": (
+        "release:main", "privatise a CSV file of your own, with a privacy statement",
+        option("specification", type=Path, help="YAML file: what is public; docs/release.md explains it"),
+        option("--data", type=Path, help="CSV file with a header; default: the specification's data"),
+        option("--output", type=Path, help="new JSON file; default: standard output"),
+        option("--draws", type=Path, metavar="FILE", help="new .csv or .nc (ArviZ) file for the posterior's draws"),
+        option("-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"),
+        option("--again", type=Path, metavar="RELEASE", help="draw an earlier release's posterior again, at no cost"),
+    ),
+    "ledger": (
+        "ledger:main", "check a ledger of releases, and the statements that it paid for",
+        option("verb", choices=["check"], help="report what does not fit; change nothing"),
+        option("ledger", type=Path, help="the ledger that the specifications name"),
+        option("statement", type=Path, nargs="*", help="released files that it paid for"),
+        option("--delta", help="δ at which to state the cost of all releases together; default: the budget's"),
+    ),
+    "bench": (
+        "bench:main", "measure a method of inference of your own against exact posteriors",
+        option("verb", choices=["list", "score", "export"], help="list what there is, score methods, or write tasks"),
+        option(
+            "source", nargs="*", help="to score: names of methods, files with infer(task, releases, rng, budget), or "
+            "folders that were exported, with draws/<method>/<task>/<release>.csv; to export: a folder",
+        ),
+        option("--tasks", default="", help="tasks to take, or files of your own, with commas between; default: all"),
+        option("--epsilon", type=float, help="ε of the releases (default 1)"),
+        option("--releases", help="fixed releases of each task (default 5)"),
+        option("--output", type=Path, metavar="FILE", help="write the scores as CSV too, with version and machine"),
+    ),
 }  # fmt: skip
 STEPS: dict[str, tuple] = {
     "mechanisms": ("listing:mechanisms", "the mechanisms, with their guarantees"),
@@ -85,8 +111,6 @@ STEPS: dict[str, tuple] = {
 COMMANDS = {**COMMON, **STEPS}
 # Commands about a user's own files, or the package alone: they run where they are called, not at the project's root.
 ANYWHERE = {"release", "ledger", "mechanisms", "bench"}
-# Commands that read the rest of the line themselves.
-OWN = {"release", "ledger", "bench"}
 # Commands about what the project publishes, which no installed package has.
 OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 
@@ -94,12 +118,11 @@ OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 def call(name: str, argv: list[str]) -> int:
     """Run a command with the options that it declares; returns its exit status."""
     place, summary, *options = COMMANDS[name]
-    given: Any = argv
-    if name not in OWN:
-        parser = argparse.ArgumentParser(prog=f"privpost {name}", description=f"{summary[0].upper()}{summary[1:]}.")
-        for names, how in options:
-            parser.add_argument(*names, **how)
-        given = parser.parse_args(argv)
+    text = f"{summary[0].upper()}{summary[1:]}."
+    parser = argparse.ArgumentParser(prog=f"privpost {name}", description=text, allow_abbrev=False)
+    for names, how in options:
+        parser.add_argument(*names, **how)
+    given = parser.parse_intermixed_args(argv)
     return pkgutil.resolve_name(f"privpost.commands.{place}")(given)
 
 

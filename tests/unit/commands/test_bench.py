@@ -289,7 +289,8 @@ def test_every_task_can_be_scored_in_ten_seconds():
 def test_the_list_has_every_task_and_method(capsys):
     chosen = "naive_bayes,binomial_gaussian,private_n_binomial"
     assert privpost("bench", "list", "--tasks", chosen) == 0
-    tables, *about = capsys.readouterr().out.split("\n\n")
+    tables, *about, scores = capsys.readouterr().out.split("\n\n")
+    assert scores.startswith("Scores, with standard errors:\n  c2st ")
     lines = tables.splitlines()
     assert lines[0].split() == ["task", "model", "n", "mechanism", "budget", "neighbours", "reference"]
     assert [line.split()[0] for line in lines[1:]] == chosen.split(",")
