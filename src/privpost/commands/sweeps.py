@@ -181,10 +181,10 @@ def points(folder: Path) -> Iterator[tuple[Study, Point]]:
     axes = [*base.axes, *base.within]
     groups: dict[str, list[store.Result]] = {}
     for digest in record["cells"]:
-        found = next(study.cells_folder.glob(f"*_{digest}.npz"), None)
-        if found is None:
-            raise SettingError(f"{folder}: its cell {digest} is not in the store; run the sweep again.")
-        result = store.read(found, digest)
+        try:
+            result = store.read(next(study.cells_folder.glob(f"*_{digest}.npz")), digest)
+        except (StopIteration, store.CorruptCell):
+            raise SettingError(f"{folder}: its cell {digest} is not in the store; run the sweep again.") from None
         values = {**result.record["config"], **result.record["sizes"]}
         told = " ".join(f"{key}={_word(values[key])}" for key in keys if key not in axes)
         groups.setdefault(told, []).append(result)
