@@ -10,7 +10,7 @@ import time
 from argparse import Namespace
 from pathlib import Path
 
-from privpost.commands import options
+from privpost.commands.cli import positive
 from privpost.lab import cells, compare, forecast, grid, plan, published, tables
 from privpost.lab.plan import figure_files, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built, remove
@@ -26,7 +26,7 @@ SHOWN = 12
 
 def main(given: Namespace) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
-    given.cores = options.positive("--cores", given.cores)
+    given.cores = positive("--cores", given.cores)
     if LOCKS.is_dir() and any(LOCKS.iterdir()):
         raise SettingError(
             "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: "
