@@ -165,13 +165,15 @@ def privacy(bounds):
     "Z13",
     "corollary 4, table 1",
     "Algorithm 3, with Delta = L r, is epsilon-DP.",
-    "one node on the mechanism's grid, L = ln 199, r = 1, epsilon = 1: largest log-ratio of a grid point's "
-    "probability between neighbouring counts, over all of them (exact)",
+    "one node on the mechanism's grid, its score the posterior density as algorithm 3 prints it, L = ln 199, r = 1, "
+    "epsilon = 1: largest log-ratio of a grid point's probability between neighbouring counts, over all (exact)",
 )
 def map_estimate_privacy(bounds):
     rows = select(bounds, statement="corollary 4").sort_values("n")
     yield check("the loss is at most epsilon with Delta = L r", exact(bounds, "corollary 4")[0])
     yield from numbers({f"largest loss at epsilon = 1, n = {row.n:g}": row.empirical for row in rows.itertuples()})
+    for score in ("the probability", "the log-density"):
+        yield from number(f"smallest and largest with {score} as score", exact(bounds, f"corollary 4 with {score}")[1])
     enumerated = exact(bounds, "corollary 4 with enumerated sensitivity")[1]
     yield from number("with the enumerated sensitivity, smallest and largest", enumerated)
 
