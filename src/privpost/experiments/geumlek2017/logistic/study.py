@@ -51,7 +51,8 @@ SETTINGS = Schema(
     glm_powers=Vector(Real(above=0, at_most=1), says="powers of the likelihood in the table rdp_glm"),
     variant=Choice(
         *VARIANTS,
-        says="how OPS is charged: as in the `paper`, or with one of its constants, its ball or its power changed",
+        says="the `paper`'s study, which scales features by the data's own range, or `corrected`, by public bounds; the "
+        "others change the charge, the ball or the power of OPS",
     ),
     method=Choice(*METHODS, says=METHOD),
     order=Real(at_least=1, optional=True, says=ORDER.says),
