@@ -129,19 +129,21 @@ def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
 def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
     """Return seaborn's palette, markers, dashes and orders of the names in a table from `named`.
 
-    Methods have the style's look, other numbers shades and words colours; dashes tell names of one value apart.
+    Methods have the style's look, other numbers shades and words colours. Where a value has several names, dashes tell
+    these apart, and the same dash has the same place among the names of every value.
     """
     values = ordered(table[hue], hue, names)
     shade = {} if not values or isinstance(values[0], str) else shades(values)
     rows = _sorted(table.drop_duplicates("Method"), hue, names)
     look: dict[str, Any] = {name: {} for name in ("palette", "markers", "dashes")}
-    for label, value, at in zip(rows.Method, rows[hue], rows.groupby(hue, dropna=False).cumcount(), strict=True):
+    at_each = rows.groupby(hue, dropna=False).cumcount()
+    for label, value, at in zip(rows.Method, rows[hue], at_each, strict=True):
         place = values.index(value) if value in values else len(values)
         mark = style.look(value) if hue == "method" else None
         look["palette"][label] = mark.color if mark else shade.get(value) or style.COLORS[place % 6]
         look["markers"][label] = mark.marker if mark else style.MARKERS[(place + place // 12) % 12]
-        first = mark.linestyle if mark else "-"
-        look["dashes"][label] = _PATTERNS[[first, *(line for line in style.LINES if line != first)][at % 4]]
+        line = mark.linestyle if mark and not at_each.any() else style.LINES[at % 4]
+        look["dashes"][label] = _PATTERNS[line]
     return {**look, "hue_order": list(look["palette"]), "style_order": list(look["palette"])}
 
 
@@ -228,7 +230,8 @@ def lines(
                 bars = np.maximum([part[y] - low, high - part[y]], 0)
                 axes.errorbar(part[x], part[y], bars, fmt="none", ecolor=(color, 0.55), elinewidth=0.8)
             if solid and len(ring := part[~part[solid].astype(bool)]):
-                axes.plot(ring[x], ring[y], look["markers"][value], color=color, markerfacecolor="white", zorder=4)
+                hollow = {"markerfacecolor": "white", "markersize": 4.5, "markeredgewidth": 0.8}
+                axes.plot(ring[x], ring[y], look["markers"][value], color=color, zorder=4, **hollow)
     return grid.set(**scales)
 
 
@@ -384,11 +387,12 @@ def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
             break
         columns -= 1
     depth = max(label.count("\n") for label in labels) + 1
-    figure.set_figheight(figure.get_figheight() + (0.03 + 0.12 * depth) * -(-len(labels) // columns))
+    height = (0.03 + 0.12 * depth) * -(-len(labels) // columns) + 0.13 * xlabel.count("\n")
+    figure.set_figheight(figure.get_figheight() + height)
     # The axis' label is the legend's title: the layout would draw both in the same place.
     title = {"title": xlabel, "title_fontsize": 8} if xlabel else {}
     how = {"loc": "outside lower center", "ncols": columns, "columnspacing": 1.2, **title, **keywords}
-    figure.legend(entries.values(), entries.keys(), **how)
+    figure.legend(entries.values(), entries.keys(), **how).get_title().set_multialignment("center")
 
 
 def _longest(label: str) -> int:

@@ -9,7 +9,8 @@ from privpost.drawing.figures import figure
 from privpost.experiments.bernstein2018 import models
 
 PARTS = {"ecdf": "Pr(U ≤ u)", "apart": "Pr(U ≤ u) − u"}
-SEGMENTS = {"multinomial": "dependent segments", "independent": "independent segments (paper)"}
+SEGMENTS = {"multinomial": "dependent counts", "independent": "independent counts (paper)"}
+FROM_THETA = "Bounds from θ: quantiles at the true parameter, not private"
 
 
 @figure("fig1a_ks")
@@ -20,7 +21,8 @@ def distances(calibration):
     the limit below which 95 % of calibrated methods lie (1.358/√M for M trials; grey): one column per model, the
     paper's three first, one row per ε; for the multinomial its first category. Hollow: not private, as the naive method
     reads the noisy sum of all records, redacted or not, or as bounds are quantiles at the true θ. The noise-aware
-    posterior without a chain (exact) repeats what Gibbs's says.
+    posterior without a chain (exact) repeats what Gibbs's says. KS sees little of a posterior's width; the table has
+    z², which does.
     """
     table = uniform.over_limit(models.shown(models.titled(calibration)))
     grid = facets.lines(
@@ -28,8 +30,8 @@ def distances(calibration):
         share=(True, True), xscale="log", yscale="log", ylim=(0.15, 1.5 * table.over.max()),
     )  # fmt: skip
     private = table[(table.solid | (table.method == "naive")) & (table.method != "exact")]
-    answer = uniform.answer(private, "Gibbs with public bounds")
-    return facets.finish(grid, answer, style.AXES["n"], uniform.LABEL, uniform.band(grid, hollow=True))
+    answer = uniform.answer(private, "private Gibbs")
+    return facets.finish(grid, answer, f"{style.AXES['n']}\n{FROM_THETA}", uniform.LABEL, uniform.band(grid, hollow=True))
 
 
 @figure("fig1b_ecdf")
@@ -39,7 +41,7 @@ def functions(ecdf, calibration):
     Above, the paper's figure: Pr(U ≤ u), one panel per model at one n and ε; calibrated methods hide each other on the
     diagonal. Below, the same less u, enlarged, with the simultaneous 95 % band of a calibrated method (grey;
     Säilynoja, Bürkner and Vehtari 2022): a curve that leaves it is not calibrated, and naive ones leave the picture.
-    The multinomial has its first category. The naive method of redacted sums, and bounds from θ, are covered by no ε,
+    The multinomial has its first category. The naive method of redacted sums, and bounds from θ, are not private,
     as in figure 1a.
     """
     keys = ["model", "variant", "method", "parameter"]
@@ -59,7 +61,8 @@ def functions(ecdf, calibration):
     share = outside.mean().groupby("method")
     holds = share.max().get("exact", 1) == 0 and share.min().get("naive", 0) > 0.5
     words = "Exact noise-aware posteriors stay in the band, naive ones do not" if holds else ""
-    return facets.finish(grid, words, f"u, at {facets.fixed(ecdf, 'n', 'epsilon')}", "", uniform.band(None))
+    xlabel = f"u, at {facets.fixed(ecdf, 'n', 'epsilon')}; U: quantile of the true θ in its posterior\n{FROM_THETA}"
+    return facets.finish(grid, words, xlabel, "", uniform.band(None))
 
 
 @figure("truncation")
@@ -69,7 +72,7 @@ def truncation(truncation):
     Mean squared error of the posterior mean over the posterior variance (z²): 1 (grey: 95 % of its values) where the
     posterior's width is right, and above where it is too narrow. Gibbs sampling takes the counts of segments as
     dependent, which they are, or as independent, as the paper does. Bars are 95 % intervals. Bounds from the true θ,
-    which no ε covers, are in the table.
+    which are not private, are in the table.
     """
     # Without a chain, or noise, there are no segments.
     table = truncation.assign(segments=truncation.segments.where(truncation.method == "gibbs"))
@@ -87,4 +90,5 @@ def truncation(truncation):
     holds = last.min().get("gibbs", 0) > 1.08 and last.max().get("exact", 9) < 1.08
     words = "Gibbs is too narrow at large n, the exact posterior is not" if holds else ""
     ylabel = "Squared error ÷ posterior\nvariance (mean z²)"
-    return facets.finish(grid, words, style.AXES["n"], ylabel)
+    xlabel = f"{style.AXES['n']} of an exponential law, whose redacted sum is released with public bounds"
+    return facets.finish(grid, words, xlabel, ylabel, uniform.band(None))
