@@ -76,6 +76,13 @@ def fixed(table, *columns: str) -> str:
     return ", ".join(words(column, found[0]) for column, found in values if len(found) == 1)
 
 
+def sized(table) -> dict[str, str]:
+    """Return words for the data sets of a table: their title and how many records train."""
+    sizes = table.groupby("dataset").n_train.max()
+    names = ordered(table.dataset, "dataset")
+    return {name: f"{catalogue.title(name)}\nn = {sizes[name]:,.0f}" for name in names}
+
+
 def named(table, *others: str, hue: str = "method", names: Mapping = {}):
     """Return a table with a column `Method`, the name in legends, and its rows in the order of the style's methods.
 

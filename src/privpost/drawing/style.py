@@ -81,9 +81,9 @@ LOOKS = {
     "fourier": Look("#00381f", "h", "-", "Fourier"),
     "ops": Look("#dc6309", "^", "-", "OPS"),
     "ops_ball": Look("#b8860b", "o", "-", "OPS, smallest ball"),
-    "ops_renyi": Look("#680045", "<", "--", "OPS, Rényi charge"),
     "direct": Look("#686a6b", "h", ":", "Direct"),
     "diffused": Look("#0b81bd", "v", "-", "Diffused"),
+    "ops_renyi": Look("#680045", "<", "--", "OPS, Rényi charge"),
     "concentrated": Look("#a21e49", "P", "-", "Concentrated"),
     "output_noise": Look("#195300", "d", "-.", "Mode and noise"),
     "langevin": Look("#120d7b", ">", ":", "Langevin, every step paid"),
@@ -116,6 +116,7 @@ COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#8A6414", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
 GREY = "#555555"
+ABSENT = "A method that a panel lacks was not run for it"
 BAND = "#dddddd"
 
 # One word for each axis, whatever the study.

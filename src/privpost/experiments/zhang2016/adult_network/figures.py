@@ -20,6 +20,4 @@ def divergence(adult_network):
     most = table[table.n == table.n.max()].pivot_table("divergence_mean", "epsilon", "method")
     holds = "consistent" in most and (most.idxmin(axis=1) == "consistent").all()
     words = "With many records Laplace with consistent counts is nearest" if holds else ""
-    sizes = table[table.method == "gibbs"].n.max()
-    note = f"; Adult\nNoise-aware Gibbs: run for n = {sizes:,.0f} only" if sizes < table.n.max() else "; Adult"
-    return facets.finish(grid, words, style.AXES["epsilon"] + note, "KL(non-private ‖ released)\n[nats per record]")
+    return facets.finish(grid, words, f"{style.AXES['epsilon']}; Adult\n{style.ABSENT}", "KL(non-private ‖ released)\n[nats per record]")

@@ -51,7 +51,7 @@ def stealth(stealth):
     shown = stealth[stealth.epsilon.isin([epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]])]
     grid = facets.lines(
         shown, "t", "stealth_rate", "stealth_sem", hue="epsilon", markers=False, size=(style.NARROW, 2.0),
-        xscale="log", ylim=(0, 1.02),
+        xscale="log", ylim=(0, 1.02), xlim=(0.008, 8),
     )  # fmt: skip
     line = shown[shown.epsilon == epsilons[0]].sort_values("t")
     grid.ax.plot(line.t, line.bound, "--", color="#000000", linewidth=1, label="Bound 1 − exp(−t)")
@@ -60,7 +60,7 @@ def stealth(stealth):
     for place in (enough, bound):
         grid.ax.plot([place] * 2, [0, 0.9], ":", color=style.GREY, linewidth=0.8)
         grid.ax.text(place * 1.06, 0.02, f"t = {place:.2g}", color=style.GREY, fontsize=7)
-    words = f"90 % of releases have no negative count from t = {enough:.2g} on, not only from the bound's {bound:.2g}"
+    words = f"90 % of releases have no negative count at t = {enough:.2g}, where the bound asks for {bound:.2g}"
     xlabel = "Increment t of the counts"
     return facets.finish(grid, words if enough < bound / 10 else "", xlabel, "Share of releases without\na negative count")
 
