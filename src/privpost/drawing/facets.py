@@ -237,7 +237,7 @@ def lines(
                 bars = np.maximum([part[y] - low, high - part[y]], 0)
                 axes.errorbar(part[x], part[y], bars, fmt="none", ecolor=(color, 0.55), elinewidth=0.8)
             if solid and len(ring := part[~part[solid].astype(bool)]):
-                hollow = {"markerfacecolor": "white", "markersize": 4.5, "markeredgewidth": 0.8}
+                hollow = {"markerfacecolor": "white", "markersize": 4, "markeredgewidth": 0.8}
                 axes.plot(ring[x], ring[y], look["markers"][value], color=color, zorder=4, **hollow)
     return grid.set(**scales)
 

@@ -88,7 +88,7 @@ def radius(ops_radius):
     table = select(ops_radius, metric="test_error").assign(method="ops")
     grid = facets.lines(
         facets.named(table), "radius", "mean", "sem", col="dataset", names=facets.sized(table), share=(True, True),
-        xscale="log",
+        size=(style.WIDTH, 1.7), xscale="log",
     )  # fmt: skip
     better = []
     for axes, rows in facets.each(grid):
