@@ -13,7 +13,7 @@ TERMS = {
 }
 STARTS = {"mode": "from the mode", "uniform": "from a uniform start"}
 BOUNDS = {"bound": ":", "composed_bound": "-."}
-LIMITS = {"Metropolis steps, bits": (0.01, 200), "Gibbs sweeps, HMM": (0.7, 100)}
+LIMITS = {"Metropolis steps, bits": (0.01, 200), "Gibbs sweeps, HMM": (0.4, 100)}
 
 
 @figure("fig8_adversary")
@@ -88,11 +88,14 @@ def stopped(stopped_chains, stopped_hmm):
         axes.axhline(1, color=style.GREY, linewidth=0.8)
         axes.set_ylim(LIMITS[rows.part.iloc[0]])
         for row in rows[(rows.start == "uniform") & (rows.cost == added + 1)].itertuples():
-            axes.annotate(f"+{added * 100:.0f} %", (row.steps, row.cost), (2, -9), textcoords="offset points", fontsize=7)
+            axes.annotate(f"+{added * 100:.0f} %", (row.steps, row.cost), (-2, -11), textcoords="offset points", fontsize=7)
     holds = added < 0.1 and (most["mode"] > most["uniform"].clip(lower=1) * 1.05).all()
     words = f"Chains from the mode cost more than an exact draw; a uniform start adds {added * 100:.0f} % at most"
-    bounds = ("bound in the chain's colour: share of an exact draw", ":"), ("bound: every update pays", "-.")
+    bounds = ("bound: share of an exact draw", ":"), ("bound: every update pays", "-.")
     handles = [facets.entry(linestyle=line, linewidth=0.8, label=label) for label, line in bounds]
-    xlabel = "Steps or sweeps of the chain\nLeft of its first point a chain from the mode costs infinitely much"
+    xlabel = (
+        "Steps or sweeps of the chain\nLeft of its first point a chain from the mode costs infinitely much\n"
+        "Thin lines: bounds, in the colour of their chain"
+    )
     ylabel = "Pure ε ÷ that of an exact draw (below 1: less)"
     return facets.finish(grid, words if holds else "", xlabel, ylabel, handles)
