@@ -135,7 +135,12 @@ def _bounds(axes, table) -> str:
     return "Do the printed bounds hold?\n" + (f"{failing} of {len(shown)} do not" if failing else "Yes")
 
 
-INTERVALS = {"non_private": "no noise", "gibbs": "noise\nmodelled", "naive": "noise\nignored", "ops": "one draw\n(too wide)"}
+INTERVALS = {
+    "non_private": "no noise",
+    "gibbs": "noise\nmodelled",
+    "naive": "noise\nignored",
+    "ops": "one draw\n(too wide)",
+}
 
 
 def _intervals(axes, table) -> str:
@@ -205,7 +210,9 @@ def calibrated(calibration, families, event_calibration, naive_bayes_calibration
     words = uniform.answer(right, "noise-aware posteriors with the right prior")
     words = words if (wrong.over[wrong.method != "naive"] > 1.5).any() else ""
     label = uniform.LABEL.replace("\n", " ")
-    label += f"\nA point: one n from {table.n.min():g} to {table.n.max():,.0f}; a row without points was not run at that ε"
+    label += (
+        f"\nA point: one n from {table.n.min():g} to {table.n.max():,.0f}; a row without points was not run at that ε"
+    )
     return facets.finish(grid, words, label, "", uniform.band(grid, across=False, hollow=True))
 
 

@@ -31,7 +31,9 @@ def distances(calibration):
     )  # fmt: skip
     private = table[(table.solid | (table.method == "naive")) & (table.method != "exact")]
     answer = uniform.answer(private, "private Gibbs")
-    return facets.finish(grid, answer, f"{style.AXES['n']}\n{FROM_THETA}", uniform.LABEL, uniform.band(grid, hollow=True))
+    return facets.finish(
+        grid, answer, f"{style.AXES['n']}\n{FROM_THETA}", uniform.LABEL, uniform.band(grid, hollow=True)
+    )
 
 
 @figure("fig1b_ecdf")

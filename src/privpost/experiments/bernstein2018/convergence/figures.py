@@ -24,4 +24,9 @@ def convergence(convergence):
     least = convergence[convergence.epsilon == convergence.epsilon.min()].groupby("sampler").ess_per_sweep
     mended = least.min().get("collapsed", 0) > 3 * least.max().get("gibbs", 1)
     words = "Integrating the sum out mends slow mixing at small ε" if mended else ""
-    return facets.finish(grid, words, f"{style.AXES['n']}\nBounds from θ: quantiles at the true parameter, not private", "Effective draws per sweep")
+    return facets.finish(
+        grid,
+        words,
+        f"{style.AXES['n']}\nBounds from θ: quantiles at the true parameter, not private",
+        "Effective draws per sweep",
+    )

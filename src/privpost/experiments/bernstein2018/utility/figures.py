@@ -31,4 +31,6 @@ def distances(utility):
     holds = len(ratio) > 1 and ratio.min().iloc[0] > 1 and abs(ratio.max().iloc[-1] - 1) < 0.1
     words = "Where both are private, noise-aware is nearer at small n, level at large n" if holds else ""
     hollow = calibration.band(None, hollow=True)[:1]
-    return facets.finish(grid, words, f"{style.AXES['n']} (bars: 95 % intervals)", "MMD to the\nnon-private posterior", hollow)
+    return facets.finish(
+        grid, words, f"{style.AXES['n']} (bars: 95 % intervals)", "MMD to the\nnon-private posterior", hollow
+    )

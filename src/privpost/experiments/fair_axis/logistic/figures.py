@@ -30,4 +30,6 @@ def logistic(logistic):
     words = "Charged by Rényi DP, OPS errs as little as diffused sampling; charged as in the paper it stays behind"
     label = f"{style.AXES['epsilon_delta']}, {facets.fixed(table, 'delta')}\n{style.ABSENT}"
     label += "; OPS, Rényi charge lies on Diffused" if holds else ""
-    return facets.finish(grid, words if holds else "", label, "Test error above that of\nnon-private (linear below 0.01)")
+    return facets.finish(
+        grid, words if holds else "", label, "Test error above that of\nnon-private (linear below 0.01)"
+    )

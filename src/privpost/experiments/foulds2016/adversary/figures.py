@@ -88,7 +88,9 @@ def stopped(stopped_chains, stopped_hmm):
         axes.axhline(1, color=style.GREY, linewidth=0.8)
         axes.set_ylim(LIMITS[rows.part.iloc[0]])
         for row in rows[(rows.start == "uniform") & (rows.cost == added + 1)].itertuples():
-            axes.annotate(f"+{added * 100:.0f} %", (row.steps, row.cost), (-2, -11), textcoords="offset points", fontsize=7)
+            axes.annotate(
+                f"+{added * 100:.0f} %", (row.steps, row.cost), (-2, -11), textcoords="offset points", fontsize=7
+            )
     holds = added < 0.1 and (most["mode"] > most["uniform"].clip(lower=1) * 1.05).all()
     words = f"Chains from the mode cost more than an exact draw; a uniform start adds {added * 100:.0f} % at most"
     bounds = ("bound: share of an exact draw", ":"), ("bound: every update pays", "-.")

@@ -87,4 +87,6 @@ def readings(war_logs_differences):
     ahead = set(best.index[best[True] < best[False]]) if {True, False} <= set(best) else set()
     holds = ahead >= {"afghanistan", "afghanistan_dense"}
     words = "On Afghan data at ε = 0.1 the least loss is that of one state" if holds else ""
-    return facets.finish(grid, words, f"States of the model\n{TRUNCATION}", "Loss per held-out event [nats]", [hollow()])
+    return facets.finish(
+        grid, words, f"States of the model\n{TRUNCATION}", "Loss per held-out event [nats]", [hollow()]
+    )

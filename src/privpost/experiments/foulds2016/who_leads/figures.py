@@ -4,7 +4,6 @@ import pandas as pd
 
 from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
-from privpost.evaluation.rows import select
 
 # A row of maps for each pair of methods; all have OPS's loss first.
 MAPS = {("ops", "laplace"): "OPS less\nclipped Laplace", ("gibbs", "ops"): "OPS less\nnoise-aware"}

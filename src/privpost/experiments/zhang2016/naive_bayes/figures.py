@@ -62,7 +62,9 @@ def stealth(stealth):
         grid.ax.text(place * 1.06, 0.02, f"t = {place:.2g}", color=style.GREY, fontsize=7)
     words = f"90 % of releases have no negative count at t = {enough:.2g}, where the bound asks for {bound:.2g}"
     xlabel = "Increment t of the counts"
-    return facets.finish(grid, words if enough < bound / 10 else "", xlabel, "Share of releases without\na negative count")
+    return facets.finish(
+        grid, words if enough < bound / 10 else "", xlabel, "Share of releases without\na negative count"
+    )
 
 
 def _fourier(table):
