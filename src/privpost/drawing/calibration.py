@@ -35,8 +35,7 @@ def band(grid, *, across: bool = True, hollow: bool = False) -> list:
 
     for axes, _ in facets.each(grid) if grid else ():
         facets.band(axes, 1e-6, 1, across)
-    empty = facets.entry(marker="s", markerfacecolor="white", linestyle="", label="Hollow: not private")
-    return [empty] * hollow + [Patch(color=style.BAND, label="95 % of calibrated ones")]
+    return [facets.hollow("not private")] * hollow + [Patch(color=style.BAND, label="95 % of calibrated ones")]
 
 
 def bounds(table):

@@ -3,7 +3,7 @@
     grid = facets.lines(facets.named(table), "n", "mean", "sem", col="epsilon", xscale="log")
     for axes, rows in facets.each(grid):
         axes.axhline(rows.limit.iloc[0])
-    return facets.finish(grid, "OPS stays behind" if holds else "", style.AXES["n"], "Error")
+    return facets.finish(grid, "OPS stays behind" if holds else "", "n", "Error")
 
 `named` gives methods the names and the order of the style, `lines`, `dots` and `tiles` draw, `each` yields the panels
 for what seaborn does not draw, and `finish` writes the answer, the labels of the axes and the legend. No value is left
@@ -79,8 +79,7 @@ def fixed(table, *columns: str) -> str:
 def sized(table) -> dict[str, str]:
     """Return words for the data sets of a table: their title and how many records train."""
     sizes = table.groupby("dataset").n_train.max()
-    names = ordered(table.dataset, "dataset")
-    return {name: f"{catalogue.title(name)}\nn = {sizes[name]:,.0f}" for name in names}
+    return {name: f"{catalogue.title(name)}\nn = {sizes[name]:,.0f}" for name in ordered(sizes.index, "dataset")}
 
 
 def named(table, *others: str, hue: str = "method", names: Mapping = {}):
@@ -149,8 +148,7 @@ def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
         mark = style.look(value) if hue == "method" else None
         look["palette"][label] = mark.color if mark else shade.get(value) or style.COLORS[place % 6]
         look["markers"][label] = mark.marker if mark else style.MARKERS[(place + place // 12) % 12]
-        line = mark.linestyle if mark and not at_each.any() else style.LINES[at % 4]
-        look["dashes"][label] = _PATTERNS[line]
+        look["dashes"][label] = _PATTERNS[mark.linestyle if mark and not at_each.any() else style.LINES[at % 4]]
     return {**look, "hue_order": list(look["palette"]), "style_order": list(look["palette"])}
 
 
@@ -237,8 +235,8 @@ def lines(
                 bars = np.maximum([part[y] - low, high - part[y]], 0)
                 axes.errorbar(part[x], part[y], bars, fmt="none", ecolor=(color, 0.55), elinewidth=0.8)
             if solid and len(ring := part[~part[solid].astype(bool)]):
-                hollow = {"markerfacecolor": "white", "markersize": 4, "markeredgewidth": 0.8}
-                axes.plot(ring[x], ring[y], look["markers"][value], color=color, zorder=4, **hollow)
+                empty = {"markerfacecolor": "white", "markersize": 4, "markeredgewidth": 0.8, "zorder": 4}
+                axes.plot(ring[x], ring[y], look["markers"][value], color=color, **empty)
     return grid.set(**scales)
 
 
@@ -353,13 +351,20 @@ def entry(**how):
     return Line2D([], [], **{"color": style.GREY, **how})
 
 
-def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, below: bool = True, **keywords):
+def hollow(means: str):
+    """Return the legend's entry that says what hollow markers mean."""
+    return entry(marker="s", markerfacecolor="white", linestyle="", label=f"Hollow: {means}")
+
+
+def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, note="", below=True, **keywords):
     """Write a figure's answer above it, one label an axis, and one legend below all panels; returns the figure.
 
     Args:
         grid: of seaborn, or a figure of Matplotlib.
         answer: empty where it does not hold in the tables that are drawn.
+        xlabel: words, or a name among the style's axes; ylabel likewise.
         handles: further entries of the legend, beside those of labelled curves.
+        note: what is said below the label of the horizontal axis, such as what its symbols mean.
         below: whether there is a legend below.
         keywords: further arguments of Matplotlib's `legend`.
     """
@@ -368,7 +373,8 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
     letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
     even = len(answer) // -(-len(answer) // letters) + 6 if len(answer) > letters else letters
     figure.suptitle(textwrap.fill(answer, min(letters, even)), fontsize=9, weight="bold")
-    figure.supylabel(ylabel, fontsize=8)
+    figure.supylabel(style.AXES.get(ylabel, ylabel), fontsize=8)
+    xlabel = "\n".join(filter(None, (style.AXES.get(xlabel, xlabel), note)))
     if below:
         _legend(figure, handles, xlabel, keywords)
     else:

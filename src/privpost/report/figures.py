@@ -73,10 +73,10 @@ def hero(war_logs_differences, bounds, ecdf):
     """Three questions: one private draw or noise, do the printed bounds hold, and can an interval be trusted?
 
     (a) What a hidden Markov model of ten states loses on held-out months of the Afghan war diary against one without
-    privacy, pure ε-DP: one posterior draw (OPS) by its best setting at each ε; noisy counts that are clipped at 0 and taken for
-    the truth; the same noise in the model of the counts (Foulds et al. 2016 have the first two). (b) Share of cases in
-    which statements hold as our copy of Zhang et al. (2016) prints them, and with the mistake mended. (c) How often
-    95 % intervals hold the true parameter; a point is a model (Bernstein and Sheldon 2018). Error bars are 95 %
+    privacy, pure ε-DP: one posterior draw (OPS) by its best setting at each ε; noisy counts that are clipped at 0 and
+    taken for the truth; the same noise in the model of the counts (Foulds et al. 2016 have the first two). (b) Share of
+    cases in which statements hold as our copy of Zhang et al. (2016) prints them, and with the mistake mended. (c) How
+    often 95 % intervals hold the true parameter; a point is a model (Bernstein and Sheldon 2018). Error bars are 95 %
     intervals. A title is a finding where the tables have it.
     """
     canvas, (axes,) = facets.subplots(1, 3, 2.9, width=7.6, gridspec_kw={"width_ratios": (1.15, 1, 1.1)})
@@ -209,11 +209,9 @@ def calibrated(calibration, families, event_calibration, naive_bayes_calibration
     wrong = table.drop(right.index)
     words = uniform.answer(right, "noise-aware posteriors with the right prior")
     words = words if (wrong.over[wrong.method != "naive"] > 1.5).any() else ""
-    label = uniform.LABEL.replace("\n", " ")
-    label += (
-        f"\nA point: one n from {table.n.min():g} to {table.n.max():,.0f}; a row without points was not run at that ε"
-    )
-    return facets.finish(grid, words, label, "", uniform.band(grid, across=False, hollow=True))
+    note = f"A point: one n from {table.n.min():g} to {table.n.max():,.0f}; a row without points was not run at that ε"
+    label, band = uniform.LABEL.replace("\n", " "), uniform.band(grid, across=False, hollow=True)
+    return facets.finish(grid, words, label, "", band, note=note)
 
 
 @figure("strip")
@@ -256,8 +254,8 @@ def strip(scorecard):
     axes.set(xlim=(0, PER_LINE), ylim=(top - 0.85, 0))
     canvas.set_figheight(0.2 * top)
     shown = [(name, color) for name, (color, _) in TILES.items() if name in set(card.verdict)]
-    words = {"seen": "seen on stand-in data *", "not seen": "× not seen on stand-in data *", "holds in part": "½ holds in part",
-             "does not hold": "× does not hold", "not testable": "not testable *"}  # fmt: skip
+    words = {"seen": "seen on stand-in data *", "not seen": "× not seen on stand-in data *",
+             "not testable": "not testable *", **{name: f"{TILES[name][1]} {name}" for name in order[1:3]}}  # fmt: skip
     handles = [Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="white" if name in HATCHED else edge, linewidth=0.6,
                          hatch=HATCHED.get(name), label=words.get(name, name)) for name, color in shown]  # fmt: skip
     return facets.finish(canvas, "", "* not counted on the right", handles=handles, handlelength=1.2)

@@ -35,5 +35,5 @@ def tightness(audit):
     axes.grid(axis="y", visible=False)
     words = "No method exceeds its claimed ε" if largest <= 1 + 1e-9 else ""
     ranges = facets.entry(color=style.COLORS[0], linewidth=0.8, label="Range over settings")
-    xlabel = "Share of the claimed ε, each in its own privacy notion (point: largest)"
-    return facets.finish(canvas, words, xlabel, handles=[ranges])
+    note = "ε: each in its own privacy notion. Point: the largest"
+    return facets.finish(canvas, words, "Share of the claimed ε", handles=[ranges], note=note)

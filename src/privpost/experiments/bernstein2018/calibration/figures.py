@@ -10,7 +10,6 @@ from privpost.experiments.bernstein2018 import models
 
 PARTS = {"ecdf": "Pr(U ≤ u)", "apart": "Pr(U ≤ u) − u"}
 SEGMENTS = {"multinomial": "dependent counts", "independent": "independent counts (paper)"}
-FROM_THETA = "Bounds from θ: quantiles at the true parameter, not private"
 
 
 @figure("fig1a_ks")
@@ -31,9 +30,8 @@ def distances(calibration):
     )  # fmt: skip
     private = table[(table.solid | (table.method == "naive")) & (table.method != "exact")]
     answer = uniform.answer(private, "private Gibbs")
-    return facets.finish(
-        grid, answer, f"{style.AXES['n']}\n{FROM_THETA}", uniform.LABEL, uniform.band(grid, hollow=True)
-    )
+    hollow = uniform.band(grid, hollow=True)
+    return facets.finish(grid, answer, "n", uniform.LABEL, hollow, note=models.FROM_THETA)
 
 
 @figure("fig1b_ecdf")
@@ -63,8 +61,8 @@ def functions(ecdf, calibration):
     share = outside.mean().groupby("method")
     holds = share.max().get("exact", 1) == 0 and share.min().get("naive", 0) > 0.5
     words = "Exact noise-aware posteriors stay in the band, naive ones do not" if holds else ""
-    xlabel = f"u, at {facets.fixed(ecdf, 'n', 'epsilon')}; U: quantile of the true θ in its posterior\n{FROM_THETA}"
-    return facets.finish(grid, words, xlabel, "", uniform.band(None))
+    xlabel = f"u, at {facets.fixed(ecdf, 'n', 'epsilon')}; U: quantile of the true θ in its posterior"
+    return facets.finish(grid, words, xlabel, "", uniform.band(None), note=models.FROM_THETA)
 
 
 @figure("truncation")
@@ -92,5 +90,5 @@ def truncation(truncation):
     holds = last.min().get("gibbs", 0) > 1.08 and last.max().get("exact", 9) < 1.08
     words = "Gibbs is too narrow at large n, the exact posterior is not" if holds else ""
     ylabel = "Squared error ÷ posterior\nvariance (mean z²)"
-    xlabel = f"{style.AXES['n']} of an exponential law, whose redacted sum is released with public bounds"
-    return facets.finish(grid, words, xlabel, ylabel, uniform.band(None))
+    note = "Exponential model; its redacted sum has public bounds"
+    return facets.finish(grid, words, "n", ylabel, uniform.band(None), note=note)

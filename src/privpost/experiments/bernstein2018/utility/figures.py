@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from privpost.drawing import calibration, facets, style
+from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.experiments.bernstein2018 import models
 
@@ -30,7 +30,5 @@ def distances(utility):
     ratio = ratio.assign(ratio=ratio.mmd_x / ratio.mmd_y).groupby("n").ratio
     holds = len(ratio) > 1 and ratio.min().iloc[0] > 1 and abs(ratio.max().iloc[-1] - 1) < 0.1
     words = "Where both are private, noise-aware is nearer at small n, level at large n" if holds else ""
-    hollow = calibration.band(None, hollow=True)[:1]
-    return facets.finish(
-        grid, words, f"{style.AXES['n']} (bars: 95 % intervals)", "MMD to the\nnon-private posterior", hollow
-    )
+    hollow, ylabel = [facets.hollow("not private")], "MMD to the\nnon-private posterior"
+    return facets.finish(grid, words, "n", ylabel, hollow, note="Bars: 95 % intervals")

@@ -42,8 +42,7 @@ def winners(beta_bernoulli):
             look, at = style.look(row.method), (epsilons.index(row.epsilon) + 0.5, sizes.index(row.n) + 0.5)
             axes.plot(*at, look.marker, color=look.color if row.near else "white", markersize=4)
     handles = [facets.entry(**{**look.line(), "linestyle": "", "markersize": 5}) for look in looks]
-    handles.append(
-        facets.entry(marker="s", color="#cccccc", linestyle="", markersize=6, label="Light: not decided at 95 %")
-    )
+    handles.append(facets.entry(marker="s", color="#cccccc", linestyle="", markersize=6, label="Light: undecided"))
     words = "No mechanism is best everywhere" if len(leaders) > 2 else ""
-    return facets.finish(grid, words, f"{style.AXES['epsilon_delta']}; beta-Bernoulli model", "Records n", handles)
+    note = "Beta-Bernoulli model. Undecided: another method is within a 95 % interval"
+    return facets.finish(grid, words, "epsilon_delta", "Records n", handles, note=note)

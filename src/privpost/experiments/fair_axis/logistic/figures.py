@@ -28,8 +28,6 @@ def logistic(logistic):
     holds = {"ops", "ops_renyi", "diffused"} <= set(of)
     holds = holds and (of["ops_renyi"] - of["diffused"]).abs().max() < 0.01 < (of["ops"] - of["diffused"]).min()
     words = "Charged by Rényi DP, OPS errs as little as diffused sampling; charged as in the paper it stays behind"
-    label = f"{style.AXES['epsilon_delta']}, {facets.fixed(table, 'delta')}\n{style.ABSENT}"
-    label += "; OPS, Rényi charge lies on Diffused" if holds else ""
-    return facets.finish(
-        grid, words if holds else "", label, "Test error above that of\nnon-private (linear below 0.01)"
-    )
+    note = f"{facets.fixed(table, 'delta')}. {style.ABSENT}. OPS, Rényi charge: on Diffused"
+    ylabel = "Test error above that of\nnon-private (linear below 0.01)"
+    return facets.finish(grid, words if holds else "", "epsilon_delta", ylabel, note=note)

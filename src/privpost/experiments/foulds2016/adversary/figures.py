@@ -52,8 +52,8 @@ def adversary(adversary):
         entries = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         axes.legend(entries.values(), entries, loc="lower center", bbox_to_anchor=(0.5, 1.1), ncols=2, columnspacing=1)
     words = "An adversary's data push the loss to its bound 2Δ" if near else ""
-    xlabel = f"{style.AXES['n']}. Local ε: loss on these data; Δ: sensitivity of the log-likelihood; θ in [a₀, 1 − a₀]"
-    return facets.finish(canvas, words, xlabel, below=False)
+    note = "Local ε: loss on these data. Δ: sensitivity of the log-likelihood. θ is in [a₀, 1 − a₀]"
+    return facets.finish(canvas, words, "n", note=note, below=False)
 
 
 @figure("stopped_chains")
@@ -88,16 +88,11 @@ def stopped(stopped_chains, stopped_hmm):
         axes.axhline(1, color=style.GREY, linewidth=0.8)
         axes.set_ylim(LIMITS[rows.part.iloc[0]])
         for row in rows[(rows.start == "uniform") & (rows.cost == added + 1)].itertuples():
-            axes.annotate(
-                f"+{added * 100:.0f} %", (row.steps, row.cost), (-2, -11), textcoords="offset points", fontsize=7
-            )
+            axes.text(row.steps, row.cost / 2, f"+{added * 100:.0f} %", fontsize=7)
     holds = added < 0.1 and (most["mode"] > most["uniform"].clip(lower=1) * 1.05).all()
     words = f"Chains from the mode cost more than an exact draw; a uniform start adds {added * 100:.0f} % at most"
     bounds = ("bound: share of an exact draw", ":"), ("bound: every update pays", "-.")
     handles = [facets.entry(linestyle=line, linewidth=0.8, label=label) for label, line in bounds]
-    xlabel = (
-        "Steps or sweeps of the chain\nLeft of its first point a chain from the mode costs infinitely much\n"
-        "Thin lines: bounds, in the colour of their chain"
-    )
+    note = "Thin: bounds. Left of its first point a chain from the mode costs infinitely much"
     ylabel = "Pure ε ÷ that of an exact draw (below 1: less)"
-    return facets.finish(grid, words if holds else "", xlabel, ylabel, handles)
+    return facets.finish(grid, words if holds else "", "Steps or sweeps of the chain", ylabel, handles, note=note)

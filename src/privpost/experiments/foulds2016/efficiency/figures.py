@@ -39,5 +39,5 @@ def curves(efficiency):
     last = table[(table.n == table.n.max()) & (table.statistic == "sample")].groupby("method")["are"]
     holds = last.min().get("ops", 0) > 5 and last.max().get("laplace", 9) < 2.2
     words = "A sample of OPS stays inefficient, one of Laplace does not" if holds else ""
-    xlabel = f"{style.AXES['n']}, {facets.fixed(table, 'p')}; T: temperature of OPS"
-    return facets.finish(grid, words, xlabel, "Squared error × n\n× Fisher information", handles)
+    note = f"{facets.fixed(table, 'p')}. T: temperature of OPS"
+    return facets.finish(grid, words, "n", "Squared error × n\n× Fisher information", handles, note=note)

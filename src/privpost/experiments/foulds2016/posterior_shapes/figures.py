@@ -31,7 +31,5 @@ def shapes(posterior_shapes):
     peak = table.groupby("method").density.max()
     modes = table[table.method == "laplace"].sort_values("density").groupby("draw").theta.last()
     holds = {"ops", "non_private"} <= set(peak.index) and peak["ops"] < 0.9 * peak["non_private"]
-    words = (
-        "Laplace shifts the posterior, OPS flattens it and cuts it off at a₀" if holds and modes.std() > 0.05 else ""
-    )
+    words = "Laplace shifts the posterior, OPS flattens and cuts it" if holds and modes.std() > 0.05 else ""
     return facets.finish(canvas, words, "Success probability θ", "Density")

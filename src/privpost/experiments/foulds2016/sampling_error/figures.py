@@ -38,4 +38,4 @@ def errors(sampling_error):
     last = ratio[ratio.n == ratio.n.max()].groupby("method").value.max()
     holds = last.get("ops", 0) > 2 and last.get("laplace", 9) < 1.2
     words = "OPS stays behind, Laplace catches up" if holds else ""
-    return facets.finish(grid, words, f"{style.AXES['n']}\nT: temperature of OPS, whose θ is in [a₀, 1 − a₀]")
+    return facets.finish(grid, words, "n", note="T: temperature of OPS, whose θ is in [a₀, 1 − a₀]")

@@ -12,11 +12,7 @@ OURS = {"dataset": ("afghanistan_dense", "iraq_simulated"), "method": ("gibbs", 
 NAMES = {"paper": "counts clipped at 0", "corrected": "counts projected", "sums": "sums clipped at 0"}
 TRUNCATION = "M: OPS keeps the probability of each of K levels above 1/(M K)"
 SMALL, LARGE = 0.1, 1
-
-
-def hollow():
-    """Return the legend's entry for rows whose chains have not converged."""
-    return facets.entry(marker="o", markerfacecolor="white", linestyle="", label="Not converged: R-hat ≥ 1.05")
+NOT_CONVERGED = "not converged, R-hat ≥ 1.05"
 
 
 @figure("fig6_loglikelihood")
@@ -39,10 +35,10 @@ def likelihood(war_logs_likelihood):
     shown = [place for place in PAPER if place in known] + new or sorted(known, reverse=True)
     states = table.groupby(["dataset", "model"]).n_states.transform("max")
     places = list(zip(table.dataset, table.model, strict=True))
-    chains = table.assign(failed=~table.converged.astype(bool)).groupby(["dataset", "model"]).failed
-    failed = chains.transform("sum").map(str) + " of " + chains.transform("size").map(str) + " not converged"
-    titles = [f"{catalogue.title(data)}:\n{MODELS[model].format(states=number)}\n{count}"
-              for (data, model), number, count in zip(places, states, failed, strict=True)]  # fmt: skip
+    failed = (~table.converged.astype(bool)).groupby([table.dataset, table.model]).agg(["sum", "size"])
+    titles = [f"{catalogue.title(data)}:\n{MODELS[model].format(states=number)}\n"
+              "{} of {} not converged".format(*failed.loc[data, model])
+              for (data, model), number in zip(places, states, strict=True)]  # fmt: skip
     order = {title: shown.index(place) for title, place in zip(titles, places, strict=True) if place in shown}
     table = table.assign(panel=titles)[[place in shown for place in places]]
     grid = facets.lines(
@@ -54,8 +50,8 @@ def likelihood(war_logs_likelihood):
     best = smallest.pivot_table("per_event_mean", ["dataset", "model"], "method", "max")
     holds = {"ops", "laplace"} <= set(best) and list(best.index[best.ops > best.laplace]) == [("afghanistan", "hmm")]
     words = "At small ε OPS predicts better than Laplace in the Afghan HMM only" if holds else ""
-    xlabel = f"{style.AXES['epsilon']}\n{TRUNCATION}"
-    return facets.finish(grid, words, xlabel, "Log-likelihood per\nheld-out event [nats]", [hollow()])
+    ylabel = "Log-likelihood per\nheld-out event [nats]"
+    return facets.finish(grid, words, "epsilon", ylabel, [facets.hollow(NOT_CONVERGED)], note=TRUNCATION)
 
 
 @figure("war_logs_readings")
@@ -87,6 +83,5 @@ def readings(war_logs_differences):
     ahead = set(best.index[best[True] < best[False]]) if {True, False} <= set(best) else set()
     holds = ahead >= {"afghanistan", "afghanistan_dense"}
     words = "On Afghan data at ε = 0.1 the least loss is that of one state" if holds else ""
-    return facets.finish(
-        grid, words, f"States of the model\n{TRUNCATION}", "Loss per held-out event [nats]", [hollow()]
-    )
+    handles, ylabel = [facets.hollow(NOT_CONVERGED)], "Loss per held-out event [nats]"
+    return facets.finish(grid, words, "States of the model", ylabel, handles, note=TRUNCATION)

@@ -140,8 +140,8 @@ def final_sample(war_logs_assignments, war_logs_emissions):
         panel.set_title(f"{KINDS[kind]}, M = {truncation:g}:\n{jumps} jumps{_failed(rows)}", fontsize=7)
     holds = all(last > usual for last, usual in zip(changes["final"], changes["mode"], strict=True))
     answer = "The sample that OPS releases jumps more than its chain's most frequent states" if holds else ""
-    xlabel = f"{facets.words('dataset', AFGHANISTAN)}, OPS, {facets.fixed(table, 'epsilon')}\n{TRUNCATION}"
-    return facets.finish(canvas, answer, xlabel, "", _state_entries(table, colors))
+    xlabel = f"{facets.words('dataset', AFGHANISTAN)}, OPS, {facets.fixed(table, 'epsilon')}"
+    return facets.finish(canvas, answer, xlabel, "", _state_entries(table, colors), note=TRUNCATION)
 
 
 def _failed(rows) -> str:

@@ -14,10 +14,11 @@ LAWS = {1.0: "all levels about as frequent", 0.1: "most levels rare"}
 
 @figure("who_leads")
 def map_of_leaders(who_leads_pairs):
-    """Who leads on events of a known hidden Markov model (ours): held-out losses, one method's less another's.
+    """Who leads on events of a known hidden Markov model (ours): held-out losses, OPS's less another method's.
 
-    Nats per event by the joint score, all maps on one scale: blue where OPS has the smaller loss, red where the other. Star: beyond five standard errors over data sets. In brackets: the chains of one of the two have
-    not converged (R-hat of 1.05 or more). OPS with M = 10.
+    Nats per event by the joint score, all maps on one scale: blue where OPS has the smaller loss, red where the other.
+    Star: beyond five standard errors over data sets. In brackets: the chains of one of the two have not converged
+    (R-hat of 1.05 or more). OPS with M = 10.
     """
     table = who_leads_pairs[who_leads_pairs.truncation.isna() | (who_leads_pairs.truncation == 10)]
     new = table[~table.method.isin(METHODS)].groupby(["method", "less"]).groups
@@ -35,8 +36,6 @@ def map_of_leaders(who_leads_pairs):
     )  # fmt: skip
     leads = (table[sure & table.pair.isin(list(MAPS.values()))].difference_mean < 0).any()
     words = "" if leads else "OPS never leads: no blue number has a star"
-    xlabel = (
-        "Events per level and cell\nNumbers: held-out loss of OPS less the other's [nats per event]; red: OPS is worse\n"
-        "*: beyond five standard errors; ( ): not converged"
-    )
-    return facets.finish(grid, words, xlabel, style.AXES["epsilon"])
+    note = "Numbers: held-out loss of OPS less the other's [nats per event]; red: OPS is worse\n"
+    note += "*: beyond five standard errors; ( ): not converged"
+    return facets.finish(grid, words, "Events per level and cell", "epsilon", note=note)

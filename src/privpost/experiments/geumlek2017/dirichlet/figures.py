@@ -6,8 +6,6 @@ import pandas as pd
 from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 
-RATIO = "Diffused: bound\n÷ exact cost"
-
 
 @figure("appendix_dirichlet")
 def curves(dirichlet):
@@ -25,7 +23,7 @@ def curves(dirichlet):
     table = table[table.coefficient.isin([coefficients[0], coefficients[len(coefficients) // 2], coefficients[-1]])]
     table = table[(table.prior == "symmetric") & (table.order < table.asymptote)].replace(np.inf, np.nan)
     cost = table.assign(part=[f"{style.look(name).label}:\ncost ε" for name in table.method], value=table.epsilon)
-    bound = table[table.bound_ratio.notna()].assign(part=RATIO, value=table.bound_ratio)
+    bound = table[table.bound_ratio.notna()].assign(part="Diffused: bound\n÷ exact cost", value=table.bound_ratio)
     names = {value: f"r or m = {value:g}" for value in facets.ordered(table.coefficient)}
     names |= {number: f"{number} categories" for number in facets.ordered(table.categories)}
     grid = facets.lines(
@@ -33,9 +31,8 @@ def curves(dirichlet):
         names=names, size=(style.WIDTH, 1.3), xscale="log", yscale="log",
     )  # fmt: skip
     for axes, rows in facets.each(grid):
-        axes.set_ylim((0.9, 30) if rows.part.iloc[0] == RATIO else (1e-3, 10))
+        axes.set_ylim((0.9, 30) if "bound" in rows.part.iloc[0] else (1e-3, 10))
         for asymptote in rows.asymptote[rows.asymptote < rows.order.max() * 1.1].unique():
             axes.axvline(asymptote, color=style.GREY, linewidth=0.6, linestyle="--", label="Asymptote")
     answer = "The published bound overcharges diffused samples, the more the nearer to the asymptote"
-    xlabel = f"{style.AXES['order']}; costs are those of (λ, ε)-RDP"
-    return facets.finish(grid, answer if holds and growing.all() else "", xlabel)
+    return facets.finish(grid, answer if holds and growing.all() else "", "order", note="ε: that of (λ, ε)-RDP")

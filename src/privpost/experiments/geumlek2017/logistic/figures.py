@@ -28,8 +28,8 @@ def test_error(logistic):
             (rows.majority_error - rows.mean_reference).iloc[0], color=style.GREY, linestyle=":", linewidth=0.8
         )
     guess = facets.entry(linestyle=":", linewidth=0.8, label="Guess the larger class")
-    xlabel = f"{style.AXES['log_epsilon']}\n{style.ABSENT}"
-    return facets.finish(grid, _answer(table), xlabel, "Test error above non-private (linear below 0.01)", [guess])
+    ylabel = "Test error above non-private (linear below 0.01)"
+    return facets.finish(grid, _answer(table), "log_epsilon", ylabel, [guess], note=style.ABSENT)
 
 
 @figure("appendix_loglikelihood")
@@ -45,7 +45,7 @@ def log_likelihood(logistic):
         facets.decades(axes, 0.01, table["mean"])
     words = _answer(table) and "By log-likelihood, too, OPS on the paper's ball never leads"
     ylabel = "Negative log-likelihood above non-private\n[nats, linear below 0.01]"
-    return facets.finish(grid, words, style.AXES["log_epsilon"], ylabel)
+    return facets.finish(grid, words, "log_epsilon", ylabel)
 
 
 @figure("method_ranking")
@@ -64,17 +64,16 @@ def ranking(logistic_pairs):
     table = table.assign(at=table.log_epsilon + shift, splits=table.n_splits > 1)
     grid = facets.lines(
         table, "at", "difference_mean", "difference_sem", col="dataset", hue="order", solid="splits",
-        size=(_width(table), 1.9), share=(True, False), xticks=[-4, -2, 0, 2],
+        size=(style.WIDTH, 1.9), share=(True, False), xticks=[-4, -2, 0, 2],
     )  # fmt: skip
     for axes, _ in facets.each(grid):
         axes.axhline(0, color="black", linewidth=0.8)
     wins = table[table.difference_mean + style.NORMAL_95 * table.difference_sem < 0]
     alone = wins.dataset.unique().tolist() == ["abalone"] and wins.order.nunique() == 1
     words = f"Concentrated wins on Abalone alone, at λ = {wins.order.min():g} and small ε" if alone else ""
-    one_split = facets.entry(marker="o", markerfacecolor="white", linestyle="", label="Hollow: draws of one split")
+    one_split = facets.hollow("draws of one split")
     ylabel = "Test error, concentrated\nless diffused (> 0: diffused better)"
-    xlabel = f"{style.AXES['log_epsilon']}; each panel has its own scale"
-    return facets.finish(grid, words, xlabel, ylabel, [one_split])
+    return facets.finish(grid, words, "log_epsilon", ylabel, [one_split], note="Each panel has its own scale")
 
 
 @figure("ops_radius")
@@ -101,17 +100,12 @@ def radius(ops_radius):
                 words, (place, height), xycoords=("data", "axes fraction"), xytext=(-2, 0), textcoords="offset points",
                 rotation=90, ha="right", va="bottom", fontsize=7, color=style.GREY,
             )  # fmt: skip
-        best = rows.loc[rows["mean"].idxmin()]
-        better.append(best["mean"] < 0.9 * error and best.radius < place / 10)
+        better.append(rows["mean"][rows.radius < place / 10].min() < 0.9 * error)
     words = "OPS errs least on a ball far smaller than the paper's" if all(better) else ""
     guess = facets.entry(linestyle=":", linewidth=0.8, label="Guess the larger class")
     ylabel = f"Test error at\n{facets.fixed(table, 'log_epsilon')} (pure DP)"
-    xlabel = "Radius R of the ball that the weights are drawn from\nSmallest: the smallest ball that is sure to hold the mode"
-    return facets.finish(grid, words, xlabel, ylabel, [guess])
-
-
-def _width(table) -> float:
-    return style.WIDTH if table.dataset.nunique() > 1 else style.NARROW
+    note = "Smallest: the smallest ball that is sure to hold the mode"
+    return facets.finish(grid, words, "Radius R of the ball that weights are drawn from", ylabel, [guess], note=note)
 
 
 def _losses(table, metric: str, variant: str):
@@ -125,7 +119,7 @@ def _curves(table, row: str):
     shown = table.assign(ball=(table.method == "ops").map({True: "the paper's ball", False: ""}))
     return facets.lines(
         facets.named(shown, "ball"), "log_epsilon", "mean", "sem", row=row, col="dataset", names=facets.sized(table),
-        size=(_width(table), 1.3), share=(True, True), xticks=[-4, -2, 0, 2],
+        size=(style.WIDTH, 1.3), share=(True, True), xticks=[-4, -2, 0, 2],
     )  # fmt: skip
 
 

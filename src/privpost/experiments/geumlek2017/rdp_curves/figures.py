@@ -40,8 +40,9 @@ def curves(rdp_curves):
     holds = {"diffused", "concentrated"} <= set(costs) and (costs.diffused <= costs.concentrated + 1e-9).all()
     answer = "At the same coefficient below 1 the diffused posterior costs less" if holds else ""
     asymptote = facets.entry(label="Asymptote", linestyle="--", linewidth=0.6)
-    xlabel = f"{style.AXES['order']}; beta-Bernoulli model"
-    return facets.finish(canvas, answer, xlabel, "Privacy cost ε, (λ, ε)-RDP", [asymptote])
+    return facets.finish(
+        canvas, answer, "order", "Privacy cost ε, (λ, ε)-RDP", [asymptote], note="Beta-Bernoulli model"
+    )
 
 
 def _name(axes, curve, coefficient: float, shade, largest: float, row: int) -> None:

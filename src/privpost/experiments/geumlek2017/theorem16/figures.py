@@ -40,5 +40,5 @@ def links(theorem16):
     whole = theorem16[theorem16.radius.isna()].groupby("link").share_of_paper.max()
     holds = whole.get("logistic", 2) <= 1 and (whole.drop("logistic") > 1).all() and (theorem16.share_of_own.max() <= 1)
     answer = "Over all weights, with B = 1, theorem 16 holds for logistic regression alone" if holds else ""
-    xlabel = f"{style.AXES['n']}\nB: bound of the loss's slope; theorem 16 is the paper's"
-    return facets.finish(grid, answer, xlabel, "Rényi divergence ÷ bound")
+    note = "B: bound of the loss's slope; theorem 16 is the paper's"
+    return facets.finish(grid, answer, "n", "Rényi divergence ÷ bound", note=note)

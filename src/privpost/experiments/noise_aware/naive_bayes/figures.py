@@ -36,6 +36,4 @@ def losses(naive_bayes):
     least = shown.groupby(["metric", "epsilon", shown.method == "naive"]).value.min().unstack()
     holds = {True, False} <= set(least) and (least[False] < least[True]).all()
     words = "The exact noise-aware posterior is best by every measure" if holds else ""
-    return facets.finish(
-        grid, words, f"{style.AXES['epsilon']}; naive Bayes, synthetic records, {facets.fixed(table, 'n')}"
-    )
+    return facets.finish(grid, words, "epsilon", note=f"Naive Bayes, synthetic records, {facets.fixed(table, 'n')}")

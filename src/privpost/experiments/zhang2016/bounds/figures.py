@@ -72,7 +72,7 @@ def scales(noise_scale):
     coefficient, cell = (ends[ends.part == part] for part in NOISE)
     holds = coefficient["max"][coefficient.share <= 0.5].max() < 1 <= cell["min"].min() + 1e-9
     words = "To a published count Fourier never adds less noise; to a coefficient it does up to half of the nodes"
-    hollow = facets.entry(marker="s", markerfacecolor="white", linestyle="", label="Hollow: worst node; filled: best")
     less = facets.entry(marker="s", color=style.BAND, linestyle="", markersize=6, label="Fourier adds less noise")
-    xlabel = "Largest in-degree ÷ nodes\nLines: graphs of 10 nodes; other points: other graphs"
-    return facets.finish(grid, words if holds else "", xlabel, "Noise scale, Fourier ÷ Laplace", [hollow, less])
+    note, ylabel = "Lines: graphs of 10 nodes; other points: other graphs", "Noise scale, Fourier ÷ Laplace"
+    handles = [facets.hollow("worst node; filled: best"), less]
+    return facets.finish(grid, words if holds else "", "Largest in-degree ÷ nodes", ylabel, handles, note=note)

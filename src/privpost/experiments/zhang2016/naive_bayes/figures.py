@@ -36,8 +36,8 @@ def accuracy(naive_bayes, naive_bayes_pairs):
     )  # fmt: skip
     most, least = pairs["mean"].max(), pairs["mean"].min()
     words = f"Fourier gains at most {most:.1f} points of accuracy over Laplace, and loses up to {-least:.1f}"
-    xlabel = f"{style.AXES['epsilon']}; synthetic data\nt: increment that Fourier adds against negative counts"
-    return facets.finish(grid, words if 0 < most < -least else "", xlabel)
+    note = "Synthetic data. t: increment that Fourier adds against negative counts"
+    return facets.finish(grid, words if 0 < most < -least else "", "epsilon", note=note)
 
 
 @figure("stealth")
@@ -61,10 +61,8 @@ def stealth(stealth):
         grid.ax.plot([place] * 2, [0, 0.9], ":", color=style.GREY, linewidth=0.8)
         grid.ax.text(place * 1.06, 0.02, f"t = {place:.2g}", color=style.GREY, fontsize=7)
     words = f"90 % of releases have no negative count at t = {enough:.2g}, where the bound asks for {bound:.2g}"
-    xlabel = "Increment t of the counts"
-    return facets.finish(
-        grid, words if enough < bound / 10 else "", xlabel, "Share of releases without\na negative count"
-    )
+    ylabel = "Share of releases without\na negative count"
+    return facets.finish(grid, words if enough < bound / 10 else "", "Increment t of the counts", ylabel)
 
 
 def _fourier(table):
