@@ -151,7 +151,7 @@ def test_the_title_on_calibration_is_about_all_models(checkout, table, wrong):
             said.append(canvas.get_suptitle())
             assert looked_at.faults(canvas) == []
             style.close(canvas)
-    assert chosen.any() and "true prior" in said[0] and said[1] == ""
+    assert chosen.any() and "right prior" in said[0] and said[1] == ""
 
 
 def test_the_readmes_bounds_are_all_that_the_paper_states(checkout):

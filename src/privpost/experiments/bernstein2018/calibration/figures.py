@@ -61,8 +61,8 @@ def functions(ecdf, calibration):
     share = outside.mean().groupby("method")
     holds = share.max().get("exact", 1) == 0 and share.min().get("naive", 0) > 0.5
     words = "Exact noise-aware posteriors stay in the band, naive ones do not" if holds else ""
-    xlabel = f"u, at {facets.fixed(ecdf, 'n', 'epsilon')}; U: quantile of the true θ in its posterior"
-    return facets.finish(grid, words, xlabel, "", uniform.band(None), note=models.FROM_THETA)
+    xlabel, note = f"u, at {facets.fixed(ecdf, 'n', 'epsilon')}", "U: quantile of the true θ in its posterior\n"
+    return facets.finish(grid, words, xlabel, "", uniform.band(None), note=note + models.FROM_THETA)
 
 
 @figure("truncation")

@@ -34,7 +34,7 @@ def curves(rdp_curves):
                 panel.axvline(asymptote, color=shade, linewidth=0.6, linestyle="--")
             _name(panel, exact, coefficient, shade, largest, row=list(shades).index(coefficient) % 2)
         panel.set(xlim=(0, largest), ylim=(0, TOP), xticks=range(0, 21, 5))
-        panel.set_title(f"{style.look(method).label}, {names.get(method, 'coefficient')} at each curve", pad=20)
+        panel.set_title(f"{style.look(method).label}\n{names.get(method, 'coefficient')} at each curve", pad=20)
     exact = table[(table.supremum == "exact") & (table.coefficient < 1)]
     costs = exact.pivot_table(index=["coefficient", "order"], columns="method", values="epsilon")
     holds = {"diffused", "concentrated"} <= set(costs) and (costs.diffused <= costs.concentrated + 1e-9).all()
