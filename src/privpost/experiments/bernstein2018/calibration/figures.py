@@ -49,7 +49,7 @@ def functions(ecdf, calibration):
     table = models.shown(models.titled(ecdf.merge(facts, "left", keys))).drop(columns="epsilon")
     both = pd.concat([table.assign(part="ecdf", y=table.ecdf), table.assign(part="apart", y=table.ecdf - table.u)])
     grid = facets.lines(
-        facets.named(both), "u", "y", row="part", col="panel", names=PARTS, size=(style.WIDTH, 1.2),
+        facets.named(both), "u", "y", row="part", col="panel", names=PARTS, size=(style.WIDTH, 1.3),
         share=(True, "row"), markers=False, xticks=[0, 0.5, 1],
     )  # fmt: skip
     low, high = uniform.bounds(table)
