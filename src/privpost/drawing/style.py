@@ -116,7 +116,9 @@ COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#8A6414", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
 GREY = "#555555"
+# Notes of several figures.
 ABSENT = "A method that a panel lacks was not run for it"
+TRUNCATION = "M: OPS keeps the probability of each of K levels above 1/(M K)"
 BAND = "#dddddd"
 
 # One word for each axis, whatever the study.

@@ -10,7 +10,6 @@ MODELS = {"naive_bayes": "naive Bayes", "hmm": "HMM, {states:g} states"}
 # What figures of our own draw instead.
 OURS = {"dataset": ("afghanistan_dense", "iraq_simulated"), "method": ("gibbs", "private_gibbs")}
 NAMES = {"paper": "counts clipped at 0", "corrected": "counts projected", "sums": "sums clipped at 0"}
-TRUNCATION = "M: OPS keeps the probability of each of K levels above 1/(M K)"
 SMALL, LARGE = 0.1, 1
 NOT_CONVERGED = "not converged, R-hat ≥ 1.05"
 
@@ -51,7 +50,7 @@ def likelihood(war_logs_likelihood):
     holds = {"ops", "laplace"} <= set(best) and list(best.index[best.ops > best.laplace]) == [("afghanistan", "hmm")]
     words = "At small ε OPS predicts better than Laplace in the Afghan HMM only" if holds else ""
     ylabel = "Log-likelihood per\nheld-out event [nats]"
-    return facets.finish(grid, words, "epsilon", ylabel, [facets.hollow(NOT_CONVERGED)], note=TRUNCATION)
+    return facets.finish(grid, words, "epsilon", ylabel, [facets.hollow(NOT_CONVERGED)], note=style.TRUNCATION)
 
 
 @figure("war_logs_readings")
@@ -84,4 +83,4 @@ def readings(war_logs_differences):
     holds = ahead >= {"afghanistan", "afghanistan_dense"}
     words = "On Afghan data at ε = 0.1 the least loss is that of one state" if holds else ""
     handles, ylabel = [facets.hollow(NOT_CONVERGED)], "Loss per held-out event [nats]"
-    return facets.finish(grid, words, "States of the model", ylabel, handles, note=TRUNCATION)
+    return facets.finish(grid, words, "States of the model", ylabel, handles, note=style.TRUNCATION)

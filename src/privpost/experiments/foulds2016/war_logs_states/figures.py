@@ -7,7 +7,6 @@ import numpy as np
 from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
-from privpost.experiments.foulds2016.war_logs_likelihood.figures import TRUNCATION
 
 # Tol's muted set, in an order in which the states of one data set differ in grey too.
 STATE_COLORS = ("#332288", "#DDCC77", "#CC6677", "#117733", "#882255", "#88CCEE", "#44AA99", "#AA4499")
@@ -141,7 +140,7 @@ def final_sample(war_logs_assignments, war_logs_emissions):
     holds = all(last > usual for last, usual in zip(changes["final"], changes["mode"], strict=True))
     answer = "The sample that OPS releases jumps more than its chain's most frequent states" if holds else ""
     xlabel = f"{facets.words('dataset', AFGHANISTAN)}, OPS, {facets.fixed(table, 'epsilon')}"
-    return facets.finish(canvas, answer, xlabel, "", _state_entries(table, colors), note=TRUNCATION)
+    return facets.finish(canvas, answer, xlabel, "", _state_entries(table, colors), note=style.TRUNCATION)
 
 
 def _failed(rows) -> str:

@@ -41,4 +41,5 @@ def tradeoff(tradeoff):
     answer = "At small ε only diffused samples beat Gaussian noise by both measures"
     alone = holds and not (smallest.get("concentrated", np.inf) < smallest.gaussian).all()
     beyond = Patch(color=style.BAND, label="Beyond the paper's axis")
-    return facets.finish(grid, answer if alone else "", "log_epsilon", "", [beyond])
+    note = "The vertical axes end where the paper's do"
+    return facets.finish(grid, answer if alone else "", "log_epsilon", "", [beyond], note=note)

@@ -42,8 +42,8 @@ def bounds(bounds):
     axes.grid(axis="y", visible=False)
     holds = table[table.statement.isin(list(STATEMENTS))].groupby("statement").holds.all()
     words = f"{(~holds).sum()} of {len(holds)} printed statements are broken in some case (red)"
-    xlabel = "Bound ÷ empirical value, a point a case (triangles: beyond the axis)"
-    return facets.finish(canvas, "" if holds.all() else words, xlabel, below=False)
+    note = "A point is a case: one graph, n, ε and parameter. Triangles: beyond the axis"
+    return facets.finish(canvas, "" if holds.all() else words, "Bound ÷ empirical value", note=note, below=False)
 
 
 @figure("noise_scale")
