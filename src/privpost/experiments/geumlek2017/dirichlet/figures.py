@@ -12,8 +12,9 @@ def curves(dirichlet):
     """RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix).
 
     Exact suprema over neighbouring data sets, columns are numbers of categories, one curve per coefficient r or m
-    (others and the asymmetric prior are in the table); it ends at its asymptote, where the cost becomes infinite. Last
-    row: how much more a published bound charges for the diffused mechanism. Computed, not simulated: there are no bars.
+    (others and the asymmetric prior are in the table); it ends at its asymptote (dashed), where the cost becomes
+    infinite. Last row: how much more a published bound charges for the diffused mechanism. Computed, not simulated:
+    there are no bars.
     """
     table = dirichlet[(dirichlet.supremum == "exact") & (dirichlet.method != "direct")]
     holds = table.bound_ratio.min() >= 1
