@@ -1,6 +1,7 @@
 """One look for every figure: widths, fonts, words for axes, and one colour, marker and name for each method."""
 
 import contextlib
+import functools
 import gc
 import io
 import os
@@ -190,32 +191,32 @@ def _label_decades(axis) -> None:
     axis.set_minor_locator(ticker.NullLocator())
 
 
-@contextlib.contextmanager
-def laid_out(figure, dpi: float) -> Iterator[None]:
-    """Place the axes for a resolution, to a millionth of the figure's size, and leave them so for a while.
+def _no_layout() -> contextlib.AbstractContextManager[None]:
+    """Leave figures without a layout's engine: for any, even an empty one, Matplotlib draws twice to write a file."""
+    import matplotlib
+
+    return matplotlib.rc_context({"figure.constrained_layout.use": False})
+
+
+def lay_out(figure) -> None:
+    """Place the axes of a figure, once for all formats and resolutions, to a millionth of the figure's size.
 
     The layout's solver differs in last digits from run to run, and an SVG names its clip paths by all of them.
     """
-    import matplotlib
     from matplotlib.transforms import Bbox
 
+    if (engine := figure.get_layout_engine()) is None:
+        return
     for axes in figure.axes:
         _label_decades(axes.xaxis)
         _label_decades(axes.yaxis)
-    engine, figure.dpi = figure.get_layout_engine(), dpi
-    # SVG and PDF have one resolution: the second needs no layout of its own.
-    if engine is not None and getattr(figure, "laid_out_for", None) != dpi:
-        engine.execute(figure)
-        figure.laid_out_for = dpi
-    # No engine at all: for any engine, even an empty one, Matplotlib draws once more before it writes.
-    with matplotlib.rc_context({"figure.constrained_layout.use": False}):
+    # That of SVG and PDF.
+    figure.dpi = 72
+    engine.execute(figure)
+    with _no_layout():
         figure.set_layout_engine(None)
     for axes in figure.axes:
         axes.set_position(Bbox(axes.get_position(original=True).get_points().round(6)))
-    try:
-        yield
-    finally:
-        figure.set_layout_engine(engine)
 
 
 def save(figure, path: Path, dpi: int = 300) -> None:
@@ -226,14 +227,34 @@ def save(figure, path: Path, dpi: int = 300) -> None:
         "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
         "svg": {"Date": None, "Creator": None},
     }[kind]
-    dpi = dpi if kind == "png" else 72
     # Drawn in memory: on a full disk Matplotlib's PDF writer fails with an error that hides the cause.
     content = io.BytesIO()
     # A tenth larger than at zlib's best, and written in nine tenths of the time.
     quick = {"pil_kwargs": {"compress_level": 3}} if kind == "png" else {}
-    with laid_out(figure, dpi):
-        figure.savefig(content, format=kind, metadata=metadata, dpi=dpi, **quick)
+    lay_out(figure)
+    with _no_layout(), _letters_alone() if kind == "pdf" else contextlib.nullcontext():
+        figure.savefig(content, format=kind, metadata=metadata, dpi=dpi if kind == "png" else 72, **quick)
     path.write_bytes(_fixed_widths(content.getvalue()) if kind == "svg" else content.getvalue())
+
+
+# Where letters go beside each other, which a PDF says itself.
+_SPACING = ["GDEF", "GPOS", "GSUB", "MATH", "kern"]
+
+
+@contextlib.contextmanager
+def _letters_alone() -> Iterator[None]:
+    """Embed the letters of a font without its tables of spacing, which take two thirds of the time and no viewer reads.
+
+    Matplotlib leaves no choice of tables to its callers.
+    """
+    from fontTools import subset
+
+    options = subset.Options
+    subset.Options = functools.partial(options, drop_tables=[*options().drop_tables, *_SPACING])
+    try:
+        yield
+    finally:
+        subset.Options = options
 
 
 _TEXT = re.compile(r'<text style="([^"]*?font-size: ([\d.]+)px;[^"]*)"([^>]*)>([^<]+)</text>')

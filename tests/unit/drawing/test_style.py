@@ -127,7 +127,7 @@ def test_texts_of_an_svg_keep_their_width_in_any_font(tmp_path):
         assert 0.2 < width / (len(words.replace("&lt;", "<")) * 8) < 1.0, (words, width)
 
 
-def test_layout_is_made_for_the_resolution_that_is_saved(tmp_path):
+def test_one_layout_leaves_nothing_cut_off_at_any_resolution(tmp_path):
     import matplotlib.pyplot as plt
     from PIL import Image
 
