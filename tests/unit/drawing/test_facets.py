@@ -139,9 +139,9 @@ def test_a_legend_is_as_wide_as_its_figure_and_has_each_label_once():
     rows = table(method=methods, variant=["with a rather long name", "short"], n=[1, 2])
     grid = facets.lines(facets.named(rows, "variant"), "n", "mean", size=(style.NARROW, 1.5))
     figure = facets.finish(grid, "", "Records n", "mean")
-    with style.laid_out(figure, 100):
-        figure.canvas.draw()
-        box = figure.legends[0].get_window_extent()
+    style.lay_out(figure)
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
     assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1
     assert len(labels(figure)) == len(set(labels(figure))) == 10
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -127,7 +129,32 @@ def test_texts_of_an_svg_keep_their_width_in_any_font(tmp_path):
         assert 0.2 < width / (len(words.replace("&lt;", "<")) * 8) < 1.0, (words, width)
 
 
-def test_layout_is_made_for_the_resolution_that_is_saved(tmp_path):
+def test_a_figure_is_laid_out_once_for_all_formats(tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    laid_out, execute = [], ConstrainedLayoutEngine.execute
+    monkeypatch.setattr(ConstrainedLayoutEngine, "execute", lambda *given: laid_out.append(execute(*given)))
+    with style.context():
+        figure, _ = plt.subplots()
+        for ending in ("svg", "pdf", "png"):
+            style.save(figure, tmp_path / f"drawn.{ending}", dpi=72)
+        style.close(figure)
+    assert len(laid_out) == 1
+
+
+def test_a_pdf_has_of_its_fonts_only_what_viewers_read(tmp_path):
+    from fontTools.ttLib import TTFont
+
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", drawn(tmp_path, "pdf").read_bytes(), re.DOTALL)
+    fonts = [text for text in map(zlib.decompress, streams) if text.startswith(b"\0\1\0\0")]
+    # Letters of the first 256, and those beyond.
+    assert len(fonts) == 2
+    for font in fonts:
+        assert {"glyf", "hmtx"} <= set(TTFont(io.BytesIO(font)).keys()) <= style._EMBEDDED
+
+
+def test_one_layout_leaves_nothing_cut_off_at_any_resolution(tmp_path):
     import matplotlib.pyplot as plt
     from PIL import Image
 

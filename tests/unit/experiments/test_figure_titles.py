@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 from privpost.drawing import figures, style
 from privpost.lab import grid, tables
+from privpost.lab.project import PUBLISHED
+from privpost.report import figures as over_all
 
 
 def scaled(table, column: str, factor: float, **where):
@@ -114,13 +117,33 @@ def title(figure_of, given) -> str:
     return text
 
 
+def function_of(study: str, stem: str):
+    return figures.functions(grid.load_study(study).module("figures"))[stem]
+
+
+@functools.cache
+def true_title(study: str, stem: str) -> str:
+    return title(function_of(study, stem), published(study))
+
+
 @pytest.mark.parametrize(("study", "stem", "table", "words", "falsified"), FALSE)
 def test_a_title_stands_above_true_tables_only(study, stem, table, words, falsified):
     """The same figure from the published table and from one in which the finding is false."""
-    function = figures.functions(grid.load_study(study).module("figures"))[stem]
     given = published(study)
-    assert words in title(function, given)
-    assert title(function, {**given, table: falsified(given[table])}) == ""
+    assert words in true_title(study, stem)
+    assert title(function_of(study, stem), {**given, table: falsified(given[table])}) == ""
+
+
+def test_no_two_figures_have_the_same_title():
+    """All figures of all studies, and those over all studies that have a title."""
+    named = collections.defaultdict(set)
+    for study, stem, *_ in FALSE:
+        named[true_title(study, stem)].add(f"{study}/{stem}")
+    for name, function in figures.functions(over_all).items():
+        named[title(function, over_all.tables(PUBLISHED, figures.parameters(function)))].add(name)
+    # The hero's panels have titles of their own; the strip names its blocks.
+    assert named.pop("") == {"hero", "strip"}
+    assert {words: names for words, names in named.items() if len(names) > 1} == {}
 
 
 def test_every_figure_of_a_study_says_an_answer_that_can_fail():
