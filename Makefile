@@ -50,7 +50,7 @@ report: environment ## build/published/report.html: everything that is published
 
 # README, documents and an API reference as a site that opens from disk; a broken link stops it.
 docs: environment ## the documents and the API as a site that opens from disk
-	@.venv/bin/python tools/site.py && NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet && echo "The site is build/site/html/index.html."
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet && echo "The site is build/site/html/index.html."
 
 smoke: environment ## everything at toy size, under build/smoke
 	@$(RUN) privpost reproduce --scale smoke --cores $(CORES)
@@ -64,7 +64,7 @@ lint: environment ## ruff, mypy, snakefmt and Snakemake's own checks
 	$(RUN) ruff check
 	$(RUN) mypy
 	$(RUN) ruff format --check
-	$(RUN) snakefmt --check Snakefile workflow
+	$(RUN) snakefmt --check workflow
 	$(RUN) snakemake --lint
 
 dist: environment ## build the sdist and the wheel, check them, and try the wheel in an empty folder

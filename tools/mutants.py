@@ -8,6 +8,7 @@ among which mutmut chooses by coverage. Faults and results are in mutants/.
 """
 
 import argparse
+import json
 import math
 import shutil
 import signal
@@ -18,52 +19,34 @@ from pathlib import Path
 import quick
 from mutmut.__main__ import cli
 from mutmut.configuration import config
-from mutmut.mutation.data import SourceFileMutationData
-from mutmut.mutation.diff_apply import get_diff_for_mutant
-from mutmut.stats import status_by_exit_code
-from mutmut.utils.format_utils import mangled_name_from_mutant_name
 
 # The share of faults that tests have to see, and the most modules of a branch that are examined.
 SHARE, MOST = 0.8, 4
-SEEN = {"killed", "timeout", "segfault", "suspicious", "caught by type check"}
 
 
 def named(name: str) -> list[Path]:
     """Return the modules of a study, or the module of that name below src/privpost."""
-    modules = sorted((quick.EXPERIMENTS / name).glob("*.py")) or [quick.PACKAGE / f"{name}.py"]
+    modules = sorted((quick.PACKAGE / "experiments" / name).glob("*.py")) or [quick.PACKAGE / f"{name}.py"]
     if not modules[0].is_file():
         sys.exit(f"STUDY={name}: no study, and no module below {quick.PACKAGE} such as mechanisms/noise/laplace")
     return modules
 
 
 def tests_of(modules: list[Path]) -> list[str]:
-    """Return pytest's words for the tests of quick.py; tests of studies serve modules of the experiments only."""
-    runs = quick.runs_of(modules)
-    files = dict.fromkeys(word for run in runs for word in run if word.endswith(".py"))
-    if not any(quick.EXPERIMENTS in path.parents for path in modules):
-        files = [file for file in files if "experiments" not in file]
-    only = [f"({run[-1]})" for run in runs if "-k" in run]
-    return [*files, *(["-k", " and ".join(only)] if only else [])]
+    """Return pytest's words for the tests of quick.py; tests of studies serve modules of studies only."""
+    return [word for word in quick.tests_of(modules) if "experiments" not in word or quick.studies_of(modules)]
 
 
-def judged(path: Path) -> bool:
-    """Print the faults of a module that its tests do not see; whether they are too many, in a sample beyond chance."""
-    data = SourceFileMutationData(path=path)
-    data.load()
-    statuses = {name: status_by_exit_code[code] for name, code in data.exit_code_by_key.items()}
-    survived = [name for name, status in statuses.items() if status == "survived"]
-    for name in survived:
-        print(f"\n{name} survived", *get_diff_for_mutant(name, path=path).splitlines()[2:], sep="\n")
-    without = [name for name, status in statuses.items() if status == "no tests"]
-    seen = sum(status in SEEN for status in statuses.values())
-    tried, tested = seen + len(survived), len(statuses) - len(without)
-    untested = ", ".join(sorted({mangled_name_from_mutant_name(name).rpartition(".")[2] for name in without})) or "none"
-    print(f"\n{path}: tests see {seen} of {tried} faults that were tried, of {tested}. Not run by them: {untested}")
+def too_few(stats: dict[str, int]) -> bool:
+    """Print how many of the faults that were tried are seen; whether these are too few, in a sample beyond chance."""
+    seen = sum(stats[how] for how in ("killed", "timeout", "segfault", "suspicious"))
+    tried, tested = seen + stats["survived"], stats["total"] - stats["no_tests"] - stats["skipped"]
+    print(f"Tests see {seen} of {tried} faults that were tried, of {tested}; `.venv/bin/mutmut show <name>` shows one.")
     return seen < SHARE * tried - (2 * math.sqrt(SHARE * (1 - SHARE) * tried) if tried < tested else 0)
 
 
 def main() -> int:
-    """Run mutmut and print the faults that no test sees; return 1 where a module has too many."""
+    """Run mutmut and name the faults that no test sees; return 1 where these are too many."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--base", default="main", help="without names: the modules that differ from where HEAD left it")
@@ -88,7 +71,9 @@ def main() -> int:
             raise
         print(f"no fault was tried: the tests take longer than {given.seconds} s")
         return 0
-    return int(any([judged(path) for path in modules]))
+    for command in ("results", "export-cicd-stats"):
+        cli([command], standalone_mode=False)
+    return int(too_few(json.loads(Path("mutants/mutmut-cicd-stats.json").read_text())))
 
 
 if __name__ == "__main__":

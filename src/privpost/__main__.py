@@ -1,6 +1,5 @@
 """The command line: `privpost study=<paper>/<study> key=value` runs a cell, words run the other commands."""
 
-import gc
 import os
 import signal
 import sys
@@ -42,7 +41,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["draw"]:
-        # Looking for garbage among a figure's parts is slow, and the process ends with its figures anyway.
-        gc.disable()
     sys.exit(main())

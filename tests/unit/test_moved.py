@@ -8,7 +8,7 @@ import pytest
 
 import privpost
 from privpost import moved
-from privpost.commands import cli, steps
+from privpost.commands import cli
 from privpost.lab import grid
 from privpost.lab.schema import SettingError
 from privpost.report import scorecard
@@ -57,9 +57,9 @@ def test_commands_and_imports_say_where_a_name_went(checkout):
     ):
         grid.load_study("noise_aware/war_logs")
     with pytest.raises(SettingError, match=r"F21 was a claim of version 0\.1\.0: retired with the mechanism"):
-        steps.claims(["F21"])
+        cli.call("claims", ["F21"])
     with pytest.raises(SettingError, match=r"F7-afghanistan was a claim of version 0\.1\.0: now F7"):
-        steps.claims(["F7-afghanistan"])
+        cli.call("claims", ["F7-afghanistan"])
     with pytest.raises(ImportError, match=r"LinkDraw was a name of version 0\.1\.0: retired with geumlek2017/link"):
         from privpost import LinkDraw  # noqa: F401
     with pytest.raises(AttributeError, match="did you mean 'LaplaceMechanism'"):

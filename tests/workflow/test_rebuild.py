@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from privpost.lab import grid, plan
+from privpost.lab import grid
 
 QUICK = "geumlek2017/rdp_curves"
 YAML = f"conf/study/{QUICK}.yaml"
@@ -112,7 +112,7 @@ def test_of_all_studies_what_changed_and_the_audit_are_computed(
     jobs = clone.planned(None)
     if isinstance(rebuilt, str):
         monkeypatch.chdir(clone.folder)
-        rebuilt = {s.name for s in grid.load_studies(None, "smoke") if "abalone" in plan.datasets_of(s)}
+        rebuilt = {s.name for s in grid.load_studies(None, "smoke") if "abalone" in s.datasets}
         assert "prepare abalone" in jobs and len(rebuilt) > 1
     computed = {job.split()[1] for job in jobs if job.startswith("cells ")}
     assert computed == rebuilt | {"audit/audit"}
@@ -125,6 +125,12 @@ def test_a_study_is_a_target_and_snakemake_reports_on_it(smoke):
     smoke.run("snakemake", figures, "--report", "report.html")
     page = (smoke / "report.html").read_text()
     assert "fig1_rdp_curves.svg" in page and "RDP curves of diffused and concentrated" in page
+
+
+def test_the_reason_of_a_job_names_what_changed(smoke):
+    smoke.edit(MODULE, "np.nan)", "np.inf)")
+    output = smoke.run("snakemake", "--cores", "1", "--dry-run", f"build/smoke/figures/{QUICK}")
+    assert re.search(r"before: 'code \w+' now: 'code \w+'", " ".join(output.split()))
 
 
 def test_a_wrong_configuration_of_snakemake_is_named(smoke):

@@ -138,7 +138,7 @@ def test_two_points_give_rows_that_can_be_told_apart_and_a_figure(place, name, k
     assert len(asked.cells) == 2
     assert cells.compute_each(asked.study, asked.cells) == {}
     folder = place / "sweeps" / name / key
-    written = sweeps.write(asked, folder, [], asked.cells, list(map(cells.stored, asked.cells)))
+    written = sweeps.write(asked, folder, [], asked.cells)
     assert written.failed == {}
     assert "Traceback" not in capsys.readouterr().err
     drawn = [path for path in written.paths if path.suffix == ".png"]

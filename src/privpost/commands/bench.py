@@ -1,6 +1,5 @@
 """`privpost bench`: any method of inference against the exact posteriors of the benchmark's tasks."""
 
-import argparse
 import contextlib
 import math
 import os
@@ -8,7 +7,8 @@ import platform
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -18,8 +18,8 @@ from privpost import __version__
 from privpost.atomic import replacing
 from privpost.commands import options
 from privpost.distributions.noise import SimulationNoise
+from privpost.evaluation.summaries import mean_and_sem
 from privpost.inference_benchmark import methods, optional, outside, scoring, tasks
-from privpost.inference_benchmark.base import Budget, Refused
 from privpost.lab.schema import SettingError
 from privpost.progress import counted
 
@@ -34,109 +34,57 @@ SHOWN = {
 }
 
 
-def main(argv: list[str]) -> int:
+def main(given: Namespace) -> int:
     """List tasks and methods, score methods, or write the tasks into files; returns the exit status."""
-    given = _parser().parse_args(argv)
+    run, least, most = {"list": (_list, 0, 0), "score": (_score, 1, math.inf), "export": (_export, 1, 1)}[given.verb]
+    if not least <= len(given.source) <= most:
+        raise SettingError("score takes methods, files or folders, export takes one folder, and list takes nothing.")
     with warnings.catch_warnings():
         # Releases of simulated data.
         warnings.simplefilter("ignore", SimulationNoise)
-        return given.run(given)
+        return run(given)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="privpost bench",
-        description="Measure methods of inference from a private release against its exact posterior. "
-        "docs/inference_benchmark.md explains it.",
-    )
-    verbs = parser.add_subparsers(required=True, metavar="list|score|export")
-
-    def verb(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        added = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        added.set_defaults(run=run)
-        added.add_argument(
-            "--tasks", default="", help="tasks to take, or files of your own, with commas between; default: all"
-        )
-        added.add_argument("--epsilon", type=float, help="ε of the releases (default 1)")
-        return added
-
-    verb("list", _list, "list the tasks, and the methods with the tasks that they refuse")
-    score = verb("score", _score, "score methods on tasks, a line for each")
-    score.add_argument(
-        "source",
-        nargs="+",
-        help="a method's name, a file with infer(task, releases, rng, budget), or a folder that `export` wrote, with "
-        "draws/<method>/<task>/<release>.csv",
-    )
-    score.epilog = "; ".join(f"{name}: {meaning}" for name, meaning in SHOWN.items()) + ". ± is a standard error."
-    score.add_argument("--releases", help="fixed releases of each task (default 5)")
-    score.add_argument(
-        "--output", type=Path, metavar="FILE", help="write the scores as CSV too, with version and machine"
-    )
-    export = verb("export", _export, "write each task into files: task.json, releases.csv, reference.csv.gz")
-    export.add_argument("folder", type=Path, help="where to")
-    export.add_argument("--releases", help="fixed releases of each task (default 5)")
-    return parser
-
-
-def _setting(given: argparse.Namespace) -> outside.Setting:
+def _setting(given: Namespace) -> outside.Setting:
     chosen = outside.Setting()
     if given.epsilon is not None:
         if not 0 < given.epsilon < math.inf:
             raise SettingError(f"--epsilon is {given.epsilon}, but must be a positive number.")
         chosen = chosen._replace(epsilon=given.epsilon)
-    if getattr(given, "releases", None):
+    if given.releases:
         chosen = chosen._replace(releases=options.positive("--releases", given.releases))
     return chosen
 
 
-def _list(given: argparse.Namespace) -> int:
-    setting, rng = _setting(given), np.random.default_rng(0)
-    entries = outside.entries(given.tasks)
-    made = [tasks.of(entry.how, entry.name, epsilon=setting.epsilon, noise=entry.noise) for entry in entries]
+def _list(given: Namespace) -> int:
+    setting = _setting(given)
     form = "{:<30}{:<24}{:>4}  {:<27}{:<18}{:<19}{}".format
     print(form("task", "model", "n", "mechanism", "budget", "neighbours", "reference"))
-    for entry, task in zip(entries, made, strict=True):
+    for entry in outside.entries(given.tasks):
+        task = tasks.of(entry.how, entry.name, epsilon=setting.epsilon, noise=entry.noise)
         model, mechanism = type(task.model).__name__, type(task.mechanism).__name__
         print(form(entry.label, model, task.n, mechanism, _budget(task.budget), task.neighbours, task.kind))
-    releases = [task.mechanism.perturb(task.data(task.prior(1, rng), rng), rng) for task in made]
     for name in [*sorted(methods.names()), *optional.names()]:
-        print("\n" + textwrap.fill(f"{name}: {_about(outside.method(name).infer)}", 118, subsequent_indent="  "))
-        answers = [_refusal(outside.method(name).infer, *pair) for pair in zip(made, releases, strict=True)]
-        served = [entry.label for entry, answer in zip(entries, answers, strict=True) if not answer]
-        for reason in dict.fromkeys(filter(None, answers)):
-            refused = [entry.label for entry, answer in zip(entries, answers, strict=True) if answer == reason]
-            labels = f"all but {', '.join(served) or 'none'}" if len(refused) > len(served) else ", ".join(refused)
-            print(textwrap.fill(f"refuses {labels}: {reason}", 118, initial_indent="  ", subsequent_indent="    "))
+        about = " ".join((sys.modules[outside.method(name).infer.__module__].__doc__ or "").split())
+        print("\n" + textwrap.fill(f"{name}: {about}", 118, subsequent_indent="  "))
+    print("\nScores, with standard errors:", *(f"  {name:<12}{meaning}" for name, meaning in SHOWN.items()), sep="\n")
     return 0
-
-
-def _about(infer: Callable) -> str:
-    """What a method's file says of it."""
-    return " ".join((sys.modules[infer.__module__].__doc__ or "").split())
-
-
-def _refusal(infer, task, releases) -> str:
-    """Return why a method refuses a task, or "", by asking it for a few draws."""
-    try:
-        infer(task, releases, np.random.default_rng(0), Budget(2, 4, 1))
-    except Refused as refusal:
-        return str(refusal)
-    except Exception as error:
-        return f"it fails: {scoring.in_a_line(error)}"
-    return ""
 
 
 def _budget(cost) -> str:
     return f"ε = {cost.epsilon:g} (pure DP)" if cost.notion == "pure" else f"({cost.epsilon:g}, {cost.delta:g})-DP"
 
 
-def _score(given: argparse.Namespace) -> int:
+def _score(given: Namespace) -> int:
     folders = [Path(source) for source in given.source if Path(source).is_dir()]
     named = [outside.method(source) for source in given.source if not Path(source).is_dir()]
     entries, asked = outside.entries(given.tasks), _setting(given)
     rows = []
-    print("  ".join([f"{'task':<28}{'method':<20}", *(f"{name:>15}" for name in SHOWN), f"{'seconds':>8}"]))
+    print(
+        "  ".join(
+            [f"{'task':<28}{'method':<20}{'n':>5}{'ε':>7}", *(f"{name:>15}" for name in SHOWN), f"{'seconds':>8}"]
+        )
+    )
     for row in _rows(named, folders, entries, asked):
         print(_line(row), flush=True)
         rows.append(row)
@@ -179,10 +127,7 @@ def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setti
         reason = f"draws of {lost} of {counted(setting.releases, 'release')} are no numbers"
         return row | {"status": "failed", "reason": reason}
     for name, values in measured.items():
-        taken = values[np.isfinite(values)]
-        if len(taken):
-            row[name] = float(taken.mean())
-            row[f"{name}_sem"] = float(taken.std(ddof=1) / math.sqrt(len(taken))) if len(taken) > 1 else math.nan
+        row[name], row[f"{name}_sem"] = map(float, mean_and_sem(values[np.isfinite(values)]))
     # Squares over releases; the error of a root by its slope.
     row["mean_error"] = math.sqrt(row["mean_error"])
     row["mean_error_sem"] /= max(2 * row["mean_error"], 1e-9)
@@ -190,7 +135,7 @@ def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setti
 
 
 def _line(row: dict) -> str:
-    start = f"{row['task']:<28}{row['method']:<20}"
+    start = f"{row['task']:<28}{row['method']:<20}{row['n']:>5}{row['epsilon']:>7g}"
     if "status" in row:
         return f"{start}  {row['status']}: {row['reason']}"
     values = (f"{row[name]:>7.{0 if name == 'ess' else 3}f} ± {row[f'{name}_sem']:<5.2g}" for name in SHOWN)
@@ -221,9 +166,10 @@ def _processor() -> str:
     return models[0] if models else platform.processor() or platform.machine()
 
 
-def _export(given: argparse.Namespace) -> int:
+def _export(given: Namespace) -> int:
     setting = _setting(given)
     for entry in outside.entries(given.tasks):
-        outside.export(entry, outside.case(entry, setting), setting, given.folder / entry.label)
-        print(given.folder / entry.label, flush=True)
+        folder = Path(given.source[0], entry.label)
+        outside.export(entry, outside.case(entry, setting), setting, folder)
+        print(folder, flush=True)
     return 0

@@ -1,11 +1,13 @@
 """The dispatcher: help, commands by name, and runs of cells."""
 
+import argparse
 import os
 import pkgutil
 import sys
-import textwrap
+from pathlib import Path
+from typing import Any
 
-from privpost import __version__
+from privpost import __version__, moved
 
 USAGE = """\
 privpost: studies of Bayesian inference under differential privacy, rebuilt
@@ -17,7 +19,7 @@ privpost: studies of Bayesian inference under differential privacy, rebuilt
   A key is a setting of the study, trials or seed; study=<paper>/<study> --help lists them. scale=smoke is toy size;
   shard=3/40 computes a part; fresh=true computes again what is in the store; -n only says what would be computed.
   This is a Hydra application: hydra/launcher=joblib uses all cores, --hydra-help lists Hydra's options, and
-  eval "$(privpost -sc install=bash)" completes studies, settings and values.
+  eval "$(privpost -sc install=bash)" completes commands, studies and settings.
 
 Groups (study=..., dataset=..., scale=...)
 {groups}
@@ -27,29 +29,85 @@ Single steps, and what the project publishes
 
 `privpost COMMAND --help` explains a command. make reproduce and make test set everything up first."""
 
-# Name → its function of the remaining arguments, imported when it is called, and what it does; by purpose.
-COMMON = {
-    "reproduce": ("commands.reproduce:main", "rebuild everything, or some studies, and compare with what is published"),
-    "list": ("commands.listing:studies", "the studies, with their number of cells and computing time"),
-    "status": ("commands.status:status", "what is computed, and what is missing or outdated"),
-    "claims": ("commands.steps:claims", "the verdicts on claims; --evidence adds the numbers behind them"),
-    "draw": ("commands.steps:draw", "draw figures from the published tables"),
-    "release": ("commands.release:main", "privatise a CSV file of your own, with a privacy statement"),
-    "ledger": ("commands.ledger:main", "check a ledger of releases, and the statements that it paid for"),
-    "bench": ("commands.bench:main", "measure a method of inference of your own against exact posteriors"),
-}
-STEPS = {
-    "mechanisms": ("commands.listing:mechanisms", "the mechanisms, with their guarantees"),
-    "check": ("commands.check:main", "look for damaged files, changing nothing; --read-data reads the whole store too"),
-    "prune": ("commands.status:prune", "remove results that no grid names any more"),
-    "fetch": ("commands.data:fetch", "unpack and verify data sets; what is not here is downloaded"),
-    "prepare": ("commands.data:prepare", "parse a fetched data set into data/prepared"),
-    "build": ("commands.steps:build", "compute a study's missing cells, then its tables"),
-    "scorecard": ("commands.steps:scorecard", "score all claims"),
-    "documents": ("commands.steps:documents", "render README.md and docs/*.md"),
-    "report": ("commands.steps:report", "write the report: one HTML file with everything inside"),
-    "publish": ("commands.publish:main", "copy what was built into results/, figures/ and the documents"),
-}
+
+def option(*names: str, **how: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return an option of a command, as argparse takes it."""
+    return names, how
+
+
+STUDY = option("study", help="<paper>/<study>")
+STUDIES = option("study", nargs="*", help="<paper>/<study>, or a paper; all studies when none is named")
+SCALE = option("--scale", default="paper", help="paper (default) or smoke")
+BUILT = option("--built", action="store_true", help="use the tables under build/ instead of the published ones")
+DRY_RUN = option("-n", "--dry-run", action="store_true", help="only list what would be removed")
+EVIDENCE = option("--evidence", action="store_true", help="print the numbers behind each verdict too")
+COUNTS = option("--counts", metavar="FILE", help="write the counts of war logs as CSV too, without any event")
+CORES = option("--cores", default="2", help="number of processes; default 2")
+FRESH = option("--fresh", action="store_true", help="delete the stored cells of these studies first")
+PRINTED = option("--printed", action="store_true", help="write PDF and PNG too")
+SWEEPS = option("--sweeps", action="store_true", help="remove the results of runs and sweeps too")
+CLAIMS = option(
+    "study",
+    nargs="*",
+    help="<paper>/<study>, a paper, claims as the scorecard has them, such as Z2, or the folder of a sweep, to score "
+    "claims on its tables",
+)
+# Name → its function, imported when it is called, what it does, and its options; by purpose.
+COMMON: dict[str, tuple] = {
+    "reproduce": (
+        "reproduce:main", "rebuild everything, or some studies, and compare with what is published",
+        STUDIES, SCALE, CORES, FRESH,
+    ),
+    "list": ("listing:studies", "the studies, with their number of cells and computing time", SCALE),
+    "status": ("status:status", "what is computed, and what is missing or outdated", STUDIES, SCALE),
+    "claims": (
+        "steps:claims", "the verdicts on claims; --evidence adds the numbers behind them",
+        CLAIMS, SCALE, BUILT, EVIDENCE,
+    ),
+    "draw": ("steps:draw", "draw figures from the published tables", STUDIES, SCALE, BUILT, PRINTED),
+    "release": (
+        "release:main", "privatise a CSV file of your own, with a privacy statement",
+        option("specification", type=Path, help="YAML file: what is public; docs/release.md explains it"),
+        option("--data", type=Path, help="CSV file with a header; default: the specification's data"),
+        option("--output", type=Path, help="new JSON file; default: standard output"),
+        option("--draws", type=Path, metavar="FILE", help="new .csv or .nc (ArviZ) file for the posterior's draws"),
+        option("-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"),
+        option("--again", type=Path, metavar="RELEASE", help="draw an earlier release's posterior again, at no cost"),
+    ),
+    "ledger": (
+        "ledger:main", "check a ledger of releases, and the statements that it paid for",
+        option("verb", choices=["check"], help="report what does not fit; change nothing"),
+        option("ledger", type=Path, help="the ledger that the specifications name"),
+        option("statement", type=Path, nargs="*", help="released files that it paid for"),
+        option("--delta", help="δ at which to state the cost of all releases together; default: the budget's"),
+    ),
+    "bench": (
+        "bench:main", "measure a method of inference of your own against exact posteriors",
+        option("verb", choices=["list", "score", "export"], help="list what there is, score methods, or write tasks"),
+        option(
+            "source", nargs="*", help="to score: names of methods, files with infer(task, releases, rng, budget), or "
+            "folders that were exported, with draws/<method>/<task>/<release>.csv; to export: a folder",
+        ),
+        option("--tasks", default="", help="tasks to take, or files of your own, with commas between; default: all"),
+        option("--epsilon", type=float, help="ε of the releases (default 1)"),
+        option("--releases", help="fixed releases of each task (default 5)"),
+        option("--output", type=Path, metavar="FILE", help="write the scores as CSV too, with version and machine"),
+    ),
+}  # fmt: skip
+STEPS: dict[str, tuple] = {
+    "mechanisms": ("listing:mechanisms", "the mechanisms, with their guarantees"),
+    "prune": ("status:prune", "remove results that no grid names any more", STUDIES, SCALE, SWEEPS, DRY_RUN),
+    "fetch": (
+        "data:fetch", "unpack and verify data sets; what is not here is downloaded",
+        option("dataset", nargs="+", help="names of data sets"),
+    ),
+    "prepare": ("data:prepare", "parse a fetched data set into data/prepared", option("dataset"), COUNTS),
+    "build": ("steps:build", "compute a study's missing cells, then its tables", STUDY, SCALE),
+    "scorecard": ("steps:scorecard", "score all claims", SCALE, BUILT),
+    "documents": ("steps:documents", "render README.md and docs/*.md", SCALE, BUILT),
+    "report": ("steps:report", "write the report: one HTML file with everything inside", SCALE, BUILT),
+    "publish": ("publish:main", "copy what was built into results/, figures/ and the documents", STUDIES),
+}  # fmt: skip
 COMMANDS = {**COMMON, **STEPS}
 # Commands about a user's own files, or the package alone: they run where they are called, not at the project's root.
 ANYWHERE = {"release", "ledger", "mechanisms", "bench"}
@@ -57,77 +115,64 @@ ANYWHERE = {"release", "ledger", "mechanisms", "bench"}
 OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 
 
+def call(name: str, argv: list[str]) -> int:
+    """Run a command with the options that it declares; returns its exit status."""
+    place, summary, *options = COMMANDS[name]
+    text = f"{summary[0].upper()}{summary[1:]}."
+    parser = argparse.ArgumentParser(prog=f"privpost {name}", description=text, allow_abbrev=False)
+    for names, how in options:
+        parser.add_argument(*names, **how)
+    given = parser.parse_intermixed_args(argv)
+    return pkgutil.resolve_name(f"privpost.commands.{place}")(given)
+
+
 def _help(argv: list[str]) -> int:
     """Print the commands, the groups and, where one is named, a study's settings; returns the exit status."""
     from privpost.commands import words
     from privpost.lab import project
-    from privpost.lab.schema import SettingError
 
-    lines = {
-        group: "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary) in commands.items())
-        for group, commands in (("common", COMMON), ("steps", STEPS))
+    parts = {
+        part: "\n".join(f"  privpost {name:<40} {summary}" for name, (_, summary, *_) in commands.items())
+        for part, commands in (("common", COMMON), ("steps", STEPS))
     }
     try:
         project.enter()
-        options = words.groups()
-        lines["groups"] = "\n".join(
-            textwrap.fill(", ".join(names), 118, initial_indent=f"  {group:<9}", subsequent_indent=" " * 11)
-            for group, names in options.items()
-        )
-        print(USAGE.format(**lines))
-        for name in [word.removeprefix("study=") for word in argv if word.startswith("study=")]:
-            print("\n".join(["", *words.of_study(name)]))
+        parts["groups"] = words.groups()
     except FileNotFoundError:
-        print(USAGE.format(**lines, groups="  none here: no conf/config.yaml"))
-    except SettingError as error:
-        print(f"privpost: {error}", file=sys.stderr)
-        return 2
+        parts["groups"] = "  none here: no conf/config.yaml"
+    print(USAGE.format(**parts))
+    for name in [word.removeprefix("study=") for word in argv if word.startswith("study=")]:
+        print("\n".join(["", *words.of_study(name)]))
     return 0
-
-
-def _run(argv: list[str]) -> int:
-    """Run cells, or complete a command line for a shell; returns the exit status."""
-    if "-sc" in argv or "--shell-completion" in argv:
-        from privpost.commands import words
-
-        if words.complete(list(COMMANDS)):
-            return 0
-    from privpost.commands import run
-
-    return run.main(argv)
 
 
 def main(argv: list[str]) -> int:
     """Run one command; returns its exit status (2 for a mistake in the arguments or settings)."""
-    if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
-        return _help(argv)
     if argv == ["--version"]:
         print(f"privpost {__version__}")
         return 0
-    # Not before: help is to be there at once.
+    from privpost.datasets.catalogue import CatalogueError
     from privpost.lab import project
     from privpost.lab.schema import SettingError, suggest
 
     try:
+        if not argv or argv[0] == "help" or (argv[0] not in COMMANDS and {"-h", "--help"} & set(argv)):
+            return _help(argv)
         if argv[0] in COMMANDS:
             if argv[0] not in ANYWHERE:
                 project.enter(checkout=argv[0] in OF_A_CHECKOUT)
-            return pkgutil.resolve_name(f"privpost.{COMMANDS[argv[0]][0]}")(argv[1:])
+            return call(argv[0], argv[1:])
         if argv[0].startswith("-") or "=" in argv[0]:
             project.enter()
-            return _run(argv)
-        raise SettingError(
-            f"there is no command {argv[0]!r}.{suggest(argv[0], COMMANDS)} Commands: {', '.join(COMMANDS)}; "
-            "a run starts with study=<paper>/<study>."
-        )
-    except (SettingError, FileNotFoundError) as error:
-        print(f"privpost: {error}", file=sys.stderr)
-        return 2
-    except ValueError as error:
-        from privpost.datasets.catalogue import CatalogueError
+            from privpost.commands import run, words
 
-        if not isinstance(error, CatalogueError):
-            raise
+            return 0 if "query=bash" in argv and words.complete(COMMANDS) else run.main(argv)
+        hint = moved.told("command", argv[0]) or suggest(argv[0], COMMANDS)
+        raise SettingError(
+            f"there is no command {argv[0]!r}.{hint} Commands: {', '.join(COMMANDS)}; a run starts with "
+            "study=<paper>/<study>."
+        )
+    except (SettingError, CatalogueError, FileNotFoundError) as error:
         print(f"privpost: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

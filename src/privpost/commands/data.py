@@ -1,6 +1,6 @@
 """`privpost fetch` and `privpost prepare`: raw data files, and the arrays parsed from them."""
 
-import argparse
+from argparse import Namespace
 from pathlib import Path
 
 from privpost.atomic import replacing
@@ -11,28 +11,19 @@ from privpost.lab.project import RAW
 from privpost.lab.schema import SettingError, suggest
 
 
-def fetch(argv: list[str]) -> int:
+def fetch(given: Namespace) -> int:
     """Fetch raw data files."""
-    parser = argparse.ArgumentParser(prog="privpost fetch", description="Fetch and verify raw data files.")
-    parser.add_argument("dataset", nargs="+", help=f"one or more of {', '.join(catalogue.names())}")
-    names = parser.parse_args(argv).dataset
-    for name in names:
-        if name not in catalogue.names():
-            raise _unknown(name)
+    for name in given.dataset:
+        _check_known(name)
         # Also of a data set that is simulated: it has no raw file.
         (RAW / name).mkdir(parents=True, exist_ok=True)
-    return fetching.main(names)
+    return fetching.main(given.dataset)
 
 
-def prepare(argv: list[str]) -> int:
+def prepare(given: Namespace) -> int:
     """Parse raw files into arrays."""
-    parser = argparse.ArgumentParser(prog="privpost prepare", description="Parse a fetched data set into arrays.")
-    parser.add_argument("dataset", help=f"one of {', '.join(catalogue.names())}")
-    parser.add_argument("--counts", metavar="FILE", help="write the counts of war logs as CSV too, without any event")
-    given = parser.parse_args(argv)
     name = given.dataset
-    if name not in catalogue.names():
-        raise _unknown(name)
+    _check_known(name)
     # Verifies the raw files: one that changed since it was fetched is set aside, and fetched again.
     if status := fetching.main([name]):
         return status
@@ -51,6 +42,6 @@ def prepare(argv: list[str]) -> int:
     return 0
 
 
-def _unknown(name: str) -> SettingError:
-    known = catalogue.names()
-    return SettingError(f"dataset is {name!r}, but must be one of {', '.join(known)}.{suggest(name, known)}")
+def _check_known(name: str) -> None:
+    if name not in (known := catalogue.names()):
+        raise SettingError(f"dataset is {name!r}, but must be one of {', '.join(known)}.{suggest(name, known)}")

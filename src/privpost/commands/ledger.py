@@ -1,10 +1,10 @@
 """`privpost ledger check`: a ledger's chain, digests and sums, and whether the statements that it paid for fit it."""
 
-import argparse
 import decimal
 import json
 import math
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,22 +14,15 @@ from privpost.privacy.ledger import file as ledger_file
 from privpost.progress import Progress, counted
 
 
-def main(argv: list[str]) -> int:
+def main(given: Namespace) -> int:
     """Run the command; returns 1 where something does not fit."""
-    parser = argparse.ArgumentParser(prog="privpost ledger", allow_abbrev=False, description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="check")
-    check = commands.add_parser("check", help="report what does not fit; change nothing")
-    check.add_argument("ledger", type=Path, help="the ledger that the specifications name")
-    check.add_argument("statement", type=Path, nargs="*", help="released files that it paid for")
-    check.add_argument("--delta", help="δ at which to state the cost of all releases together; default: the budget's")
-    options = parser.parse_args(argv)
-    delta = None if options.delta is None else _delta(options.delta)
-    content = ledger_file.read(options.ledger)
+    delta = None if given.delta is None else _delta(given.delta)
+    content = ledger_file.read(given.ledger)
     if content.budget is None:
-        raise SettingError(f"{options.ledger} is empty.")
+        raise SettingError(f"{given.ledger} is empty.")
     spent = content.spent()
     print(
-        f"{options.ledger}: {counted(len(content.entries), 'release')}, chain and digests right; spent epsilon "
+        f"{given.ledger}: {counted(len(content.entries), 'release')}, chain and digests right; spent epsilon "
         f"{spent['epsilon']:g}, delta {spent['delta']:g} of epsilon {content.budget.epsilon:g}, delta "
         f"{content.budget.delta:g}"
     )
@@ -37,8 +30,8 @@ def main(argv: list[str]) -> int:
         try:
             print(f"  {together(content, delta)}")
         except SettingError as error:
-            raise SettingError(f"{options.ledger}: {error}") from None
-    problems = list(_problems(content, options.statement))
+            raise SettingError(f"{given.ledger}: {error}") from None
+    problems = list(_problems(content, given.statement))
     for problem in problems:
         print(f"privpost: {problem}", file=sys.stderr)
     return 1 if problems else 0

@@ -1,7 +1,8 @@
 """`privpost list` and `privpost mechanisms`: what there is."""
 
+from argparse import Namespace
+
 from privpost import discovery
-from privpost.commands import options
 from privpost.lab import grid, published
 from privpost.mechanisms.base import Mechanism
 from privpost.progress import counted, minutes
@@ -9,22 +10,18 @@ from privpost.progress import counted, minutes
 COLUMNS = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "releases", "exact", "public")
 
 
-def studies(argv: list[str]) -> int:
+def studies(given: Namespace) -> int:
     """Print every study with its title, and what its published run took."""
-    given = options.parser("list", "List the studies.").parse_args(argv)
-    times: dict[str, list[float]] = {}
-    for (name, _), seconds in published.expected_seconds().items():
-        times.setdefault(name, []).append(seconds)
+    times = published.expected_seconds()
     for study in grid.load_studies(None, given.scale):
-        of_study = times.get(study.name, [])
+        of_study = [seconds for of_slug in times.get(study.name, {}).values() for seconds in of_slug]
         cells = counted(len(of_study), "cell") if of_study else "new"
         print(f"{study.name:<34}{cells:>9}{minutes(sum(of_study)):>10}   {study.text['title']}")
     return 0
 
 
-def mechanisms(argv: list[str]) -> int:
+def mechanisms(given: Namespace) -> int:
     """Print what each mechanism of the package declares about itself."""
-    options.parser("mechanisms", "List the mechanisms.").parse_args(argv)
     inherited = {"pure": "from its pure ε", "rdp": "none", "approximate": "none"}
     rows = [
         (

@@ -1,10 +1,11 @@
 """`privpost publish`: copy what was built into results/, figures/ and the documents, and say what changes."""
 
 import sys
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from privpost.commands import drawing, options, steps
+from privpost.commands import drawing, steps
 from privpost.lab import cells, compare, grid, published, store, tables
 from privpost.lab.plan import table_files
 from privpost.lab.project import PUBLISHED, built
@@ -13,12 +14,8 @@ from privpost.lab.study import Study
 from privpost.progress import counted
 
 
-def main(argv: list[str]) -> int:
+def main(given: Namespace) -> int:
     """Publish the named studies, or all that are built whole; returns the exit status."""
-    text = "Copy built tables, ledgers, times and figures into results/ and figures/, and render the documents."
-    given = options.parser("publish", text, study="any").parse_args(argv)
-    if given.scale != "paper":
-        raise SettingError(f"scale is {given.scale!r}, but only the paper's settings are published.")
     studies = grid.load_studies(given.study or None, home=built("paper"))
     ready, refused = [], {}
     for study in studies:
@@ -85,13 +82,6 @@ def _take_over(study: Study) -> set[str]:
     return {part for part, changed in changes.items() if changed}
 
 
-def _draw(drawn: list[Study]) -> None:
-    """Draw some studies' figures from their published tables."""
-    for study in (replace(study, home=PUBLISHED) for study in drawn):
-        if all(study.table_path(table).is_file() for table in study.tables):
-            drawing.draw(study, PUBLISHED)
-
-
 def _remove_unnamed(studies: list[Study]) -> None:
     """Remove published tables, ledgers and figures that no study names any more, and say so."""
     files = ((*map(s.table_path, s.tables), s.ledger_path, *map(s.figure_path, s.figures)) for s in studies)
@@ -117,7 +107,9 @@ def _overall(drawn: list[Study]) -> None:
     path.unlink(missing_ok=True)
     _remove_unnamed(studies)
     published.write_sums()
-    _draw(drawn)
+    for study in (replace(study, home=PUBLISHED) for study in drawn):
+        if all(study.table_path(table).is_file() for table in study.tables):
+            drawing.draw(study, PUBLISHED)
     scorecard.write(scorecard.score(studies), path)
     figures.draw(PUBLISHED)
     published.write_sums()

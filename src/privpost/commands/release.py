@@ -1,7 +1,7 @@
 """`privpost release`: a private release of a user's own data."""
 
-import argparse
 import contextlib
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,13 @@ from privpost.privacy.ledger import file as ledger_file
 from privpost.release import command, spec
 
 
-def main(argv: list[str]) -> int:
+def main(given: Namespace) -> int:
     """Release, and sum up what is in the output's file."""
-    options = _parser().parse_args(argv)
-    status, content = command.run(options)
-    if content and options.output:
+    status, content = command.run(given)
+    if content and given.output:
         # The statement is on the disk: a terminal that is gone does not make the release a failure.
         with contextlib.suppress(OSError):
-            summary = release_summary.lines(content, options.output, _together(options.specification, content))
+            summary = release_summary.lines(content, given.output, _together(given.specification, content))
             print("\n".join(summary), flush=True)
     return status
 
@@ -32,29 +31,3 @@ def _together(specification: Path, content: dict[str, Any]) -> str:
             if account.entries[number - 1]["digest"] == entry["entry_sha256"]:
                 return ledger.together(account, number=number)
     return ""
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="privpost release",
-        allow_abbrev=False,
-        description="Release private statistics of a CSV file, or one draw from a private posterior, as JSON with a "
-        "privacy statement. The YAML specification holds model, columns with levels or bounds, n, epsilon; "
-        "docs/release.md explains it. After any error nothing is released.",
-    )
-    parser.add_argument("specification", type=Path, help="YAML file: what is public, and what the release may cost")
-    parser.add_argument("--data", type=Path, help="CSV file with a header; default: the specification's data")
-    parser.add_argument("--output", type=Path, help="new JSON file; default: standard output")
-    parser.add_argument(
-        "--draws",
-        type=Path,
-        metavar="FILE",
-        help="new file for the posterior's draws, beside the JSON: .csv, or .nc for netCDF (ArviZ)",
-    )
-    parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="print the privacy terms; read no data and draw no noise"
-    )
-    parser.add_argument(
-        "--again", type=Path, metavar="RELEASE", help="draw the posterior of an earlier release again, at no cost"
-    )
-    return parser

@@ -1,51 +1,55 @@
 """`privpost reproduce`: Snakemake with an estimate first, progress in cells, and a comparison at the end."""
 
-import argparse
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 
-from privpost.commands import options
+from privpost.commands import options, run
 from privpost.lab import cells, compare, forecast, grid, plan, published, tables
 from privpost.lab.plan import figure_files, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built, remove
 from privpost.lab.schema import SettingError
-from privpost.lab.study import Cell, Study
-from privpost.progress import counted, minutes, some
+from privpost.lab.study import Study
+from privpost.progress import counted, minutes
 
-PROFILES = Path("profiles")
 LOG = LOGS / "reproduce.log"
 LOCKS = Path(".snakemake/locks")
+LOCK = Path("build/reproduce.lock")
 # How many lines of a failed run are shown.
 SHOWN = 12
 
 
-def main(argv: list[str]) -> int:
+def main(given: Namespace) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
-    text = "Rebuild studies from raw data into build/, then compare with what is published."
-    parser = options.parser("reproduce", text, study="any")
-    parser.add_argument("--cores", default="2", help="number of processes; default 2")
-    parser.add_argument("--profile", default="default", help="how jobs run: a folder of profiles/, default or slurm")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a data set is missing")
-    parser.add_argument("--fresh", action="store_true", help="delete the stored cells of these studies first")
-    given = parser.parse_args(argv)
     given.cores = options.positive("--cores", given.cores)
-    known = sorted(path.parent.name for path in PROFILES.glob("*/config.yaml"))
-    if given.profile not in known:
-        raise SettingError(f"--profile is {given.profile!r}, but must be one of {', '.join(known)}.")
-    if LOCKS.is_dir() and any(LOCKS.iterdir()):
-        raise SettingError(
-            "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: "
-            ".venv/bin/snakemake --unlock. Finished results are kept."
-        )
+    # Any other Snakemake that ends removes the locks of the one that a rebuild has started.
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            busy = LOCKS.is_dir() and any(LOCKS.iterdir())
+        except BlockingIOError:
+            busy = True
+        if busy:
+            raise SettingError(
+                "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: "
+                ".venv/bin/snakemake --unlock. Finished results are kept."
+            )
+        return _rebuild(given)
+
+
+def _rebuild(given: Namespace) -> int:
+    """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     plan.bring(*studies)
-    possible, missing = plan.possible(studies), plan.missing(*studies)
+    possible = plan.possible(studies)
     if given.fresh:
         for study in studies:
             remove(study.cells_folder)
@@ -72,7 +76,7 @@ def main(argv: list[str]) -> int:
         record = {"seconds": round(seconds, 1), "cores": given.cores, "cell_seconds": round(computing, 1)}
         (home / "rebuild.json").write_text(json.dumps(record))
     _tell_missing(studies)
-    return int(bool(code) or not complete or not same or (given.strict and bool(missing)))
+    return int(bool(code) or not complete or not same)
 
 
 def _forget(study: Study) -> None:
@@ -81,42 +85,31 @@ def _forget(study: Study) -> None:
         remove(folder)
 
 
-def _told(study: Study) -> list[Cell]:
-    """Return a study's cells, after saying which of them other code than today's computed."""
-    grid_cells = grid.expand(study)
-    cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
-    return grid_cells
-
-
-def _announce(studies: list[Study], given: argparse.Namespace) -> forecast.Watch:
+def _announce(studies: list[Study], given: Namespace) -> forecast.Watch:
     """Say how much there is to do, and return what watches it."""
-    jobs, late, cells_known = [], [], 0
+    jobs, cells_known = [], 0
     for study in studies:
-        grid_cells = _told(study)
+        grid_cells = grid.expand(study)
+        cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
         cells_known += len(grid_cells)
         parts = [grid.shard_of(grid_cells, part + 1, study.shards) for part in range(study.shards)]
-        missing = [[cell for cell in part if not cell.path.exists()] for part in parts]
-        # These wait for the others, whose results they read.
-        late += range(len(jobs), len(jobs) + len(missing)) if study.text.get("reads") else []
-        jobs += missing
-    waiting = [cell for job in jobs for cell in job]
-    watch = forecast.Watch(waiting, given.scale, sys.stdout, jobs, late, given.cores)
+        jobs += [[cell for cell in part if not cell.path.exists()] for part in parts]
+    waiting = sum(map(len, jobs))
+    watch = forecast.Watch(jobs, sys.stdout, given.cores, given.scale)
     print(
-        f"{counted(len(studies), 'study', 'studies')}, {counted(cells_known, 'cell')}, {cells_known - len(waiting)} of "
+        f"{counted(len(studies), 'study', 'studies')}, {counted(cells_known, 'cell')}, {cells_known - waiting} of "
         f"them in the store already. About {minutes(watch.left())} on {counted(given.cores, 'core')}.",
         flush=True,
     )
     return watch
 
 
-def _snakemake(given: argparse.Namespace, studies: list[Study], watch: forecast.Watch) -> int:
+def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) -> int:
     """Run Snakemake with its output in the log, and show how far the store is; returns its exit status."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     config = [f"scale={given.scale}"]
     config += [f"studies={','.join(study.name for study in studies)}"] * bool(given.study)
-    cores = ["--cores", str(given.cores)] if given.profile == "default" else ["--local-cores", str(given.cores)]
-    profile = ["--workflow-profile", str(PROFILES / given.profile)]
-    command = [sys.executable, "-m", "snakemake", *profile, *cores, "--config", *config]
+    command = [sys.executable, "-m", "snakemake", "--cores", str(given.cores), "--config", *config]
     # A group of its own: an interrupt reaches Snakemake and its jobs once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -146,8 +139,8 @@ def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> 
     shown = ", ".join(whole) if len(whole) <= 8 else f"{len(whole)} studies"
     print(f"Built in {minutes(seconds)}: {shown or 'nothing'}. Everything is in {home}/.")
     for study in possible:
-        if study.name in whole and (names := _unexplained(study)):
-            print(f"No meaning for {some(names)}: say it in TABLES of {study.package.replace('.', '/')}/study.py.")
+        if study.name in whole:
+            run.tell_unexplained(study)
     if lacking:
         print("Not built:", *(f"  {name}: {reason}" for name, reason in lacking.items()), sep="\n")
     if code:
@@ -157,23 +150,13 @@ def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> 
     return not lacking
 
 
-def _unexplained(study: Study) -> list[str]:
-    """Return columns whose meaning neither the study's TABLES, its settings nor the common columns give."""
-    from privpost.report.documents import dictionary
-
-    explained = dictionary.columns(study)
-    return [
-        f"{table}.{name}" for table, columns in explained.items() for name, meaning in columns.items() if not meaning
-    ]
-
-
 def _lacking(study: Study) -> str:
     """Return why a study was not built, in a line; empty where it was."""
     absent = [path for path in (*table_files(study), *figure_files(study)) if not Path(path).is_file()]
     if not absent:
         return ""
     own = (LOGS / study.scale / study.name).glob("*.log")
-    data = [LOGS / "data" / f"{step}_{name}.log" for name in plan.datasets_of(study) for step in ("fetch", "prepare")]
+    data = [LOGS / "data" / f"{step}_{name}.log" for name in study.datasets for step in ("fetch", "prepare")]
     for log in [*sorted(own, key=lambda path: path.stat().st_mtime, reverse=True), *data]:
         lines = _lines(log)
         said = [line for line in lines if line.startswith(("privpost:", "error:"))]

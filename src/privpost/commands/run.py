@@ -1,11 +1,13 @@
 """`privpost [-m] study=...`, a Hydra application: one point, a sweep, a study's whole grid or a shard of it."""
 
+import contextlib
+import io
 import os
 import re
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,12 @@ from typing import Any
 from hydra.experimental.callback import Callback
 
 from privpost import configurations
-from privpost.lab import cells, forecast, grid, request, store, tables
+from privpost.lab import cells, grid, plan, request, store, tables
 from privpost.lab.compose import hydra_value
 from privpost.lab.request import Request
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
-from privpost.progress import counted, say
+from privpost.progress import counted, say, some
 
 # Options of Hydra that run nothing and ask nothing of a study.
 ABOUT_HYDRA = ("hydra_help", "info", "shell_completion", "experimental_rerun")
@@ -26,13 +28,11 @@ ABOUT_HYDRA = ("hydra_help", "info", "shell_completion", "experimental_rerun")
 
 @dataclass
 class Run:
-    """What a command line asked for and what became of it: where Hydra's plugins, jobs and callback meet."""
+    """What a command line asked for and what became of it: where Hydra's sweeper, jobs and callback meet."""
 
     argv: list[str]
     asked: Request
     code: str
-    cells: dict[str, Cell] = field(default_factory=dict)
-    waiting: list[Cell] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     start: float = field(default_factory=time.time)
     status: int = 0
@@ -54,14 +54,19 @@ def main(argv: list[str]) -> int:
     flags = [word for word in argv if word not in words]
     options = _options(words, flags)
     with configurations.found_by(options.config_name, options.config_dir or options.config_path):
-        if any(getattr(options, name) for name in ABOUT_HYDRA) or (options.cfg and not _names_study(words)):
+        alone = options.cfg and "study" not in map(request.key_of, words)
+        if alone or any(getattr(options, name) for name in ABOUT_HYDRA):
             return _hydra([*words, *flags])
         asked = request.understand([*flags, *words])
-        for line in asked.notes:
+        for line in plan.lacking(asked.study) if asked.whole else ():
             print(line, file=sys.stderr) if options.cfg else say(line)
-        if options.dry_run:
-            return _announce(asked)
         hydras = [*_in_hydras_words(asked, words), *flags]
+        if options.dry_run:
+            with contextlib.redirect_stdout(io.StringIO()):
+                # Composed, so that Hydra refuses what it would refuse in a run; the study has checked its settings.
+                own = [word for word in hydras if request.key_of(word) not in map(request.key_of, asked.settings)]
+                _hydra([*(word for word in own if word not in request.MULTIRUN), "--cfg", "hydra"])
+            return _announce(asked)
         if options.cfg:
             return _hydra(hydras)
         # Before the cells are computed: an edit made meanwhile is not what ran.
@@ -78,10 +83,6 @@ def main(argv: list[str]) -> int:
             return 130
         finally:
             _run = None
-
-
-def _names_study(words: list[str]) -> bool:
-    return any(word.startswith("study=") for word in words)
 
 
 def _options(words: list[str], flags: list[str]) -> Any:
@@ -112,6 +113,10 @@ def _in_hydras_words(asked: Request, words: list[str]) -> list[str]:
         # An axis inside a cell has a key of its own: Hydra cannot replace a map by a list.
         key = request.key_of(word)
         own.append(f"{'++' if key in within else ''}{key}={word.split('=', 1)[1]}")
+    for word in own if asked.sweeper == request.OURS else ():
+        if (key := word.partition("=")[0]).startswith("+hydra.sweeper."):
+            value = word.partition("=")[2]
+            raise SettingError(f"{key} is {value!r}, but hydra/sweeper=study has no settings: say key=a,b instead.")
     folder = sweeps.folder_of(asked)
     sweeps.check_folder(folder, asked)
     known = {word.split("=", 1)[0] for word in own}
@@ -151,7 +156,10 @@ def _hydra(argv: list[str]) -> int:
 
 
 def job(cfg: Any) -> Any:
-    """Compute the cell of one of Hydra's jobs, unless the store has it; returns why it failed, or the objective."""
+    """Compute the cell of one of Hydra's jobs, unless the store has it; returns why it failed, or the objective.
+
+    Raises RuntimeError for an objective of a cell that failed, so that a sweeper counts it as failed.
+    """
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
@@ -159,14 +167,20 @@ def job(cfg: Any) -> Any:
     # Paths are relative to the project's root, also with hydra.job.chdir=true.
     os.chdir(here.runtime.cwd)
     if _run and here.mode == RunMode.RUN:
-        _say_there(_run.asked)
-        return _compute(_run.asked, _run.asked.cells)[0]
+        asked = _run.asked
+        _say_there(asked)
+    else:
+        folders = [source.path for source in here.runtime.config_sources if source.provider == "command-line"]
+        with configurations.found_by(here.job.config_name, *folders):
+            asked = request.understand(list(here.overrides.task))
+    failed = cells.compute_each(asked.study, asked.cells, fresh=asked.fresh, asked="sweep")
     if _run:
-        return launch([list(here.overrides.task)])[0]
-    folders = [source.path for source in here.runtime.config_sources if source.provider == "command-line"]
-    with configurations.found_by(here.job.config_name, *folders):
-        asked = request.understand(list(here.overrides.task))
-    return _compute(asked, asked.cells)[0]
+        _run.failed |= failed
+    if asked.objective is None:
+        return next(iter(failed.values()), None)
+    if failed:
+        raise RuntimeError(next(iter(failed.values())))
+    return _objective(asked, asked.cells[0])
 
 
 def _say_there(asked: Request) -> None:
@@ -174,57 +188,34 @@ def _say_there(asked: Request) -> None:
         say(f"{there} of {counted(len(asked.cells), 'cell')} in the store already")
 
 
-def sweep(launcher: Any) -> list:
-    """Let a launcher compute what the store lacks of what was asked for; returns its jobs' results."""
-    run = _run
-    assert run is not None
-    asked = run.asked
+def sweep(launcher: Any) -> None:
+    """Compute what the store lacks of what was asked for: in one loop, or by a launcher other than Hydra's basic one.
+
+    The loop needs neither a composition nor a folder for each point, which would take most of the time.
+    """
+    from hydra._internal.core_plugins.basic_launcher import BasicLauncher
+
+    assert _run is not None
+    asked, failed = _run.asked, _run.failed
     _say_there(asked)
-    run.cells |= {cell.digest: cell for cell in asked.cells}
-    run.waiting, failed = cells.ready(asked.study, asked.cells, fresh=asked.fresh)
-    run.failed |= failed
+    waiting, unprepared = cells.ready(asked.study, asked.cells, fresh=asked.fresh)
+    failed |= unprepared
+    if isinstance(launcher, BasicLauncher):
+        whose = "grid" if asked.whole else "sweep"
+        failed |= cells.compute_ready(asked.study, waiting, fresh=asked.fresh, asked=whose)
+        return
     try:
         fresh = ["fresh=true"] * asked.fresh
-        with forecast.shown(run.waiting, asked.study.scale):
-            returns = launcher.launch([[*cell.command(), *fresh] for cell in run.waiting], initial_job_idx=0)
-            for cell, result in zip(run.waiting, returns, strict=True):
-                if isinstance(error := result.return_value, str):
-                    run.failed[cell.digest] = error
-            return list(returns)
+        returns = launcher.launch([[*cell.command(), *fresh] for cell in waiting], initial_job_idx=0)
+        failed |= {
+            cell.digest: result.return_value
+            for cell, result in zip(waiting, returns, strict=True)
+            if isinstance(result.return_value, str)
+        }
     except Exception as error:
         # A launcher whose process was killed; what its jobs stored stays.
         reason = f"its process ended: {type(error).__name__}: {error}"
-        run.failed |= {cell.digest: reason for cell in run.waiting if not cell.path.exists()}
-        return []
-
-
-def launch(jobs: Sequence[Sequence[str]]) -> list:
-    """Compute the cells of some jobs of this process; returns why each failed, or its objective."""
-    run = _run
-    assert run is not None
-    # Our sweeper's jobs are what it waits for; another one chose the words of its own.
-    ours = run.asked.sweeper == request.OURS and len(jobs) == len(run.waiting)
-    return _compute(run.asked, run.waiting if ours else [request.cell_of(run.asked.study, job) for job in jobs])
-
-
-def _compute(asked: Request, chosen: list[Cell]) -> list:
-    """Compute some cells unless the store has them; returns why each failed or, where one is asked for, its objective.
-
-    Raises RuntimeError for an objective of a cell that failed, so that a sweeper counts it as failed.
-    """
-    whose = "grid" if asked.whole else "sweep"
-    # Our sweeper looked for what is missing, and prepared the data, before it launched its jobs.
-    ready = _run and asked.multirun and asked.sweeper == request.OURS
-    compute = cells.compute_ready if ready else cells.compute_each
-    failed = compute(asked.study, chosen, fresh=asked.fresh, asked=whose)
-    if _run:
-        _run.failed |= failed
-        _run.cells |= {cell.digest: cell for cell in chosen}
-    if asked.objective is None:
-        return [failed.get(cell.digest) for cell in chosen]
-    if failed:
-        raise RuntimeError(next(iter(failed.values())))
-    return [_objective(asked, cell) for cell in chosen]
+        failed |= {cell.digest: reason for cell in waiting if not cell.path.exists()}
 
 
 def _objective(asked: Request, cell: Cell) -> float:
@@ -233,8 +224,10 @@ def _objective(asked: Request, cell: Cell) -> float:
     name, column = asked.objective
     frame = tables.tables_of(asked.study, [store.read(cell.path, cell.digest)])[name]
     if column not in frame or len(frame) != 1:
-        rows = counted(len(frame), "row")
-        what = f"has {rows} at a point" if column in frame else f"has the columns {', '.join(frame.columns)}"
+        axes = [axis for axis, values in cell.within.items() if len(values) > 1 and axis in frame]
+        cure = f": give {', '.join(axes)} one value each" if axes else ""
+        rows = f"{counted(len(frame), 'row')} at a point{cure}"
+        what = f"has {rows}" if column in frame else f"has the columns {', '.join(frame.columns)}"
         raise SettingError(f"objective is '{name}.{column}', but must be one number; the table {name} {what}.")
     return float(frame[column].iloc[0])
 
@@ -243,33 +236,31 @@ class Finish(Callback):
     """Write tables, figure and record when a run or a sweep ends, whatever launcher ran it."""
 
     def on_run_end(self, config: Any, **_: Any) -> None:
-        self._end(config.hydra.run.dir)
+        self._end(Path(config.hydra.run.dir))
 
     def on_multirun_end(self, config: Any, **_: Any) -> None:
-        self._end(config.hydra.sweep.dir)
+        self._end(Path(config.hydra.sweep.dir))
 
-    def _end(self, folder: str) -> None:
+    def _end(self, folder: Path) -> None:
         if _run is None:
             return
         try:
-            if _run.asked.sweeper != request.OURS:
-                _take_jobs(_run, Path(folder))
-            _run.status = _finish(_run, Path(folder))
-            for best in Path(folder).glob("optimization_results.yaml"):
+            ours = _run.asked.sweeper == request.OURS
+            _run.status = _finish(_run, folder, _run.asked.cells if ours else _chosen(_run, folder))
+            for best in folder.glob("optimization_results.yaml"):
                 say("; ".join(best.read_text("utf-8").split("\n")).replace(":; ", ": ").rstrip("; "))
         except Exception as error:
             # Hydra turns what a callback raises into a warning.
             _run.error = error
 
 
-def _take_jobs(run: Run, folder: Path) -> None:
-    """Add the cells of the jobs that another sweeper let another process run: Hydra noted their words."""
+def _chosen(run: Run, folder: Path) -> list[Cell]:
+    """Return the cells of the jobs of another sweeper: Hydra noted their words."""
     import yaml
 
-    for path in folder.glob("*/.hydra/overrides.yaml"):
-        if path.stat().st_mtime >= run.start:
-            cell = request.cell_of(run.asked.study, yaml.safe_load(path.read_text("utf-8")))
-            run.cells[cell.digest] = cell
+    notes = (path for path in folder.glob("*/.hydra/overrides.yaml") if path.stat().st_mtime >= run.start)
+    chosen = (request.cell_of(run.asked.study, yaml.safe_load(path.read_text("utf-8"))) for path in notes)
+    return list({cell.digest: cell for cell in chosen}.values())
 
 
 def _announce(asked: Request) -> int:
@@ -292,6 +283,7 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
             raise SettingError(f"{study.name}: the cell {cell.slug} is not in the store: privpost {command_of(cell)}")
         results.append(result)
     paths = tables.write(study, results, code)
+    tell_unexplained(study)
     if draw:
         from privpost.commands import drawing
 
@@ -299,9 +291,19 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
     return paths
 
 
-def _finish(run: Run, folder: Path) -> int:
+def tell_unexplained(study: Study) -> None:
+    """Name columns whose meaning neither the study's TABLES, its settings nor the common columns give."""
+    from privpost.report.documents import dictionary
+
+    of_tables = dictionary.columns(study).items()
+    names = [f"{table}.{name}" for table, columns in of_tables for name, known in columns.items() if not known]
+    if names:
+        say(f"No meaning for {some(names)}: say it in TABLES of {study.package.replace('.', '/')}/study.py.")
+
+
+def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
     """Write the tables and figures of what was computed, without what failed; returns the exit status."""
-    asked, failed, chosen = run.asked, run.failed, list(run.cells.values())
+    asked, failed = run.asked, run.failed
     if asked.shard:
         number, count = asked.shard
         there = len(chosen) - len(failed)
@@ -316,15 +318,13 @@ def _finish(run: Run, folder: Path) -> int:
     from privpost.commands import sweeps
 
     if there := [cell for cell in chosen if cell.digest not in failed and cell.path.exists()]:
-        if (written := sweeps.already(asked, folder, there)) is None:
-            print("writing tables and drawing the figure", file=sys.stderr, flush=True)
-            # Results are read one after another: a large sweep's would not fit into memory together.
-            results = (store.read(cell.path, cell.digest) for cell in there)
-            written = sweeps.write(asked, folder, run.argv, there, results)
+        written = sweeps.already(asked, folder, there) or sweeps.write(asked, folder, run.argv, there)
         failed |= written.failed
         say(f"{counted(len(there) - len(written.failed), 'cell')}; tables, figure and record:")
         for line in (*(f"  {path}" for path in written.paths), *written.notes):
             say(line)
+        if asked.study.has("claims"):
+            say(f"Which verdicts turn: privpost claims {shlex.quote(str(folder))}")
     return name_failed(chosen, failed)
 
 

@@ -1,14 +1,14 @@
 """The single steps of a rebuild, as Snakemake's rules call them, and the same on what is published."""
 
-import argparse
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from privpost import moved
-from privpost.commands import options
 from privpost.lab import grid, tables
+from privpost.lab.claims import SEEN, VERDICTS, Claim
 from privpost.lab.project import PUBLISHED, built
 from privpost.lab.schema import SettingError, suggest
 from privpost.lab.study import Study
@@ -18,7 +18,7 @@ from privpost.progress import counted, some
 OF_PUBLISHED = Path("build/published")
 
 
-def _places(given: argparse.Namespace) -> tuple[Path, Path]:
+def _places(given: Namespace) -> tuple[Path, Path]:
     """Return where tables are read, and where what is made of them goes."""
     home = built(given.scale) if given.built or given.scale != "paper" else PUBLISHED
     return home, OF_PUBLISHED if home == PUBLISHED else home
@@ -42,12 +42,11 @@ def tell_outdated(studies: Iterable[Study]) -> None:
         print(f"privpost: {what}: {', '.join(of_studies)}", file=sys.stderr)
 
 
-def build(argv: list[str]) -> int:
+def build(given: Namespace) -> int:
     """Compute a study's missing cells, then its tables."""
     from privpost.commands import run
     from privpost.lab import cells
 
-    given = options.parser("build", "Compute a study's missing cells, then its tables.", study="one").parse_args(argv)
     study = grid.load_study(given.study, given.scale, built(given.scale))
     code = tables.code_of(study)
     if failed := cells.compute_each(study, grid.expand(study)):
@@ -55,13 +54,10 @@ def build(argv: list[str]) -> int:
     return _tell(run.build(study, code, draw=False))
 
 
-def draw(argv: list[str]) -> int:
+def draw(given: Namespace) -> int:
     """Draw figures from the published tables, or from built ones."""
     from privpost.commands import drawing
 
-    parser = options.parser("draw", "Draw the figures of studies from the published tables.", study="any", built=True)
-    parser.add_argument("--printed", action="store_true", help="write PDF and PNG too")
-    given = parser.parse_args(argv)
     home, out = _places(given)
     endings = ("svg", "pdf", "png") if given.printed else ("svg",)
     studies = grid.load_studies(given.study or None, given.scale, home)
@@ -74,9 +70,8 @@ def draw(argv: list[str]) -> int:
     return _tell(paths)
 
 
-def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, Path]:
+def _of_all(given: Namespace) -> tuple[list[Study], Path, Path]:
     """Return all studies, their folder, and where what is made of them goes."""
-    given = options.parser(name, text, built=True).parse_args(argv)
     home, out = _places(given)
     if home != PUBLISHED:
         tables.gather_times(home)
@@ -85,27 +80,27 @@ def _of_all(name: str, text: str, argv: list[str]) -> tuple[list[Study], Path, P
     return studies, home, out
 
 
-def scorecard(argv: list[str]) -> int:
+def scorecard(given: Namespace) -> int:
     """Score all claims."""
     from privpost.report import scorecard as scores
 
-    studies, _, out = _of_all("scorecard", "Score all claims from the tables.", argv)
+    studies, _, out = _of_all(given)
     return _tell([scores.write(scores.score(studies), out / "results/scorecard.csv")])
 
 
-def documents(argv: list[str]) -> int:
+def documents(given: Namespace) -> int:
     """Render README.md and the documents."""
     from privpost.report import documents as pages
 
-    studies, home, out = _of_all("documents", "Render README.md and the documents.", argv)
+    studies, home, out = _of_all(given)
     return _tell(pages.write(studies, home, out / "documents"))
 
 
-def report(argv: list[str]) -> int:
+def report(given: Namespace) -> int:
     """Write the report as one HTML file."""
     from privpost.report import figures, page
 
-    studies, home, out = _of_all("report", "Write the report as one HTML file.", argv)
+    studies, home, out = _of_all(given)
     if home == out:
         figures.draw(out)
     return _tell([page.write(studies, home, out / "report.html")])
@@ -128,36 +123,13 @@ def _claims_among(names: list[str]) -> dict[str, str]:
     return ids
 
 
-def _failing(checks: Sequence[str], every: bool) -> str:
-    """Return the checks that fail in words, all or the first three."""
-    return f"; fails: {'; '.join(checks) if every else some(checks)}" if checks else ""
-
-
-def _failing_first(rows: list[tuple[str, str]], failed: Sequence[str]) -> list[tuple[str, str]]:
-    """Return rows of evidence with those first whose name has most words of a failed check."""
-    checks = [set(re.findall(r"[\w.]+", check)) for check in failed]
-    return sorted(
-        rows,
-        key=lambda row: (
-            not any(len(check.intersection(re.findall(r"[\w.]+", row[0]))) > 0.75 * len(check) for check in checks)
-        ),
-    )
-
-
-def claims(argv: list[str]) -> int:
+def claims(given: Namespace) -> int:
     """Print the verdict on every claim that a study tests, as a table."""
-    import shutil
-    import textwrap
-    from collections import Counter
+    from privpost.commands import sweeps
+    from privpost.report.scorecard import score
 
-    from privpost.lab.claims import SEEN, VERDICTS
-    from privpost.report.scorecard import evidence_rows, in_words, outcome, score
-
-    parser = options.parser("claims", "Score the claims of studies from the published tables.", study="any", built=True)
-    parser.epilog = "In place of studies claims may be named, as the scorecard has them: privpost claims Z2 --evidence"
-    parser.add_argument("--evidence", action="store_true", help="print the numbers behind each verdict too")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args(argv)
+    if folders := [Path(name) for name in given.study if (Path(name) / sweeps.RECORD).is_file()]:
+        return _claims_of_sweeps(folders, given.evidence)
     home, ids = _places(given)[0], _claims_among(given.study)
     studies = grid.load_studies(ids.values() or given.study or None, given.scale, home)
     tell_outdated(studies)
@@ -165,40 +137,69 @@ def claims(argv: list[str]) -> int:
     lacking = [found for found in of_studies if found.claims is None]
     if lacking and (given.study or len(lacking) == len(of_studies)):
         raise FileNotFoundError(lacking[0].lacking)
-    scored = [claim for found in of_studies for claim in found.claims or () if not ids or claim.id in ids]
-    if given.json:
-        return options.as_json([vars(claim) for claim in scored])
-    first = max((len(claim.id) for claim in scored), default=0)
-    second = max((len(outcome(claim)) for claim in scored), default=0)
-    indent = " " * (first + second + 4)
-    width = max(60, shutil.get_terminal_size((120, 24)).columns)
-
-    def say(text: str) -> None:
-        print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent + "  "))
-
-    where = {claim.id: found.study for found in of_studies for claim in found.claims or ()}
-    for claim in scored:
-        text = f"{claim.id:<{first}}  {outcome(claim):<{second}}  {claim.statement}"
-        print(textwrap.fill(text, width, subsequent_indent=indent))
-        passed = len(claim.checks) - len(claim.failed)
-        say(f"{passed} of {counted(len(claim.checks), 'check')} pass" + _failing(claim.failed, given.evidence))
-        if claim.by:
-            say(", ".join(f"{of} {mark}" for of, mark in claim.by.items()))
-        if ids or given.evidence:
-            folder = where[claim.id].removesuffix("/claims")
-            say(f"scored by {where[claim.id]}: src/privpost/experiments/{folder}/claims.py")
-        if given.evidence:
-            say(f"test: {claim.test}")
-            if not claim.checks:
-                say(f"why: {claim.reason}")
-            rows = _failing_first(evidence_rows(claim.evidence), claim.failed)
-            wide = max((len(name) for name, _ in rows), default=0)
-            for name, value in rows:
-                print(f"{indent}{name:<{wide}}  {value}")
-    outcomes = Counter(word for claim in scored for word in {claim.verdict, claim.seen})
-    of_claims, on_stand_ins = ({word: outcomes[word] for word in words} for words in (VERDICTS, SEEN))
-    there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""
-    print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}")
+    scored = [(c, found.study) for found in of_studies for c in found.claims or () if not ids or c.id in ids]
+    _print_claims(scored, given.evidence, named=bool(ids))
     if lacking:
         print(f"left out, as their tables are missing: {some([found.study for found in lacking])}", file=sys.stderr)
     return 0
+
+
+def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
+    """Print the verdicts on the claims of sweeps' studies from the sweeps' tables, beside the published verdicts."""
+    from privpost.commands import sweeps
+    from privpost.report.scorecard import outcome, read
+
+    card = PUBLISHED / "results/scorecard.csv"
+    published = {row.id: outcome(row) for row in read(card).itertuples()} if card.is_file() else {}
+    for folder in folders:
+        for study, point in sweeps.points(folder):
+            scale = f", {study.scale} scale" * (study.scale != "paper")
+            without = f"; without the published rows of {point.lacking}" if point.lacking else ""
+            print(f"{study.name} {point.settings}".strip() + scale + without)
+            _print_claims([(claim, study.name) for claim in point.claims], evidence, published=published)
+            for id, why in point.unscored.items():
+                print(f"{id}: not scored, since it needs rows that are not here ({why})")
+    return 0
+
+
+def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: bool = False, published=None) -> None:
+    """Print claims with their verdicts, after the published one where that is another, and how many have which."""
+    import shutil
+    import textwrap
+    from collections import Counter
+
+    from privpost.report.scorecard import evidence_rows, in_words, outcome
+
+    before = {claim.id: (published or {}).get(claim.id, outcome(claim)) for claim, _ in scored}
+    shown = {claim.id: " → ".join(dict.fromkeys([before[claim.id], outcome(claim)])) for claim, _ in scored}
+    first, second = (max(map(len, words), default=0) for words in (shown, shown.values()))
+    indent = " " * (first + second + 4)
+    width = max(60, shutil.get_terminal_size((120, 24)).columns)
+    for claim, study in scored:
+        head = f"{claim.id:<{first}}  {shown[claim.id]:<{second}}  {claim.statement}"
+        print(textwrap.fill(head, width, subsequent_indent=indent))
+        for text in _about(claim, study, evidence, named):
+            print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent + "  "))
+        rows = evidence_rows(claim.evidence) if evidence else []
+        for name, value in rows:
+            print(f"{indent}{name:<{max(len(name) for name, _ in rows)}}  {value}")
+    outcomes = Counter(word for claim, _ in scored for word in {claim.verdict, claim.seen})
+    of_claims, on_stand_ins = ({word: outcomes[word] for word in words} for words in (VERDICTS, SEEN))
+    there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""
+    other = f"; {sum(before[claim.id] != outcome(claim) for claim, _ in scored)} not as published" if published else ""
+    print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}{other}")
+
+
+def _about(claim: Claim, study: str, evidence: bool, named: bool) -> Iterator[str]:
+    """Yield what is said of a claim beside its statement; more with `evidence`, and where the claim was `named`."""
+    failed = "; ".join(claim.failed) if evidence else some(claim.failed)
+    passed = f"{len(claim.checks) - len(claim.failed)} of {counted(len(claim.checks), 'check')} pass"
+    yield passed + (f"; fails: {failed}" if failed else "")
+    if claim.by:
+        yield ", ".join(f"{of} {mark}" for of, mark in claim.by.items())
+    if named or evidence:
+        yield f"scored by {study}: src/privpost/experiments/{study.removesuffix('/claims')}/claims.py"
+    if evidence:
+        yield f"test: {claim.test}"
+        if not claim.checks:
+            yield f"why: {claim.reason}"

@@ -2,13 +2,17 @@
 
 import hashlib
 import json
+import math
 import re
 import subprocess
-from collections.abc import Iterable, Mapping
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privpost.lab import provenance, request, store, tables
+from privpost.lab import grid, provenance, request, store, tables
+from privpost.lab.claims import Claim
 from privpost.lab.request import Request
 from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
@@ -45,21 +49,23 @@ def folder_of(asked: Request) -> Path:
     return asked.folder or FOLDER / name_of(asked.study, asked.settings)
 
 
+def _read_record(folder: Path) -> dict[str, Any]:
+    """Return the record of the sweep in a folder; empty where there is none."""
+    try:
+        record = json.loads((folder / RECORD).read_text("utf-8"))
+        return {key: record[key] for key in ("study", "scale", "overrides", "cells", "code", "files", "notes")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
 def check_folder(folder: Path, asked: Request) -> None:
     """Raise SettingError for a given folder that holds another sweep, or files that no sweep wrote."""
     if asked.folder is None or not folder.is_dir():
         return
-    try:
-        record = json.loads((folder / RECORD).read_text("utf-8"))
-        same = {key: record[key] for key in ("study", "scale", "overrides")} == _of(asked)
-        if not same:
-            words = " ".join([f"study={record['study']}", *record["overrides"]])
-            raise SettingError(f"{folder} holds the sweep {words}: name another folder, or remove this one.")
-        files = {RECORD, *record["files"]}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        if isinstance(error, SettingError):
-            raise
-        files = set()
+    if (record := _read_record(folder)) and any(record[key] != value for key, value in _of(asked).items()):
+        words = " ".join([f"study={record['study']}", *record["overrides"]])
+        raise SettingError(f"{folder} holds the sweep {words}: name another folder, or remove this one.")
+    files = {RECORD, *record.get("files", ())}
     others = [path.name for path in folder.iterdir() if path.name not in files and not HYDRAS.fullmatch(path.name)]
     if others:
         raise SettingError(f"{folder} holds files that no sweep wrote ({some(sorted(others))}): name another folder.")
@@ -67,15 +73,13 @@ def check_folder(folder: Path, asked: Request) -> None:
 
 def already(asked: Request, folder: Path, cells: list[Cell]) -> Written | None:
     """Return what a sweep wrote, where it is there, of these cells and made by today's code; else None."""
-    try:
-        record = json.loads((folder / RECORD).read_text("utf-8"))
-        paths = [folder / name for name in record["files"]]
-        made = [record[key] for key in ("study", "scale", "overrides", "cells", "code")]
-    except (OSError, ValueError, KeyError, TypeError):
+    today = {**_of(asked), "cells": [cell.digest for cell in cells], "code": _code(asked.study)}
+    record = _read_record(folder)
+    if not record or any(record[key] != value for key, value in today.items()):
         return None
-    today = [*_of(asked).values(), [cell.digest for cell in cells], _code(asked.study)]
+    paths = [folder / name for name in record["files"]]
     newest = max(cell.path.stat().st_mtime_ns for cell in cells)
-    whole = made == today and all(path.is_file() and path.stat().st_mtime_ns >= newest for path in paths)
+    whole = all(path.is_file() and path.stat().st_mtime_ns >= newest for path in paths)
     return Written([*paths, folder / RECORD], record["notes"], {}) if whole else None
 
 
@@ -89,16 +93,18 @@ def _of(asked: Request) -> dict[str, Any]:
     return {"study": asked.study.name, "scale": asked.study.scale, "overrides": asked.settings}
 
 
-def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell], results: Iterable[store.Result]) -> Written:
+def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell]) -> Written:
     """Write the tables, the figure and the record of a sweep's cells: each point by itself, told apart by settings."""
+    print("writing tables and drawing the figure", file=sys.stderr, flush=True)
     study = asked.study
-    check_folder(folder, asked)
+    # Results are read one after another: a large sweep's would not fit into memory together.
+    results = (store.read(cell.path, cell.digest) for cell in cells)
     points = tables.of_points(study, cells, results, map(request.key_of, asked.settings))
     notes = [f"The table {name} has no rows at these points." for name in study.tables if name not in points.tables]
     paths = [folder / f"{name}.csv" for name in points.tables]
     drawings = [folder / f"{FIGURE}.{ending}" for ending in ENDINGS]
     # The record first: it says which files of the folder may be written over. Its last state names what is there.
-    record = {**_record(asked, argv, cells), "code": None, "files": [path.name for path in (*paths, *drawings)]}
+    record = _record(asked, argv, cells) | {"files": [path.name for path in (*paths, *drawings)]}
     _write_record(folder, record)
     for name, frame in points.tables.items():
         with store.replacing(folder / f"{name}.csv") as temporary:
@@ -107,8 +113,8 @@ def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell], resu
         frames = {name: tables.read_table(folder / f"{name}.csv") for name in points.tables}
         drawn, more = _draw(study, frames, points.columns, drawings)
         paths, notes = paths + drawn, notes + more
-    whole = {"code": None if points.failed else _code(study), "files": [path.name for path in paths]}
-    _write_record(folder, {**record, **whole, "notes": notes})
+    code = None if points.failed else _code(study)
+    _write_record(folder, record | {"code": code, "files": [path.name for path in paths], "notes": notes})
     return Written([*paths, folder / RECORD], notes, points.failed)
 
 
@@ -118,6 +124,7 @@ def _write_record(folder: Path, record: dict[str, Any]) -> None:
 
 def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], paths: list[Path]):
     """Draw the table with the study's measured columns; returns paths and notes."""
+    from privpost.commands import drawing
     from privpost.drawing import style, sweep
     from privpost.experiments.columns import of_column
 
@@ -132,11 +139,7 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], p
         figure, notes = sweep.draw(frames[name], columns[name], study.schema, title, labels)
         if figure is None:
             return [], notes
-        for path in paths:
-            with store.replacing(path) as temporary:
-                style.save(figure, temporary, dpi=150)
-        style.close(figure)
-    return paths, notes
+        return drawing.save(figure, paths, dpi=150), notes
 
 
 def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any]:
@@ -150,4 +153,73 @@ def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any
         "versions": provenance.versions(),
         "commit": commit.stdout.strip() if commit.returncode == 0 else None,
         "cells": [cell.digest for cell in cells],
+        "code": None,
+        "notes": [],
     }
+
+
+class Point(NamedTuple):
+    """The claims at a point of a sweep, what its tables lack of the published rows, and why claims have no verdict."""
+
+    settings: str
+    lacking: str
+    claims: Sequence[Claim]
+    unscored: Mapping[str, str]
+
+
+def points(folder: Path) -> Iterator[tuple[Study, Point]]:
+    """Yield the claims of a sweep's study, scored on its cells' tables at each value of a setting that is no axis.
+
+    Cells along the axes of the study's grid are tabulated together, since claims compare them. Raises SettingError for
+    a cell that the store has no more, and for cells of which no tables can be made.
+    """
+    from privpost.report.scorecard import claims_of, leaves
+
+    record = json.loads((folder / RECORD).read_text("utf-8"))
+    study = grid.load_study(record["study"], record["scale"])
+    base, keys = grid.make_cell(study, {}), [request.key_of(word) for word in record["overrides"]]
+    axes = [*base.axes, *base.within]
+    groups: dict[str, list[store.Result]] = {}
+    for digest in record["cells"]:
+        found = next(study.cells_folder.glob(f"*_{digest}.npz"), None)
+        if found is None:
+            raise SettingError(f"{folder}: its cell {digest} is not in the store; run the sweep again.")
+        result = store.read(found, digest)
+        values = {**result.record["config"], **result.record["sizes"]}
+        told = " ".join(f"{key}={_word(values[key])}" for key in keys if key not in axes)
+        groups.setdefault(told, []).append(result)
+    for told, results in groups.items():
+        try:
+            # Rows without a value on an axis of `within` are there once for each of its cells.
+            made = tables.tables_of(study, results).items()
+            frames = {name: tables.as_read(frame).drop_duplicates() for name, frame in made}
+        except Exception as error:
+            raise SettingError(f"{folder}: its cells give no tables together: {error}") from error
+        unscored: dict[str, str] = {}
+        with warnings.catch_warnings():
+            # Means of no rows.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            claims = claims_of(study, frames, unscored)
+        # A check of no rows passes; the numbers beside it tell.
+        numbers = ((claim.id, name, value) for claim in claims for name, value in leaves(claim.evidence))
+        empty = {id: name for id, name, value in numbers if isinstance(value, float) and math.isnan(value)}
+        unscored |= {id: f"{name} is not a number" for id, name in empty.items()}
+        kept = [claim for claim in claims if claim.id not in empty]
+        yield study, Point(told, _lacking(study, frames, axes), kept, unscored)
+
+
+def _lacking(study: Study, frames: Mapping[str, Any], axes: Sequence[str]) -> str:
+    """Return which values on some axes the published tables have, and these tables do not."""
+    paths = map(grid.load_study(study.name).table_path, study.tables)
+    published = [tables.read_table(path) for path in paths if path.is_file()]
+    said = []
+    for axis in axes:
+        there = {value for frame in frames.values() if axis in frame for value in frame[axis]}
+        known = dict.fromkeys(value for frame in published if axis in frame for value in frame[axis].dropna())
+        if gone := [_word(value) for value in known if value not in there]:
+            said.append(f"{axis} = {some(gone)}")
+    return "; ".join(said)
+
+
+def _word(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

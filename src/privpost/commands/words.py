@@ -1,23 +1,21 @@
-"""The words of a command line: what --help lists of a study, and what a shell completes."""
+"""The words of a command line: what --help lists of groups and a study, and what a shell completes beside Hydra."""
 
-import contextlib
 import os
-import sys
+import textwrap
+from collections.abc import Iterable
 
 from privpost import configurations
-from privpost.lab import compose, grid, schema, study
-from privpost.lab.request import WORDS
-from privpost.lab.schema import SettingError
-
-# Hydra's settings that a user of a sweep types most; `privpost --hydra-help` has all.
-HYDRAS = ("hydra/launcher=", "hydra/sweeper=", "hydra.sweep.dir=", "hydra.run.dir=")
+from privpost.lab import compose, grid, study
 
 
-def groups() -> dict[str, list[str]]:
-    """Return the configuration groups that a command line chooses from, and their options."""
+def groups() -> str:
+    """Return lines with the configuration groups that a command line chooses from, and their options."""
     folder = configurations.folder()
     options = {name: sorted(path.stem for path in (folder / name).glob("*.yaml")) for name in ("dataset", "scale")}
-    return {"study": compose.study_names(), **options}
+    return "\n".join(
+        textwrap.fill(", ".join(names), 118, initial_indent=f"  {group:<9}", subsequent_indent=" " * 11)
+        for group, names in {"study": compose.study_names(), **options}.items()
+    )
 
 
 def of_study(name: str) -> list[str]:
@@ -33,30 +31,13 @@ def of_study(name: str) -> list[str]:
     return lines
 
 
-def completed(line: str, commands: list[str]) -> list[str]:
-    """Return the words that may stand at the end of a command line."""
-    words = line.split(" ")
-    word, given = words[-1], dict(word.split("=", 1) for word in words[1:] if "=" in word)
-    key, equals, _ = word.partition("=")
-    known = groups()
-    if not equals:
-        keys = [*WORDS, "dataset"]
-        with contextlib.suppress(SettingError, KeyError):
-            keys = [*grid.load_study(given["study"]).schema.fields, *study.SIZES, *keys]
-        offered = [*dict.fromkeys(f"{key}=" for key in keys), *HYDRAS]
-        return [text for text in (offered + commands if len(words) == 2 else offered) if text.startswith(word)]
-    values = known.get(key, ["true", "false"] if key == "fresh" else [])
-    with contextlib.suppress(SettingError, KeyError):
-        field = grid.load_study(given["study"]).schema.fields[key]
-        values = ["true", "false"] if isinstance(field, schema.Flag) else list(getattr(field, "words", values))
-    return [f"{key}={value}" for value in values if f"{key}={value}".startswith(word)]
+def complete(commands: Iterable[str]) -> bool:
+    """Print the studies or commands that a shell's last word begins; False where it is for Hydra to complete it.
 
-
-def complete(commands: list[str]) -> bool:
-    """Print what completes the line of a shell that asks, as Hydra's completion does; False where Hydra has to."""
-    line = os.environ.get("COMP_LINE", "")
-    last = line.split(" ")[-1]
-    if "query=bash" not in sys.argv or (last.startswith("hydra/") and "=" in last):
-        return False
-    print(" ".join(completed(line, commands)))
-    return True
+    Hydra knows keys, scales and data sets, but no group whose options are in folders, as studies are.
+    """
+    line = os.environ.get("COMP_LINE", "").split(" ")
+    studies = [f"study={name}" for name in compose.study_names()] if line[-1].startswith("study=") else []
+    offered = [word for word in studies or (commands if len(line) == 2 else ()) if word.startswith(line[-1])]
+    print(" ".join(offered), end="")
+    return bool(offered)

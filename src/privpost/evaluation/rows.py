@@ -1,6 +1,6 @@
 """Rows of a table by the values of their columns, and tables as Markdown."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -35,6 +35,17 @@ def private_places(settings: Any, *names: str, **others: Sequence) -> Iterator[t
 def columns(settings: Any, *names: str) -> dict[str, Any]:
     """Return some of the settings by name, as the columns of a row."""
     return {name: getattr(settings, name) for name in names}
+
+
+def framed(rows: Iterable[dict[str, Any]], *first: str):
+    """Return rows as a DataFrame with the columns `first` at the front, also those that no row has, before all others.
+
+    No column of a row is left out.
+    """
+    import pandas as pd
+
+    rows = list(rows)
+    return pd.DataFrame(rows, columns=list(dict.fromkeys([*first, *(name for row in rows for name in row)])))
 
 
 def select(table, **values):

@@ -1,8 +1,11 @@
 """Tasks with fixed releases, and how a method is run on them: whatever it does, the others run on."""
 
+import sysconfig
 import time
+import traceback
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +13,8 @@ import numpy as np
 from privpost.inference_benchmark.base import Budget, Inferred, Refused, Task
 from privpost.inference_benchmark.methods import Infer
 from privpost.inference_benchmark.metrics import SCORES, Reference, score
+
+PACKAGE = str(Path(__file__).parents[1])
 
 
 @dataclass(frozen=True)
@@ -88,8 +93,11 @@ def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
 
 
 def in_a_line(error: Exception) -> str:
-    """Return an error's type and the first line of its text."""
-    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
+    """Return an error's type, the first line of its text, and the last place in a file of the user's own, if any."""
+    libraries = (PACKAGE, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
+    place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]]) + place
 
 
 def measured(inferred: Inferred, case: Case, rng) -> dict[str, np.ndarray]:

@@ -20,7 +20,7 @@ from privpost.lab.schema import SettingError
 from privpost.lab.streams import Streams
 from privpost.lab.study import Cell, Study
 from privpost.privacy.ledger.gate import Ledger
-from privpost.progress import counted, some
+from privpost.progress import Progress, counted, some
 
 
 class Origin:
@@ -28,19 +28,17 @@ class Origin:
 
     def __init__(self, study: Study):
         self._study, self._since = study, time.time()
-        self._known: dict[tuple, dict[str, dict[str, str]]] = {}
+        self._of_cell = functools.cache(functools.partial(provenance.of_cell, f"{study.package}.study"))
 
     def of(self, dataset: str | None, used: Iterable[str] = ()) -> dict[str, dict[str, str]]:
         """Return the source and versions of a cell on a data set; `used` are the modules that its ledger recorded."""
-        key = (dataset, *used)
-        if key not in self._known:
-            self._known[key] = provenance.of_cell(f"{self._study.package}.study", dataset, key[1:])
+        known = self._of_cell(dataset, tuple(used))
         # A file that was edited meanwhile has no digest: nobody knows which state of it ran.
         source = {
             name: "edited meanwhile" if (provenance.PACKAGE / name).stat().st_mtime > self._since else digest
-            for name, digest in self._known[key]["source"].items()
+            for name, digest in known["source"].items()
         }
-        return {**self._known[key], "source": source | ledgers.digests(grid.read_by(self._study))}
+        return {**known, "source": source | ledgers.digests(grid.read_by(self._study))}
 
 
 def compute(
@@ -59,9 +57,8 @@ def compute(
     config = cell.config
     if cell.reads:
         config.ledgers = ledgers.contents(grid.read_by(study))
-        config.results = functools.partial(_results, grid.read_by(study))
     try:
-        with noise.simulation(), store.under_way(cell.path, cell.digest):
+        with noise.simulation():
             arrays = study.module().simulate(config, Streams.of(cell), ledger)
     except ValueError as error:
         if _is_refusal(error):
@@ -93,11 +90,6 @@ def compute(
     if fresh or stored(cell) is None:
         store.write(cell.path, arrays, record)
     return cell.path
-
-
-def _results(studies: Iterable[Study]) -> list[store.Result]:
-    """Return the results of some studies that the store has."""
-    return [result for study in studies for cell in grid.expand(study) if (result := stored(cell))]
 
 
 def _is_refusal(error: ValueError) -> bool:
@@ -179,40 +171,36 @@ def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, as
 def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
     """Compute cells whose data are prepared; returns why cells failed, by digest.
 
-    A failure stops no other cell, except that after one that cannot be written the rest is not attempted. The traceback
-    of each error that is no refusal goes to stderr, once.
+    A failure stops no other cell, except that after one that cannot be written the rest is not attempted. What goes to
+    stderr: how far it is, and the traceback of each error that is no refusal, once.
 
     Args:
         fresh: whether cells in the store are computed again.
         asked: who asks for them, as in `compute`.
     """
     failed: dict[str, str] = {}
-    origin, told = Origin(study), set()
+    origin, told, progress = Origin(study), set(), Progress(sys.stderr, "cells")
     for place, cell in enumerate(waiting):
-        error, trace = _attempt(study, cell, origin, {"fresh": fresh, "asked": asked})
-        if error is None:
-            continue
-        failed[cell.digest] = error
-        if trace and trace not in told:
-            told.add(trace)
-            print(trace, file=sys.stderr, end="")
-        if error.startswith("cannot write"):
-            failed |= {other.digest: "not attempted" for other in waiting[place + 1 :]}
+        if place:
+            # A reader who has gone stops no run.
+            with contextlib.suppress(OSError):
+                progress.update(place, len(waiting))
+        try:
+            compute(study, cell, origin, fresh=fresh, asked=asked)
+        except CannotWrite as error:
+            failed |= {cell.digest: str(error), **{other.digest: "not attempted" for other in waiting[place + 1 :]}}
             break
+        except SettingError as error:
+            failed[cell.digest] = str(error)
+        except (OSError, MemoryError) as error:
+            failed[cell.digest] = plainly(error)
+        except Exception as error:
+            failed[cell.digest] = f"{type(error).__name__}: {error}"
+            if (trace := traceback.format_exc()) not in told:
+                told.add(trace)
+                print(trace, file=sys.stderr, end="")
+    progress.clear()
     return failed
-
-
-def _attempt(study: Study, cell: Cell, origin: Origin, how: dict) -> tuple[str | None, str]:
-    """Compute a cell; returns why it failed, or None, and the traceback of an error that is no refusal."""
-    try:
-        compute(study, cell, origin, **how)
-    except SettingError as error:
-        return str(error), ""
-    except (OSError, MemoryError) as error:
-        return str(error) if isinstance(error, CannotWrite) else plainly(error), ""
-    except Exception as error:
-        return f"{type(error).__name__}: {error}", traceback.format_exc()
-    return None, ""
 
 
 def _prepare(missing: Iterable[Cell]) -> dict[str, str]:

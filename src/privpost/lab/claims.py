@@ -113,57 +113,48 @@ class Claim:
 
 
 class Declared(NamedTuple):
-    """A claim as its module declares it; `score` gives its verdict from tables."""
+    """A claim as its module declares it, at one of its cases; `score` gives its verdict from tables."""
 
     id: str
     place: str
     statement: str
     test: str
     fields: Mapping[str, Any]
-    cases: Iterable[Mapping] | Callable[[Mapping[str, Any]], Iterable[Mapping]]
+    case: Mapping[str, Any]
     function: Callable[..., Iterable[Part] | None]
 
     @property
     def reads(self) -> set[str]:
-        """The names of the tables that its function reads; those of cases that depend on tables may be among them."""
-        own = set() if callable(self.cases) else {name for case in self.cases for name in case}
-        return {*inspect.signature(self.function).parameters} - own
+        """The names of the tables that its function reads."""
+        return {*inspect.signature(self.function).parameters} - {*self.case}
 
-    def score(self, tables: Mapping[str, Any]) -> list[Claim]:
-        """Return the claim of each case with its verdict; none where its function yields nothing.
+    def score(self, tables: Mapping[str, Any]) -> Claim | None:
+        """Return the claim with its verdict; None where its function yields nothing.
 
         Raises KeyError for a table that the study does not have, and ValueError for two values of one name.
         """
-        cases = self.cases(tables) if callable(self.cases) else self.cases
-        return [claim for case in cases if (claim := self._score(tables, case)) is not None]
-
-    def _score(self, tables: Mapping[str, Any], case: Mapping[str, Any]) -> Claim | None:
-        names = [name for name in inspect.signature(self.function).parameters if name not in case]
-        parts = list(self.function(**{name: tables[name] for name in names}, **case) or ())
+        parts = list(self.function(**{name: tables[name] for name in self.reads}, **self.case) or ())
         if not parts:
             return None
-        words = {**case, **self._of(parts, "word")}
-        fields = {**self.fields, **self._of(parts, "field")}
-        id, place, statement, test = (text.format(**words) for text in (self.id, self.place, self.statement, self.test))
-        judged, seen = self._of(parts, "check"), self._of(parts, "stand-in")
+        named: dict[str, dict[str, Any]] = {kind: {} for kind in ("word", "field", "check", "stand-in", "number")}
+        for part in parts:
+            known, value = named[part.kind], plain(part.value)
+            if part.name in known and known[part.name] != value:
+                raise ValueError(f"{self.id}: the {part.kind} {part.name!r} is given twice, with two values")
+            known[part.name] = value
+        words, fields = {**self.case, **named["word"]}, {**self.fields, **named["field"]}
+        judged, seen = named["check"], named["stand-in"]
+        place, statement, test = (text.format(**words) for text in (self.place, self.statement, self.test))
         if fields.get("stand_in"):
             judged, seen = {}, {**judged, **seen}
         outcome = _outcome(judged, seen, fields.pop("untestable", ""))
         if not outcome["verdict"]:
-            raise ValueError(f"{id}: a claim needs a check, or a reason why it cannot be tested")
+            raise ValueError(f"{self.id}: a claim needs a check, or a reason why it cannot be tested")
         fields["stand_in"] = fields.get("stand_in", False) or bool(seen and not judged)
-        evidence, fields["by"] = self._of(parts, "number"), _by(parts, fields.get("stand_in", False))
-        return Claim(id, place, statement, test, checks={**judged, **seen}, evidence=evidence, **outcome, **fields)
-
-    def _of(self, parts: Sequence[Part], kind: str) -> dict[str, Any]:
-        named: dict[str, Any] = {}
-        for part in parts:
-            if part.kind == kind:
-                value = plain(part.value)
-                if part.name in named and named[part.name] != value:
-                    raise ValueError(f"{self.id}: the {kind} {part.name!r} is given twice, with two values")
-                named[part.name] = value
-        return named
+        fields["by"] = _by(parts, fields["stand_in"])
+        return Claim(
+            self.id, place, statement, test, checks={**judged, **seen}, evidence=named["number"], **outcome, **fields
+        )
 
 
 def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:
@@ -180,31 +171,15 @@ def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:
 def claim(id: str, place: str, statement: str, test: str, *, cases: Any = ({},), **fields: Any):
     """Declare a claim over the function below, or one for each of `cases`: maps from its other parameters to values.
 
-    `cases` may be a function of the tables, as `among` gives. `id`, `place`, `statement` and `test` may name words and
-    cases in braces. `fields` are `variant` and `stand_in`.
+    `id` may name those in braces, `place`, `statement` and `test` words too. `fields` are `variant` and `stand_in`.
     """
 
     def declare(function: Callable) -> Callable:
-        declared = Declared(id, place, statement, test, fields, cases, function)
-        function.claims = [*getattr(function, "claims", ()), declared]  # type: ignore[attr-defined]
+        made = [Declared(id.format(**case), place, statement, test, fields, case, function) for case in cases]
+        function.claims = [*getattr(function, "claims", ()), *made]  # type: ignore[attr-defined]
         return function
 
     return declare
-
-
-def among(table: str, *columns: str, **values: Any) -> Callable[[Mapping[str, Any]], Iterator[Mapping]]:
-    """Return a claim's cases: one for each combination of values in some columns of a table.
-
-    `values` choose the table's rows.
-    """
-
-    def cases(tables: Mapping[str, Any]) -> Iterator[Mapping]:
-        rows = tables[table]
-        for name, value in values.items():
-            rows = rows[rows[name] == value]
-        return (row._asdict() for row in rows[list(columns)].drop_duplicates().itertuples(index=False))
-
-    return cases
 
 
 def declared(module: ModuleType) -> list[Declared]:
@@ -213,29 +188,39 @@ def declared(module: ModuleType) -> list[Declared]:
     return [declaration for function in functions for declaration in getattr(function, "claims", ())]
 
 
-def score(module: ModuleType, tables: Mapping[str, Any], study: str = "", *, partly: bool = False) -> list[Claim]:
+def score(
+    module: ModuleType,
+    tables: Mapping[str, Any],
+    study: str = "",
+    *,
+    partly: bool = False,
+    unscored: dict[str, str] | None = None,
+) -> list[Claim]:
     """Return the claims of a module with their verdicts; `partly` leaves out claims on tables that are not there.
 
-    Raises SettingError, naming study, claim and place, for a claim that cannot be scored.
+    Raises SettingError, naming study, claim and place, for a claim that cannot be scored, unless `unscored` takes why.
     """
     scored = []
     for declaration in declared(module):
         if partly and not declaration.reads <= {*tables}:
             continue
         try:
-            scored += declaration.score(tables)
+            scored.append(declaration.score(tables))
         except Exception as error:
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            if unscored is not None:
+                unscored[declaration.id] = what
+                continue
             trace = traceback.extract_tb(error.__traceback__)
             # The last place in the claims themselves, where there is one: a library's own says little.
             place = next(
                 (frame for frame in reversed(trace) if frame.filename == getattr(module, "__file__", "")), trace[-1]
             )
-            what = " ".join(f"{type(error).__name__}: {error}".split())
             raise SettingError(
                 f"{study or module.__name__}: the claim {declaration.id} cannot be scored: {what} "
                 f"({place.filename}:{place.lineno})"
             ) from error
-    return scored
+    return [found for found in scored if found is not None]
 
 
 def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: str) -> dict[str, str]:
@@ -244,14 +229,9 @@ def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: s
     named = {"fails": wrong, "not seen on stand-ins": unseen}
     reasons = [f"{what}: {'; '.join(names)}" for what, names in named.items() if names]
     on_stand_ins = "" if not seen else "not seen" if unseen else "seen"
-    fallback = on_stand_ins or "not testable" * bool(untestable)
-    verdict = verdict_of(1 - len(wrong) / len(judged)) if judged else fallback
+    of_judged = "holds" if not wrong else "does not hold" if len(wrong) == len(judged) else "holds in part"
+    verdict = of_judged if judged else on_stand_ins or "not testable" * bool(untestable)
     return {"verdict": verdict, "seen": on_stand_ins, "reason": ". ".join(reasons) if judged or seen else untestable}
-
-
-def verdict_of(share: float) -> str:
-    """Return the verdict for the share of checks that pass: all, some, or none of them."""
-    return "holds" if share == 1 else "does not hold" if share == 0 else "holds in part"
 
 
 def plain(value: Any) -> Any:

@@ -2,9 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from pandas.api.types import is_numeric_dtype
 
 from privpost.lab import grid, ledgers, tables
 from privpost.lab.project import PUBLISHED
@@ -25,21 +29,25 @@ OF_AN_ERROR = 0.1
 TIMED = ("[seconds]", "[1/seconds]")
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """The result of comparing a table with the published one.
 
     Attributes:
         table: `<paper>/<study>/<table>`.
-        state: equal, within tolerance, outside tolerance, or not published.
-        size: the largest difference as a share of what is tolerated.
+        size: the largest difference as a share of what is tolerated; None where nothing is published.
         where: which column and row differ most, and by how much.
     """
 
     table: str
-    state: str
-    size: float = 0.0
+    size: float | None = 0.0
     where: str = ""
+
+    @property
+    def state(self) -> str:
+        """Equal, within tolerance, outside tolerance, or not published."""
+        if not self.size:
+            return "not published" if self.size is None else "equal"
+        return "within tolerance" if self.size <= 1 else "outside tolerance"
 
 
 def compare(built: Study) -> list[Comparison]:
@@ -48,7 +56,7 @@ def compare(built: Study) -> list[Comparison]:
     Rows of data sets that the study leaves out are not compared.
     """
     published = replace(built, home=PUBLISHED)
-    return [_compare(built, published, name) for name in built.tables]
+    return [Comparison(f"{built.name}/{name}", *_compare(built, published, name)) for name in built.tables]
 
 
 def beside(built: Study) -> list[str]:
@@ -77,75 +85,60 @@ def _lacks(path: Path) -> bool:
     return not path.is_file() or altered(path)
 
 
-def _compare(built: Study, published: Study, name: str) -> Comparison:
-    label, path = f"{built.name}/{name}", published.table_path(name)
+def _compare(built: Study, published: Study, name: str) -> tuple[float | None, str]:
+    path = published.table_path(name)
     if not path.is_file():
-        if path in sums():
-            return Comparison(label, "outside tolerance", float("inf"), f"{path} is not there, but {SUMS} names it")
-        return Comparison(label, "not published")
+        return (inf, f"{path} is not there, but {SUMS} names it") if path in sums() else (None, "")
     if built.table_path(name).read_bytes() == path.read_bytes():
-        return Comparison(label, "equal")
+        return 0.0, ""
     if altered(path):
-        return Comparison(label, "outside tolerance", float("inf"), f"{path} is not what {SUMS} has the sha256 of")
+        return inf, f"{path} is not what {SUMS} has the sha256 of"
     new, old = tables.read_table(built.table_path(name)), tables.read_table(path)
-    if (left_out := grid.left_out(built)) and "dataset" in old:
+    if left_out := grid.left_out(built):
+        if "dataset" not in old:
+            return None, f"has rows of {', '.join(left_out)}, which no column marks"
         old = old[~old.dataset.isin(left_out)].reset_index(drop=True)
-    elif left_out:
-        return Comparison(label, "not published", where=f"has rows of {', '.join(left_out)}, which no column marks")
     meanings = getattr(built.module(), "TABLES", {}).get(name, {})
     timed = [column for column, meaning in meanings.items() if meaning.endswith(TIMED)]
-    return compare_frames(label, old, new, float(built.text.get("tolerance", RELATIVE)), timed)
+    return compare_frames(old, new, float(built.text.get("tolerance", RELATIVE)), timed)
 
 
-def compare_frames(label: str, old: Any, new: Any, relative: float = RELATIVE, timed: Sequence[str] = ()) -> Comparison:
-    """Return how one table differs from another: shapes and words have to be equal, numbers near.
+def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequence[str] = ()) -> tuple[float, str]:
+    """Return size and place of the difference of two tables: shapes and words have to be equal, numbers near.
 
     `timed` columns say how fast a machine was, and are not compared.
     """
-    from pandas.api.types import is_numeric_dtype
-
     if list(old.columns) != list(new.columns):
         changed = sorted({*old.columns} ^ {*new.columns}) or ["their order"]
-        return Comparison(label, "outside tolerance", float("inf"), f"columns differ: {', '.join(changed)}")
+        return inf, f"columns differ: {', '.join(changed)}"
     if len(old) != len(new):
-        return Comparison(label, "outside tolerance", float("inf"), f"{len(old)} rows became {len(new)}")
-    worst = Comparison(label, "equal")
-    for column in [name for name in old if name not in timed]:
-        numeric = is_numeric_dtype(old[column]) and is_numeric_dtype(new[column]) and old[column].dtype != bool
-        if not numeric:
-            # An empty cell equals an empty cell.
-            before, after = (frame[column].astype(str).fillna("") for frame in (old, new))
-            if rows := int((before != after).sum()):
-                return Comparison(label, "outside tolerance", float("inf"), f"{column} has other values in {rows} rows")
-            continue
-        size, where = _largest(column, old, new, relative)
-        if size > worst.size:
-            worst = Comparison(label, "within tolerance" if size <= 1 else "outside tolerance", size, where)
-    return worst
+        return inf, f"{len(old)} rows became {len(new)}"
+    found = [_difference(column, old, new, relative) for column in old if column not in timed]
+    return max(found, key=lambda difference: difference[0])
 
 
-def _largest(column: str, old: Any, new: Any, relative: float) -> tuple[float, str]:
+def _difference(column: str, old: Any, new: Any, relative: float) -> tuple[float, str]:
     """Return the largest difference in a column as a share of what is tolerated, and where it is."""
-    import numpy as np
-
+    if not all(is_numeric_dtype(frame[column]) and frame[column].dtype != bool for frame in (old, new)):
+        # An empty cell equals an empty cell.
+        one, other = (frame[column].astype(str).fillna("") for frame in (old, new))
+        rows = int((one != other).sum())
+        return (inf, f"{column} has other values in {rows} rows") if rows else (0.0, "")
     before, after = old[column].to_numpy(float), new[column].to_numpy(float)
     same = (before == after) | (np.isnan(before) & np.isnan(after))
     if same.all():
         return 0.0, ""
-    with np.errstate(invalid="ignore"):
-        difference = np.where(same, 0.0, np.abs(after - before))
     # Numbers near 0 are rounding, which differs between processors.
-    largest = np.nanmax(np.abs(np.where(np.isfinite(before), before, 0.0)))
+    largest = np.abs(before[np.isfinite(before)]).max(initial=0.0)
     allowed = np.maximum(relative * np.maximum(np.abs(before), np.abs(after)), ROUNDING * largest)
     if (sem := tables.error_of(column)) in old:
         allowed = np.maximum(allowed, STANDARD_ERRORS * np.hypot(old[sem].to_numpy(float), new[sem].to_numpy(float)))
     if column.endswith("sem"):
         allowed = np.maximum(allowed, OF_AN_ERROR * np.maximum(np.abs(before), np.abs(after)))
     with np.errstate(all="ignore"):
-        share = np.where(same, 0.0, np.where(np.isfinite(difference), difference / allowed, np.inf))
-    row = int(np.nanargmax(np.where(np.isnan(share), np.inf, share)))
-    size = float(share[row]) if not np.isnan(share[row]) else float("inf")
-    return size, f"{column} in row {row + 1}: {before[row]:.6g} became {after[row]:.6g}"
+        share = np.where(same, 0.0, np.nan_to_num(np.abs(after - before) / allowed, nan=inf, posinf=inf))
+    row = int(share.argmax())
+    return float(share[row]), f"{column} in row {row + 1}: {before[row]:.6g} became {after[row]:.6g}"
 
 
 def sentence(comparisons: Sequence[Comparison]) -> str:
@@ -153,9 +146,9 @@ def sentence(comparisons: Sequence[Comparison]) -> str:
     count = Counter(comparison.state for comparison in comparisons)
     parts = [f"{count['equal']} equal"]
     for state, words in (("within tolerance", "within tolerance"), ("outside tolerance", "OUTSIDE tolerance")):
-        if rows := [comparison for comparison in comparisons if comparison.state == state]:
-            worst = max(rows, key=lambda comparison: comparison.size)
-            parts.append(f"{len(rows)} {words} (largest difference: {worst.table}, {worst.where})")
+        if count[state]:
+            worst = max((each for each in comparisons if each.state == state), key=lambda each: each.size or 0.0)
+            parts.append(f"{count[state]} {words} (largest difference: {worst.table}, {worst.where})")
     if count["not published"]:
         parts.append(f"{count['not published']} not compared")
     return f"{counted(len(comparisons), 'table')}: {', '.join(parts)}"

@@ -26,7 +26,7 @@ def compose(name: str, scale: str) -> dict[str, Any]:
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
-    from hydra.errors import HydraException
+    from hydra.errors import HydraException, MissingConfigException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -41,7 +41,9 @@ def compose(name: str, scale: str) -> dict[str, Any]:
     except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
         # Hydra's messages go on for many lines; the first ones say what is wrong.
         reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
-        raise SettingError(f"{configurations.folder()}/study/{name}.yaml cannot be read: {reason}") from error
+        primary = isinstance(error, MissingConfigException) and error.missing_cfg_file == configurations.PRIMARY
+        file = f"{configurations.PRIMARY if primary else f'study/{name}'}.yaml"
+        raise SettingError(f"{configurations.folder()}/{file} cannot be read: {reason}") from error
     finally:
         GlobalHydra.instance().hydra = running
 

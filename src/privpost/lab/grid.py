@@ -5,28 +5,28 @@ content-addressed, so a changed setting is a missing file.
 """
 
 import ast
-import functools
 import hashlib
 import inspect
 import itertools
 import math
-import sys
 import textwrap
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from privpost import configurations, moved
-from privpost.lab.axes import axis_values, check_size
 from privpost.lab.compose import hydra_value, study_names
 from privpost.lab.project import PUBLISHED, built
-from privpost.lab.schema import Schema, SettingError, suggest
+from privpost.lab.schema import Choice, Integer, Real, Schema, SettingError, suggest
 from privpost.lab.study import SIZES, Cell, Study, canonical
 
 # Keys of a study's file that are not settings.
 DESCRIPTION = ("title", "paper", "claim", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "fresh", "shard", "objective")
+# What a grid, a sweep or an axis may hold at most: more is a slip of the pen, and would take all memory to expand.
+LARGEST_GRID = 1_000_000
 
 
 def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Study:
@@ -82,58 +82,32 @@ def expand(study: Study) -> list[Cell]:
     What is published has all cells. Raises SettingError for an unknown key or a value that is not allowed, naming the
     file.
     """
-    lacking = study.once("lacking", lambda: _lacking(study))
-    return [cell for cell in _whole(study) if cell.dataset not in lacking]
+    lacking = [] if study.home == PUBLISHED else study.lacking
+    cells = study.once("cells", lambda: make_cells(study, points(study)))
+    return [cell for cell in cells if cell.dataset not in lacking]
 
 
-def _whole(study: Study) -> list[Cell]:
-    return study.once("cells", lambda: list({cell.digest: cell for cell in make_cells(study, points(study))}.values()))
-
-
-def _lacking(study: Study) -> set[str]:
-    """Return the data sets of a build's own cells that cannot be had."""
-    if study.home == PUBLISHED or not (names := {cell.dataset for cell in _whole(study) if cell.dataset}):
-        return set()
-    from privpost.datasets import catalogue, fetch
-
-    return {name for name in names if not fetch.findable(catalogue.load(name))}
-
-
-def left_out(study: Study) -> tuple[str, ...]:
+def left_out(study: Study) -> list[str]:
     """Return the data sets that cannot be had, without which a build of a study, or of what it reads, has to do."""
-    lacking = (other.once("lacking", lambda other=other: _lacking(other)) for other in (study, *read_by(study)))
-    return tuple(sorted(set().union(*lacking)))
+    builds = (other for other in (study, *read_by(study)) if other.home != PUBLISHED)
+    return sorted({name for other in builds for name in other.lacking})
 
 
 def names_read(study: Study) -> list[str]:
-    """Return the names of the studies that a study's cells read: with `reads: all`, of all that do not say so.
-
-    Raises SettingError for another word than all, and for a name that there is not or of a study that reads others.
-    """
-    reads = study.text.get("reads") or []
-    if reads == "all":
-        return [name for name in study_names() if Study(name).text.get("reads") != "all"]
-    if isinstance(reads, str):
-        raise SettingError(f"{study.file}: reads is {reads!r}, but must be all or a list of studies.")
-    names = study_names()
-    for name in reads:
-        if name not in names or Study(name).text.get("reads"):
-            why = "reads others itself" if name in names else f"does not exist.{suggest(str(name), names)}"
-            raise SettingError(f"{study.file}: reads names {name!r}, which {why}")
-    return reads
+    """Return the names of the studies whose ledgers a study's cells read: with `reads: all`, of all that read none."""
+    reads = study.text.get("reads")
+    if reads not in (None, "all"):
+        raise SettingError(f"{study.file}: reads is {reads!r}, but must be all.")
+    return [name for name in study_names() if not Study(name).text.get("reads")] if reads else []
 
 
 def read_by(study: Study) -> list[Study]:
-    """Return the studies that a study's cells read."""
-    return study.once("read", lambda: _read_by(study))
-
-
-def _read_by(study: Study) -> list[Study]:
-    if not (names := names_read(study)):
-        return []
+    """Return the studies whose ledgers a study's cells read."""
+    names = study.once("read", lambda: names_read(study))
     # Studies that were loaded together are composed and checked once.
     beside = study.once("beside", dict)
-    beside |= {other.name: other for other in load_studies({*names} - {*beside}, study.scale, study.home)}
+    if new := {*names} - {*beside}:
+        beside |= {other.name: other for other in load_studies(new, study.scale, study.home)}
     return [beside[name] for name in names]
 
 
@@ -142,7 +116,10 @@ def points(study: Study) -> list[dict[str, Any]]:
 
     Raises SettingError for more points than `LARGEST_GRID`.
     """
-    factorials = blocks(study)
+    factorials = [
+        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
+        for block in _blocks(_scaled(study).get("sweep"), study.file)
+    ]
     check_size(sum(math.prod(map(len, block.values())) for block in factorials), f"{study.file}: sweep")
     return [
         dict(zip(block, combination, strict=True))
@@ -151,12 +128,40 @@ def points(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def blocks(study: Study) -> list[dict[str, list]]:
-    """Return the axes of the study's sweep, a map for each block of a ragged one."""
-    return [
-        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
-        for block in _blocks(_scaled(study, {}).get("sweep"), study.file)
-    ]
+def check_size(size: int, where: str) -> None:
+    """Raise SettingError, beginning with `where`, for more points than a grid may have."""
+    if size > LARGEST_GRID:
+        raise SettingError(f"{where} has {size} points, but a grid may have at most {LARGEST_GRID}.")
+
+
+def axis_values(values: Any, where: str) -> list:
+    """Return an axis as a list: a list itself, or a map with start, stop, num and spacing (linear or log).
+
+    Raises SettingError, beginning with `where`, for anything else and for an axis without values.
+    """
+    if isinstance(values, Mapping):
+        return _spaced(values, where)
+    if not isinstance(values, list) or not values:
+        raise SettingError(f"{where} is {values!r}, but an axis must be a list of at least one value.")
+    return values
+
+
+def _spaced(axis: Mapping, where: str) -> list[float]:
+    unknown = set(axis) - {"start", "stop", "num", "spacing"}
+    if unknown or not {"start", "stop", "num"} <= set(axis):
+        raise SettingError(f"{where} is {dict(axis)}; an axis given as a map needs start, stop, num (and spacing).")
+    fields = Schema(
+        start=Real(), stop=Real(), num=Integer(at_least=2, at_most=LARGEST_GRID), spacing=Choice("linear", "log")
+    )
+    checked = fields.checked({"spacing": "linear", **axis}, where)
+    start, stop, log = checked["start"], checked["stop"], checked["spacing"] == "log"
+    if log and not (start > 0 and stop > 0):
+        raise SettingError(f"{where}: start is {start:g} and stop is {stop:g}, but log spacing needs both above 0.")
+    if log:
+        start, stop = math.log(start), math.log(stop)
+    numbers = (start + i / (checked["num"] - 1) * (stop - start) for i in range(checked["num"]))
+    # Twelve digits: the axis is the same on every machine, and reads well in a table.
+    return [float(f"{math.exp(number) if log else number:.12g}") for number in numbers]
 
 
 def _blocks(sweep: Any, where: str) -> list[dict]:
@@ -169,16 +174,40 @@ def _blocks(sweep: Any, where: str) -> list[dict]:
     return blocks
 
 
-def _scaled(study: Study, overrides: Container[str]) -> dict[str, Any]:
-    """Return the configuration at the study's scale: the `smoke:` section gives way to explicit overrides only."""
-    config = dict(study.config)
-    if config["scale"] == "smoke":
-        for key, value in config["smoke"].items():
-            if key == "within":
-                config["within"] = {**config["within"], **value}
-            elif key not in overrides:
-                config[key] = value
-    return config
+def _scaled(study: Study) -> dict[str, Any]:
+    """Return the configuration at the study's scale, with what its `smoke:` section replaces."""
+    config = study.config
+    if config["scale"] != "smoke":
+        return config
+    return {**config, **config["smoke"], "within": {**config["within"], **config["smoke"].get("within", {})}}
+
+
+def _base(study: Study) -> Cell:
+    """Return the cell of a study's base point, before any key is set: checked, and in its normal form."""
+    where, schema = study.file, study.schema
+    # Checked first: the schema knows an axis without a base value, but it is no setting.
+    axes = _axes(study)
+    config = _scaled(study)
+    within = config["within"]
+    settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
+    for key in {*settings, *within} - set(schema.fields):
+        raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
+    for key in set(schema.fields) - {*settings, *within}:
+        raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
+    read = " ".join(cell.digest for other in read_by(study) for cell in expand(other))
+    settings = {key: schema.value(key, value, where) for key, value in settings.items()}
+    return Cell(
+        study=study.name,
+        settings=settings,
+        within={key: _within_values(schema, key, values, where) for key, values in within.items()},
+        sizes=_checked_sizes({key: config[key] for key in SIZES}, where),
+        axes=axes,
+        common=_checked_common(config.get("common") or (), {*axes, *within}, where),
+        folder=str(study.cells_folder),
+        data=_identity(study, settings.get("dataset")),
+        reads=hashlib.sha256(read.encode()).hexdigest()[:10] if read else None,
+        overrides=() if study.scale == "paper" else (f"scale={study.scale}",),
+    )
 
 
 def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
@@ -187,91 +216,36 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
     A key of a within axis is pinned (to a value or a list of values); any other key replaces the setting. Raises
     SettingError for an unknown key or a value that is not allowed.
     """
-    return next(make_cells(study, [overrides]))
+    where, schema, base = study.file, study.schema, study.once("base", lambda: _base(study))
+    settings, sizes, within = dict(base.settings), dict(base.sizes), dict(base.within)
+    for key, value in overrides.items():
+        if key in within:
+            values = value if isinstance(value, list | Mapping) else [value]
+            within[key] = _within_values(schema, key, values, where)
+        elif key in sizes:
+            _check_drawn(study, base, key)
+            sizes[key] = value
+        elif key in settings:
+            settings[key] = schema.value(key, value, where)
+        else:
+            raise schema.unknown(key, where, others=SIZES)
+    # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
+    given = {f"++{key}" if key in within else key: {**settings, **sizes, **within}[key] for key in overrides}
+    words = [f"{key}={hydra_value(value)}" for key, value in given.items()]
+    schema.follow(settings, base.settings, overrides, where)
+    schema.check_together(settings, where)
+    if not {*SIZES}.isdisjoint(overrides):
+        sizes = _checked_sizes(sizes, where, fit="block" not in overrides)
+    data, overrides = _identity(study, settings.get("dataset")), (*base.overrides, *words)
+    cell = replace(base, settings=settings, within=within, sizes=sizes, data=data, overrides=overrides)
+    if check := getattr(study.module(), "check", None):
+        check(cell.config)
+    return cell
 
 
-def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> Iterator[Cell]:
-    """Yield the cell of each point, as `make_cell` returns it; what the points share is checked once."""
-    bases: dict[tuple[str, ...], _Base] = {}
-    for overrides in points:
-        keys = tuple(overrides)
-        if keys not in bases:
-            bases[keys] = _Base(study, keys)
-        yield bases[keys].cell(overrides)
-
-
-class _Base:
-    """What cells that set the same keys share: the other settings and axes, checked and in their normal form."""
-
-    def __init__(self, study: Study, keys: tuple[str, ...]):
-        where, schema = study.file, study.schema
-        # Checked first: the schema knows an axis without a base value, but it is no setting.
-        self.axes = _axes(study)
-        config = _scaled(study, keys)
-        within = config["within"]
-        settings = {k: v for k, v in config.items() if k not in {*DESCRIPTION, *GRID, *RUN, *SIZES, *within}}
-        for key in keys:
-            if key not in within and key not in SIZES and key not in settings:
-                raise schema.unknown(key, where, others=SIZES)
-        for key in {*settings, *within} - set(schema.fields):
-            raise schema.unknown(key, where, others=[*DESCRIPTION, *GRID, *SIZES])
-        for key in set(schema.fields) - {*settings, *within}:
-            raise SettingError(f"{where}: the setting {key!r} is missing; it must be {schema.fields[key].describe()}.")
-        self.study = study
-        self.settings = {k: v if k in keys else schema.value(k, v, where) for k, v in settings.items()}
-        self.within = {k: v if k in keys else _within_values(schema, k, v, where) for k, v in within.items()}
-        self.pinned: dict[tuple[int, str, str], dict] = {}
-        self.within_json = None if set(keys) & set(within) else canonical(self.within)
-        self.sizes = {key: config[key] for key in SIZES}
-        _check_drawn(study, keys)
-        if not set(keys) & set(SIZES):
-            self.sizes = _checked_sizes(self.sizes, where)
-        read = [cell for other in read_by(study) for cell in expand(other)]
-        self.reads = joint_digest(read) if read else None
-        self.common = _checked_common(config.get("common") or (), {*self.axes, *within}, where)
-        self.scale = [] if study.scale == "paper" else [f"scale={study.scale}"]
-        self.folder = str(study.cells_folder)
-
-    def cell(self, overrides: Mapping[str, Any]) -> Cell:
-        where, schema = self.study.file, self.study.schema
-        settings, sizes, within = dict(self.settings), self.sizes, self.within
-        for key, value in overrides.items():
-            if key in within:
-                within = self._with_axis(within, key, value if isinstance(value, list | Mapping) else [value])
-            elif key in sizes:
-                sizes = {**sizes, key: value}
-            else:
-                settings[key] = schema.value(key, value, where)
-        schema.follow(settings, self.settings, overrides, where)
-        schema.check_together(settings, where)
-        # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
-        words = [
-            f"++{key}={hydra_value(within[key])}"
-            if key in within
-            else f"{key}={hydra_value(settings[key] if key in settings else sizes[key])}"
-            for key in overrides
-        ]
-        return Cell(
-            study=self.study.name,
-            settings=settings,
-            within=within,
-            # Cells that set no size share one map.
-            sizes=sizes if sizes is self.sizes else _checked_sizes(sizes, where, fit="block" not in overrides),
-            axes=self.axes,
-            common=self.common,
-            folder=self.folder,
-            data=_identity(settings.get("dataset")),
-            reads=self.reads,
-            overrides=(*self.scale, *map(sys.intern, words)),
-            within_json=self.within_json,
-        )
-
-    def _with_axis(self, within: dict, key: str, values: Any) -> dict:
-        """Return the axes with the values of one replaced; cells with equal axes share one map."""
-        name = (id(within), key, repr(values))
-        if name not in self.pinned:
-            self.pinned[name] = {**within, key: _within_values(self.study.schema, key, values, self.study.file)}
-        return self.pinned[name]
+def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> list[Cell]:
+    """Return the cells of some points, each once."""
+    return list({cell.digest: cell for cell in (make_cell(study, point) for point in points)}.values())
 
 
 def _within_values(schema: Schema, key: str, values: Any, where: str) -> list:
@@ -299,14 +273,12 @@ def _axes(study: Study) -> tuple[str, ...]:
     return tuple(axes)
 
 
-def _check_drawn(study: Study, keys: Iterable[str]) -> None:
+def _check_drawn(study: Study, base: Cell, key: str) -> None:
     """Raise SettingError for a size or a seed that would change nothing."""
-    draws = draws_numbers(study)
-    for key in keys:
-        if key == "seed" and not draws:
-            raise SettingError(f"{study.name} draws no random numbers, so seed would change nothing: leave it out.")
-        if key in ("trials", "block") and study.config["trials"] is None:
-            raise SettingError(f"{study.name} has no trials, so {key} would change nothing: leave it out.")
+    if key == "seed" and not study.once("draws", lambda: draws_numbers(study)):
+        raise SettingError(f"{study.name} draws no random numbers, so seed would change nothing: leave it out.")
+    if key in ("trials", "block") and base.sizes["trials"] is None:
+        raise SettingError(f"{study.name} has no trials, so {key} would change nothing: leave it out.")
 
 
 def draws_numbers(study: Study) -> bool:
@@ -346,29 +318,18 @@ def _checked_common(common: Any, known: set[str], where: str) -> tuple[str, ...]
     return tuple(common)
 
 
-def _identity(dataset: str | None) -> dict | None:
+def _identity(study: Study, dataset: str | None) -> dict | None:
     if dataset is None:
         return None
-    file = configurations.folder() / "dataset" / f"{dataset}.yaml"
-    return _identity_of(dataset, file.read_text(encoding="utf-8"))
-
-
-@functools.cache
-def _identity_of(dataset: str, text: str) -> dict:
-    # `text` is the content of the data set's file: many cells share a data set, and parsing YAML is slow.
     from privpost.datasets import catalogue
 
-    return catalogue.load(dataset).identity()
+    # Many cells share a data set, and parsing YAML is slow.
+    return study.once(f"data of {dataset}", lambda: catalogue.load(dataset).identity())
 
 
-def shard_of(cells: Sequence[Cell], number: int, count: int) -> Sequence[Cell]:
+def shard_of(cells: list[Cell], number: int, count: int) -> list[Cell]:
     """Return shard `number`, counted from 1, of `count` shards: every `count`-th cell, so that neighbours are apart.
 
     Neighbours on an axis take about equally long, and so the shards do too.
     """
     return cells[number - 1 :: count]
-
-
-def joint_digest(cells: Iterable[Cell]) -> str:
-    """Return the digest of several cells together."""
-    return hashlib.sha256(" ".join(cell.digest for cell in cells).encode()).hexdigest()[:10]

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,55 +16,23 @@ from privpost.lab import grid, provenance
 from privpost.lab.project import PREPARED, built
 from privpost.lab.published import expected_seconds
 from privpost.lab.schema import SettingError
-from privpost.lab.study import Study
+from privpost.lab.study import Study, findable
 from privpost.lab.tables import WRITING, times_path
 from privpost.progress import some
 
-TEMPLATES = Path("docs/templates")
+TEMPLATES, REPORT = Path("docs/templates"), provenance.PACKAGE / "report"
 # A rebuild begins with some studies of a few seconds each.
 SAMPLES, SHORTEST, LONGEST, SAMPLED = 6, 3, 15, 10**5
 
 
-@functools.cache
-def _findable(name: str) -> bool:
-    return fetch.findable(catalogue.load(name))
-
-
-def datasets_of(study: Study) -> list[str]:
-    """Return the names of the data sets that a study's YAML names for its scale."""
-    text = study.text
-    if study.scale == "smoke" and "sweep" in (text.get("smoke") or {}):
-        text = {**text, "sweep": text["smoke"]["sweep"]}
-    full = {key: value for key, value in text.items() if key != "smoke"}
-    named = {name for value in _values(full, "dataset") for name in (value if isinstance(value, list) else [value])}
-    swept = {name for value in _values(text.get("sweep"), "dataset") for name in value}
-    names = swept or named | set(_defaults(text))
-    return sorted(name for name in names if name in catalogue.names())
-
-
-def _values(value: Any, key: str) -> Iterator[Any]:
-    if isinstance(value, dict):
-        if key in value:
-            yield value[key]
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _values(item, key)
-
-
-def _defaults(text: dict[str, Any]) -> list[str]:
-    entries = (entry for entry in text.get("defaults") or [] if isinstance(entry, dict))
-    return [entry["override /dataset"] for entry in entries if "override /dataset" in entry]
-
-
 def datasets(*studies: Study) -> list[str]:
     """Return the data sets that some studies name and that can be had."""
-    return sorted({name for study in studies for name in datasets_of(study) if _findable(name)})
+    return sorted({name for study in studies for name in study.datasets}.difference(missing(*studies)))
 
 
 def missing(*studies: Study) -> list[str]:
     """Return the data sets of some studies that cannot be had."""
-    return sorted({name for study in studies for name in datasets_of(study) if not _findable(name)})
+    return sorted({name for study in studies for name in study.lacking})
 
 
 def bring(*studies: Study) -> None:
@@ -75,7 +43,7 @@ def bring(*studies: Study) -> None:
             fetch.fetch(catalogue.load(name))
         except fetch.FetchError as error:
             print(str(error).splitlines()[0], file=sys.stderr)
-    _findable.cache_clear()
+    findable.cache_clear()
 
 
 def lacking(*studies: Study) -> list[str]:
@@ -84,7 +52,7 @@ def lacking(*studies: Study) -> list[str]:
     for name in missing(*studies):
         dataset = catalogue.load(name)
         files = ", ".join(file.name for file in dataset.files)
-        without = [study.name for study in studies if name in datasets_of(study)]
+        without = [study.name for study in studies if name in study.datasets]
         again = f"privpost fetch {name} says more"
         lines.append(
             f"{name}: left out, since {files} is neither in {catalogue.ORIGINAL}/{dataset.place}/ nor in "
@@ -95,7 +63,7 @@ def lacking(*studies: Study) -> list[str]:
 
 def possible(studies: Iterable[Study]) -> list[Study]:
     """Return the studies that have a data set, or need none."""
-    return [study for study in studies if datasets(study) or not datasets_of(study)]
+    return [study for study in studies if datasets(study) or not study.datasets]
 
 
 def prepared_files(*studies: Study) -> list[str]:
@@ -139,23 +107,16 @@ def parts_folder(study: Study) -> Path:
 
 
 @functools.cache
-def _seconds() -> dict[str, float]:
-    seconds: dict[str, float] = {}
-    for (name, _), cell in expected_seconds().items():
-        seconds[name] = seconds.get(name, 0) + cell
-    return seconds
+def _ranks() -> dict[str, int]:
+    seconds = {name: sum(map(sum, cells.values())) for name, cells in expected_seconds().items()}
+    short = sorted((seconds[name], name) for name in seconds if SHORTEST < seconds[name] < LONGEST)
+    samples = dict.fromkeys((name for _, name in short[:SAMPLES]), SAMPLED + 1)
+    return {name: min(int(of_study), SAMPLED) for name, of_study in seconds.items()} | samples
 
 
 def priority(name: str) -> int:
     """Return a study's rank: short ones tell first how fast a machine is, then the longest goes first."""
-    seconds = int(_seconds().get(name, 0))
-    return SAMPLED + 1 if name in _samples() else min(seconds, SAMPLED)
-
-
-@functools.cache
-def _samples() -> list[str]:
-    short = sorted((seconds, name) for name, seconds in _seconds().items() if SHORTEST < seconds < LONGEST)
-    return [name for _, name in short[:SAMPLES]]
+    return _ranks().get(name, 0)
 
 
 def settings_digest(name: str, scale: str) -> str:
@@ -194,9 +155,10 @@ def figure_files(study: Study) -> list[str]:
 
 def code_of(study: Study) -> str:
     """Return a digest of the code that a study's cells and tables depend on."""
-    named = [f"privpost.datasets.{name}" for name in datasets_of(study)]
+    named = [f"privpost.datasets.{name}" for name in study.datasets]
     modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *WRITING, *named]
-    if provenance.discovers(modules):
+    # Who looks for mechanisms finds a new one too.
+    if provenance.PACKAGE / "discovery.py" in provenance.files(modules):
         modules += [f"privpost.mechanisms.{name}" for name in lookup.modules(provenance.PACKAGE / "mechanisms")]
     return provenance.text_digest(modules)
 
@@ -206,19 +168,12 @@ def figure_code_of(study: Study) -> str:
     return provenance.text_digest([f"{study.package}.figures", "privpost.drawing.style"])
 
 
-def score_code_of(studies: list[Study]) -> str:
-    """Return a digest of the code that scores the claims of some studies."""
-    modules = [f"{study.package}.claims" for study in studies] + [
-        f"privpost.experiments.{s.paper}.claims" for s in studies
-    ]
-    scoring = ["privpost.lab.claims", "privpost.report.scorecard", "privpost.report.reasons"]
-    return provenance.text_digest([*modules, *scoring])
-
-
 def overall_digest(studies: list[Study]) -> str:
-    """Return a digest of what scorecard, documents and report are made with: code, reasons and templates."""
-    folder = provenance.PACKAGE / "report"
-    modules = (path.relative_to(provenance.PACKAGE).with_suffix("").parts for path in folder.rglob("*.py"))
-    code = provenance.text_digest(".".join(("privpost", *parts)) for parts in modules)
+    """Return a digest of what scorecard, documents and report are made with: claims, code, reasons and templates."""
+    claims = [f"{study.package}.claims" for study in studies]
+    claims += [f"privpost.experiments.{study.paper}.claims" for study in studies]
+    scoring = ["privpost.lab.claims", "privpost.report.scorecard", "privpost.report.reasons"]
+    modules = (path.relative_to(provenance.PACKAGE).with_suffix("").parts for path in REPORT.rglob("*.py"))
+    report = [".".join(("privpost", *parts)) for parts in modules]
     texts = [path.read_text(encoding="utf-8") for path in sorted(TEMPLATES.rglob("*.*")) if path.is_file()]
-    return _digest([score_code_of(studies), code, texts])
+    return _digest([provenance.text_digest([*claims, *scoring]), provenance.text_digest(report), texts])

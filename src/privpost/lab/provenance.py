@@ -45,14 +45,9 @@ def imports(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
-@functools.cache
-def _text(path: Path, mtime: int) -> str:
-    return path.read_text(encoding="utf-8")
-
-
 def text_of(path: Path) -> str:
     """Return a source file's text."""
-    return _text(path, path.stat().st_mtime_ns)
+    return path.read_text(encoding="utf-8")
 
 
 def file_of(module: str) -> Path | None:
@@ -88,11 +83,6 @@ def files(modules: Iterable[str]) -> list[Path]:
     return sorted(paths)
 
 
-def discovers(modules: Iterable[str]) -> bool:
-    """Return whether some modules look for mechanisms, so that a new one changes what they do."""
-    return PACKAGE / "discovery.py" in files(modules)
-
-
 def text_digest(modules: Iterable[str]) -> str:
     """Return a digest of all the text that some modules import: when it is equal, nothing has to run again."""
     texts = (f"{path.relative_to(PACKAGE)}\n{text_of(path)}" for path in files(modules))
@@ -108,10 +98,38 @@ def _forget_words(node: ast.AST) -> None:
         node.value = ""
 
 
+def _without_tables(tree: ast.Module) -> list[ast.stmt]:
+    """Return a study module's statements without `tabulate`, `TABLES` and definitions that only these use."""
+    defined = {
+        node.targets[0].id if isinstance(node, ast.Assign) else node.name: node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        or (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name))
+    }
+    gone, more = set(), {"tabulate"} & {*defined}
+    while more:
+        gone |= more
+        kept = _names(node for node in tree.body if node not in [defined[name] for name in gone])
+        used = {"TABLES", *_names(defined[name] for name in gone)}
+        more = used.intersection(defined) - gone - kept
+    return [node for node in tree.body if node not in [defined[name] for name in gone]]
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that some nodes read."""
+    within = (inner for node in nodes for inner in ast.walk(node))
+    return {node.id for node in within if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
 @functools.cache
-def _code_digest(text: str) -> str:
-    """Return a digest of a source text without its comments, docstrings, meanings and layout."""
+def _code_digest(text: str, of_cell: bool = False) -> str:
+    """Return a digest of a source text without its comments, docstrings, meanings and layout.
+
+    `of_cell` leaves out what a study's module only makes tables with.
+    """
     tree = ast.parse(text)
+    if of_cell:
+        tree.body = _without_tables(tree)
     for node in ast.walk(tree):
         tables = isinstance(node, ast.Assign) and "TABLES" in map(ast.unparse, node.targets)
         if tables or (isinstance(node, ast.keyword) and node.arg == "says"):
@@ -141,10 +159,13 @@ def loader_digest(dataset: str) -> str:
 def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """Return the source and the versions on which a cell of a study module depends.
 
-    `used` are the modules that its ledger recorded.
+    `used` are the modules that its ledger recorded. What only makes tables of cells does not count.
     """
     modules = [target, *ALWAYS, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
-    return {"source": source(*modules), "versions": versions()}
+    digests = source(*modules)
+    if own := file_of(target):
+        digests[own.relative_to(PACKAGE).as_posix()] = _code_digest(text_of(own), of_cell=True)
+    return {"source": digests, "versions": versions()}
 
 
 def changes(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,6 @@
 """What is published: which files, their sha256 in one small file, and the times of the run that made them."""
 
 import csv
-import functools
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
@@ -9,7 +8,6 @@ from pathlib import Path
 
 from privpost.lab.project import PUBLISHED
 from privpost.lab.schema import SettingError
-from privpost.lab.study import Cell
 
 RESULTS, FIGURES = PUBLISHED / "results", PUBLISHED / "figures"
 # As `sha256sum --check` reads it, from within results/: results, and figures as ../figures. Times are not in it.
@@ -20,8 +18,6 @@ COLUMNS = ("study", "cell", "wall_seconds", "peak_mib", "digest")
 # In build/: by which code they were made, and what tables and ledger were then.
 BUILT_COLUMNS = (*COLUMNS, "code", "files")
 COVERED = (".csv", ".json", ".md", ".svg")
-# Assumed for a cell whose study has no published time.
-DEFAULT_SECONDS = 5.0
 # Measured on one machine: a rebuild gives other numbers.
 MEASURED = ("times.csv", "benchmarks.csv", "scale.csv", "optional_methods.csv")
 
@@ -48,13 +44,10 @@ def write_sums() -> None:
 
 def sums() -> dict[Path, str]:
     """Return the recorded sha256 of each published result and figure, by its path; empty where none is kept."""
-    return _sums(os.stat(SUMS).st_mtime_ns, str(SUMS.resolve())) if SUMS.is_file() else {}
-
-
-@functools.cache
-def _sums(mtime: int, path: str) -> dict[Path, str]:
+    if not SUMS.is_file():
+        return {}
     # A file of another shape names nothing, so that every result counts as altered.
-    lines = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = SUMS.read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
     return {Path(os.path.normpath(RESULTS / name)): digest for digest, name in pairs}
 
@@ -83,23 +76,13 @@ def read_times(path: Path = TIMES) -> list[dict[str, str]]:
         return list(csv.DictReader(handle))
 
 
-def expected_seconds() -> dict[tuple[str, str], float]:
-    """Return how long each cell took in the published run, by study and slug."""
-    return {(row["study"], row["cell"]): max(float(row["wall_seconds"]), 0.001) for row in read_times()}
-
-
-def expected(cells: Iterable[Cell], scale: str) -> dict[str, float]:
-    """Return how long each cell may take, in seconds by digest: as published, else as its study's cells on average.
-
-    At another scale than the published one nothing is known, and all cells count the same.
-    """
-    known = expected_seconds() if scale == "paper" else {}
-    studies: dict[str, list[float]] = {}
-    for (study, _), seconds in known.items():
-        studies.setdefault(study, []).append(seconds)
-    usual = {study: sum(seconds) / len(seconds) for study, seconds in studies.items()}
-    default = DEFAULT_SECONDS if scale == "paper" else 1.0
-    return {c.digest: known.get((c.study, c.slug), usual.get(c.study, default)) for c in cells}
+def expected_seconds() -> dict[str, dict[str, list[float]]]:
+    """Return how long each cell took in the published run, by study and slug, which several cells may have."""
+    seconds: dict[str, dict[str, list[float]]] = {}
+    for row in read_times():
+        of_slug = seconds.setdefault(row["study"], {}).setdefault(row["cell"], [])
+        of_slug.append(max(float(row["wall_seconds"]), 0.001))
+    return seconds
 
 
 def times_text(rows: Iterable[dict], columns: Sequence[str] = COLUMNS) -> str:

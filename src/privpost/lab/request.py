@@ -3,14 +3,12 @@
 import itertools
 import math
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from privpost.lab import aliases, grid
-from privpost.lab.axes import LARGEST_GRID, check_size
-from privpost.lab.compose import hydra_value
+from privpost.lab import grid
+from privpost.lab.grid import LARGEST_GRID, check_size
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError, suggest
 from privpost.lab.study import SIZES, Cell, Study
@@ -33,12 +31,11 @@ class Request(NamedTuple):
 
     Attributes:
         study: at its build.
-        settings: the overrides of the study's settings, as they were given.
+        settings: the overrides of the study's settings.
         multirun: whether it is a sweep.
         shard: the part `(i, n)` of the cells that was asked for.
         fresh: whether cells in the store are computed again.
         folder: where a sweep's tables and figure go; None for a folder of its name.
-        notes: lines on settings that were given by another name, and on data sets that were given alone.
         objective: the table and the column whose number at a point a sweeper optimises.
         sweeper: which of Hydra's sweepers chooses the points.
     """
@@ -50,7 +47,6 @@ class Request(NamedTuple):
     shard: tuple[int, int] | None
     fresh: bool
     folder: Path | None
-    notes: Sequence[str] = ()
     objective: tuple[str, str] | None = None
     sweeper: str = OURS
 
@@ -68,7 +64,7 @@ def key_of(override: str) -> str:
 def understand(argv: list[str]) -> Request:
     """Return what a command line asks for; Hydra's own words (`hydra...`) and options are left to Hydra.
 
-    A whole grid and its shards skip cells whose data cannot be had, as a rebuild does, and say so. Raises
+    A whole grid and its shards skip cells whose data cannot be had, as a rebuild does. Raises
     SettingError for a missing study, and for a key or a value that is not allowed, with the nearest right one.
     """
     words = [word for word in argv if "=" in word and not word.startswith("-")]
@@ -78,29 +74,23 @@ def understand(argv: list[str]) -> Request:
     folder = given.get("hydra.sweep.dir", given.get("hydra.run.dir"))
     sweeper = given.get("hydra/sweeper", OURS)
     shard = _shard(given["shard"], multirun) if "shard" in given else None
-    fresh = _truth("fresh", given.get("fresh", "false"))
-    objective = _objective(study, given["objective"]) if "objective" in given else None
-    settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
-    settings, notes = _in_own_words(study, settings)
+    if (fresh := given.get("fresh", "false")) not in ("true", "false"):
+        raise SettingError(f"fresh is {fresh!r}, but must be true or false.")
+    objective = _objective(study, given, sweeper)
+    settings = _settings(study, words)
     if settings or not multirun:
         read = values if sweeper == OURS else ends
-        cells = _sweep(study, {key_of(word): read(word) for word in settings}, multirun, shard)
+        cells = _sweep(study, {key_of(word): read(word) for word in settings}, multirun)
     else:
-        cells = list(grid.shard_of(grid.expand(study), *shard) if shard else grid.expand(study))
-        # Imported only here: it loads numpy, which help does without.
-        from privpost.lab import plan
-
-        notes += plan.lacking(study)
-    if settings and {*map(key_of, settings)} <= {"dataset", *SIZES}:
-        notes += _grid_on(study, settings)
+        cells = grid.expand(study)
+    cells = grid.shard_of(cells, *shard) if shard else cells
     where = None if folder is None else Path(folder)
-    return Request(study, cells, settings, multirun, shard, fresh, where, notes, objective, sweeper)
+    return Request(study, cells, settings, multirun, shard, fresh == "true", where, objective, sweeper)
 
 
 def cell_of(study: Study, words: Sequence[str]) -> Cell:
     """Return the cell of one job of a sweep over a study; raises SettingError as `understand`."""
-    own = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
-    return grid.make_cell(study, {key_of(word): values(word)[0] for word in _in_own_words(study, own)[0]})
+    return grid.make_cell(study, {key_of(word): values(word)[0] for word in _settings(study, words)})
 
 
 def _once(words: list[str]) -> dict[str, str]:
@@ -113,20 +103,6 @@ def _once(words: list[str]) -> dict[str, str]:
             raise SettingError(f"{key} is given twice, as {given[key]!r} and {value!r}; leave one of them out.")
         given[key] = value
     return given
-
-
-def _grid_on(study: Study, settings: list[str]) -> list[str]:
-    """Return a line with the words that give a study's grid on the data set of a single point; none without a grid."""
-    words = [word for word in settings if key_of(word) == "dataset"]
-    names = [name for word in words for name in values(word)]
-    all_blocks, blocks = grid.blocks(study), []
-    for block in [block for block in all_blocks if {*names} & {*block.get("dataset", ())}] or all_blocks:
-        axes = [f"{key}={','.join(map(hydra_value, axis))}" for key, axis in block.items() if key != "dataset"]
-        command = shlex.join(["privpost", "-m", f"study={study.name}", *settings, *axes])
-        blocks += [command] if axes and command not in blocks else []
-    if not words or not blocks:
-        return []
-    return [f"{words[0]} alone is one point, at the study's other settings; the grid on it: {'; '.join(blocks)}"]
 
 
 def _study(given: Mapping[str, str]) -> Study:
@@ -143,17 +119,15 @@ def _study(given: Mapping[str, str]) -> Study:
     return grid.load_study(given["study"], scale, built(scale))
 
 
-def _truth(key: str, value: str) -> bool:
-    if value not in ("true", "false"):
-        raise SettingError(f"{key} is {value!r}, but must be true or false.")
-    return value == "true"
-
-
-def _objective(study: Study, text: str) -> tuple[str, str]:
-    """Return table and column of `objective=<table>.<column>`."""
+def _objective(study: Study, given: Mapping[str, str], sweeper: str) -> tuple[str, str] | None:
+    """Return table and column of `objective=<table>.<column>`, which sweepers that choose points need."""
+    known = ", ".join(f"{name}.<column>" for name in study.tables)
+    if (text := given.get("objective")) is None:
+        if sweeper in (OURS, "basic"):
+            return None
+        raise SettingError(f"objective is missing: hydra/sweeper={sweeper} chooses points by it; it must be {known}.")
     table, _, column = text.partition(".")
     if table not in study.tables or not column:
-        known = ", ".join(f"{name}.<column>" for name in study.tables)
         raise SettingError(f"objective is {text!r}, but must be {known}.{suggest(table, study.tables)}")
     return table, column
 
@@ -168,42 +142,32 @@ def _shard(text: str, multirun: bool) -> tuple[int, int]:
     return int(parts[1]), int(parts[2])
 
 
-def _in_own_words(study: Study, words: list[str]) -> tuple[list[str], list[str]]:
-    """Return checked overrides under the study's own names, and a note on each that was given another name."""
-    notes, settings = [], []
-    for word in words:
-        override, *note = aliases.taken_as(study, key_of(word), lambda word=word: values(word)) or (word,)
-        notes += note
-        _check_key(study, override)
-        settings.append(override)
-    keys = [key_of(word) for word in settings]
-    if twice := [key for key in keys if keys.count(key) > 1]:
-        raise SettingError(f"{twice[0]} is given twice; list its values in one word ({twice[0]}=a,b).")
-    return settings, notes
+def _settings(study: Study, words: Sequence[str]) -> list[str]:
+    """Return the overrides of the study's settings, whose keys are checked."""
+    settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
+    within, keys = study.config["within"], [key_of(word) for word in settings]
+    for word, key in zip(settings, keys, strict=True):
+        added = word[0] in "+~" and not word.startswith("++")
+        if key not in within and (added or word.lstrip("+").startswith("within.")):
+            raise SettingError(f"{word!r}: a study's settings can be changed (key=value), not added or removed.")
+        if key not in study.schema and key not in SIZES:
+            raise study.schema.unknown(key, study.file, others=[*SIZES, *WORDS])
+        if keys.count(key) > 1:
+            raise SettingError(f"{key} is given twice; list its values in one word ({key}=a,b).")
+    return settings
 
 
-def _check_key(study: Study, word: str) -> None:
-    key, within = key_of(word), study.config["within"]
-    added = word[0] in "+~" and not word.startswith("++")
-    if key not in within and (added or word.lstrip("+").startswith("within.")):
-        raise SettingError(f"{word!r}: a study's settings can be changed (key=value), not added or removed.")
-    if key not in study.schema and key not in SIZES:
-        raise study.schema.unknown(key, study.file, others=[*SIZES, *WORDS])
-
-
-def _sweep(study: Study, axes: Mapping[str, list], multirun: bool, shard: tuple[int, int] | None) -> list[Cell]:
-    """Return the cells of a sweep, or with a shard `(i, n)` every n-th of its points from the i-th on."""
+def _sweep(study: Study, axes: Mapping[str, list], multirun: bool) -> list[Cell]:
+    """Return the cells of a sweep."""
     sweeping = [key for key, axis in axes.items() if len(axis) > 1]
     if sweeping and not multirun:
         raise SettingError(
             f"{sweeping[0]} has {len(axes[sweeping[0]])} values, but a run takes one. For a sweep say privpost -m "
             f"study={study.name} ..."
         )
-    number, count = shard or (1, 1)
-    check_size(math.prod(map(len, axes.values())) // count, " ".join(axes))
-    combinations = itertools.islice(itertools.product(*axes.values()), number - 1, None, count)
-    points = (dict(zip(axes, combination, strict=True)) for combination in combinations)
-    return list({cell.digest: cell for cell in grid.make_cells(study, points)}.values())
+    check_size(math.prod(map(len, axes.values())), " ".join(axes))
+    points = (dict(zip(axes, combination, strict=True)) for combination in itertools.product(*axes.values()))
+    return grid.make_cells(study, points)
 
 
 def values(word: str) -> list:
@@ -224,17 +188,20 @@ def values(word: str) -> list:
         value = override.value()
         if not override.is_sweep_override():
             return [value]
-        if not override.is_discrete_sweep() or word.partition("=")[2].startswith("glob("):
+        text = word.partition("=")[2]
+        # Within a function Hydra reads other numbers than a range has: sort(range(7,0,-3)).
+        in_function = isinstance(value, RangeSweep) and not text.strip().startswith("range(")
+        if not override.is_discrete_sweep() or text.startswith("glob(") or in_function:
             raise SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
         if not isinstance(value, RangeSweep):
             return [Override._convert_value(item) for item in override.sweep_iterator()]
         if not (value.step and abs((value.stop - value.start) / value.step) <= LARGEST_GRID):
             raise SettingError(f"{word!r} has too many values; at most {LARGEST_GRID} are allowed.")
         # The sums of a range are not the numbers that a user means: 0.1 + 0.1 + 0.1 is not 0.3, nor below 0.3.
-        numbers = (float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator())
+        numbers = [float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator()]
         if not (before := [number for number in numbers if number != value.stop]):
             raise SettingError(f"{word!r} has no values: a range stops before its second number.")
-        return _as_written(word, before)
+        return before
     except SettingError:
         raise
     # Not only Hydra refuses: so do numbers of a range that are infinite or have too many digits.
@@ -243,17 +210,6 @@ def values(word: str) -> list:
         if _GRAMMAR.match(reason):
             reason = "it must be key=value, with every bracket and quote closed."
         raise SettingError(f"{word!r} cannot be read: {reason}") from error
-
-
-def _as_written(word: str, swept: list) -> list:
-    """Return the numbers of a range in a function, sort(range(7,0,-3)); raises SettingError if Hydra reads others."""
-    key, _, text = word.partition("=")
-    if (written := re.search(r"range\([^()]*\)", text)) and written[0] != text.strip():
-        numbers = values(f"{key}={written[0]}")
-        if sorted(numbers) != sorted(swept):
-            listed = ",".join(map(hydra_value, numbers))
-            raise SettingError(f"{word!r}: Hydra reads other numbers than the range has; list them ({key}={listed}).")
-    return swept
 
 
 def ends(word: str) -> list:

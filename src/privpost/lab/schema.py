@@ -5,7 +5,6 @@ normalised, so `1` and `1.0` are one setting and one digest. A value that is not
 names the key, the value and what is allowed. This module imports nothing heavy: every Snakemake parse reads it.
 """
 
-import collections
 import copy
 import difflib
 import math
@@ -173,13 +172,9 @@ def unquoted(value: Any) -> str:
         return f"YAML reads an unquoted yes, no, true, false, on or off as {value}; quote it"
     if value is None:
         return "YAML reads an unquoted null or ~, or nothing at all, as no value; quote it"
-    return (
-        "" if isinstance(value, str | list | dict) else f"YAML reads {value} as a {_kind(value)}, not a text; quote it"
-    )
-
-
-def _kind(value: Any) -> str:
-    return "number" if isinstance(value, int | float) else "date"
+    if isinstance(value, str | list | dict):
+        return ""
+    return f"YAML reads {value} as a {'number' if isinstance(value, int | float) else 'date'}, not a text; quote it"
 
 
 @dataclass(frozen=True)
@@ -195,46 +190,6 @@ class Vector(Setting):
     def checked(self, value: Any) -> list:
         _check(isinstance(value, list | tuple) and (self.empty or len(value) > 0))
         return [self.item.normalise(entry) for entry in value]
-
-
-class Levels(Setting):
-    """A list of at least two different values of a categorical column, as texts."""
-
-    def allowed(self) -> str:
-        return "a list of at least 2 different texts or whole numbers"
-
-    def checked(self, value: Any) -> list[str]:
-        if not isinstance(value, list) or len(value) < 2:
-            raise ValueError
-        for level in value:
-            if isinstance(level, bool) or level is None:
-                raise SettingError(unquoted(level))
-            if not isinstance(level, str | int):
-                raise SettingError(f"level {level!r} is neither a text nor a whole number; quote it if it is a text")
-        texts = [str(level) for level in value]
-        ((text, times),) = collections.Counter(texts).most_common(1)
-        if times > 1:
-            raise SettingError(f"level {text!r} is given twice")
-        return texts
-
-
-class Missing(Setting):
-    """What a cell without a value is: refused, a level of its own, or a public value."""
-
-    def allowed(self) -> str:
-        return "refuse, level or {impute: VALUE}"
-
-    def checked(self, value: Any) -> str | dict[str, str]:
-        if isinstance(value, dict) and list(value) == ["impute"]:
-            imputed = value["impute"]
-            if isinstance(imputed, bool) or imputed is None:
-                raise SettingError(f"impute: {unquoted(imputed)}")
-            if not isinstance(imputed, str | int | float):
-                raise SettingError(f"impute: {unquoted(imputed)}") if unquoted(imputed) else ValueError
-            return {"impute": str(imputed)}
-        if value not in ("refuse", "level"):
-            raise ValueError
-        return value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ import hashlib
 import itertools
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ from privpost import archive, atomic
 from privpost.lab.project import CannotWrite
 
 RECORD = "record"
-CORRUPT, STARTED = ".corrupt", ".started"
+CORRUPT = ".corrupt"
 # Names of arrays that numpy's savez takes for its own arguments.
 RESERVED = (RECORD, "file", "allow_pickle")
 
@@ -113,21 +112,6 @@ def seconds(path: Path) -> float | None:
     with contextlib.suppress(OSError, ValueError, KeyError, EOFError), np.load(path) as stored:
         return float(json.loads(str(stored[RECORD]))["wall_seconds"])
     return None
-
-
-@contextlib.contextmanager
-def under_way(path: Path, digest: str) -> Iterator[None]:
-    """Mark a cell as being computed, by a file next to its own, until the block ends."""
-    # Named as temporary files are: what a killed process leaves is found and removed with them.
-    mark = path.with_name(f".{digest}.{secrets.token_hex(4)}{STARTED}")
-    with contextlib.suppress(OSError):
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            mark.unlink()
 
 
 def set_aside(path: Path) -> Path:

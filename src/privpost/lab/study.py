@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -96,6 +96,21 @@ class Study:
         shards = int(self.text.get("shards", 1))
         return min(2, shards) if self.scale == "smoke" else shards
 
+    @functools.cached_property
+    def datasets(self) -> list[str]:
+        """The names of the data sets in its own file, for its scale: in its sweep, or else anywhere."""
+        from privpost.datasets import catalogue
+
+        sweep = (self.text.get("smoke") or {}).get("sweep") if self.scale == "smoke" else None
+        swept = {*_words(sweep or self.text.get("sweep"))}.intersection(catalogue.names())
+        anywhere = _words({key: value for key, value in self.text.items() if key != "smoke"})
+        return sorted(swept or {*anywhere}.intersection(catalogue.names()))
+
+    @property
+    def lacking(self) -> list[str]:
+        """The names of those data sets that cannot be had."""
+        return [name for name in self.datasets if not findable(name)]
+
     # Its modules
 
     @property
@@ -133,9 +148,11 @@ class Study:
 
     @functools.cached_property
     def tables(self) -> list[str]:
-        """The names of its tables: the keys of `TABLES` in study.py."""
-        declared = _keys("TABLES", (self.folder / "study.py").read_text(encoding="utf-8"))
-        return declared or [self.name.split("/")[1]]
+        """The names of its tables: the keys of `TABLES` in study.py, which need not be imported for that."""
+        for node in ast.parse((self.folder / "study.py").read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TABLES":
+                return [key.value for key in node.value.keys]  # type: ignore[attr-defined]
+        return [self.name.split("/")[1]]
 
     @functools.cached_property
     def figures(self) -> list[str]:
@@ -166,8 +183,8 @@ class Study:
     def table_path(self, table: str) -> Path:
         return self.results / f"{table}.csv"
 
-    def figure_path(self, stem: str, ending: str = "svg") -> Path:
-        return self.drawings / f"{stem}.{ending}"
+    def figure_path(self, stem: str) -> Path:
+        return self.drawings / f"{stem}.svg"
 
     @property
     def ledger_path(self) -> Path:
@@ -180,17 +197,24 @@ class Study:
         return self._memory[name]
 
 
-def _keys(name: str, text: str) -> list[str]:
-    """Return the keys of a map that a module assigns to a name, without importing it; none where it assigns none."""
-    if f"\n{name} = " not in text:
-        return []
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
-            return [key.value for key in node.value.keys]  # type: ignore[attr-defined]
-    return []
+@functools.cache
+def findable(name: str) -> bool:
+    """Whether a data set can be had."""
+    from privpost.datasets import catalogue, fetch
+
+    return fetch.findable(catalogue.load(name))
 
 
-@dataclass(frozen=True, slots=True)
+def _words(value: Any) -> Iterator[str]:
+    """Yield the texts in nested maps and lists."""
+    if isinstance(value, str):
+        yield value
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _words(item)
+
+
+@dataclass(frozen=True)
 class Cell:
     """A point of the sweep with all its trials and all its within axes.
 
@@ -209,29 +233,19 @@ class Cell:
     # The joint digest of the cells whose ledgers the study reads, where it reads some.
     reads: str | None
     overrides: tuple[str, ...] = field(compare=False)
-    # The within axes as JSON where many cells share them: most of what is hashed.
-    within_json: str | None = field(default=None, compare=False, repr=False)
-    # Computed when first asked for. A sweep may have hundreds of thousands of cells: slots, and no stored paths.
-    _digest: str | None = field(default=None, init=False, compare=False, repr=False)
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
-        if self._digest is None:
-            object.__setattr__(self, "_digest", self._computed_digest())
-        return self._digest  # type: ignore[return-value]
-
-    def _computed_digest(self) -> str:
         parts = {
             "study": self.study,
             "settings": self.settings,
+            "within": self.within,
             "sizes": self.sizes,
             "axes": sorted(self.axes),
             "common": sorted(self.common),
             "data": self.data,
         }
         text = canonical(parts if self.reads is None else {**parts, "reads": self.reads})
-        # One sorted JSON map; `within` is its last key.
-        text = f'{text[:-1]},"within":{self.within_json or canonical(self.within)}}}'
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
     @property

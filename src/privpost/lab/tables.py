@@ -1,6 +1,7 @@
 """From stored cells to tidy tables: a study's own, and those of any set of points."""
 
 import hashlib
+import io
 import traceback
 from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
@@ -122,11 +123,23 @@ def read_tables(study: Study) -> dict[str, Any]:
 
 def read_table(path: Path):
     """Return one table; errors as `read_tables`."""
+    check_there(path)
+    return _parsed(path)
+
+
+def as_read(frame):
+    """Return a table as it is when it has been written and read."""
+    return _parsed(io.StringIO(frame.to_csv(index=False)))
+
+
+def _parsed(source: Path | io.StringIO):
     import pandas as pd
 
-    check_there(path)
-    # The copy has columns of one type in one block: rows are chosen in half the time.
-    return pd.read_csv(path, keep_default_na=False, na_values=[""]).copy()
+    try:
+        # The copy has columns of one type in one block: rows are chosen in half the time.
+        return pd.read_csv(source, keep_default_na=False, na_values=[""]).copy()
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame()
 
 
 def check_there(path: Path) -> None:

@@ -5,24 +5,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from privpost.lab.schema import Missing, SettingError, Text, Vector
+from privpost.lab.schema import Vector
+from privpost.release.columns import Missing, MissingText
 
 # Mechanisms that release one posterior draw.
 SAMPLING = ("ops", "direct", "diffused", "concentrated")
 # The level of cells without a value, with `missing: level`.
 MISSING = "missing"
 # Settings that a column of every model has.
-
-
-class MissingText(Text):
-    """A text that marks a missing value; the empty text always does."""
-
-    def checked(self, value: Any) -> str:
-        if value == "":
-            raise SettingError("'' is always missing; leave it out")
-        return super().checked(value)
-
-
 COLUMN = {"missing": Missing(), "missing_texts": Vector(MissingText(), empty=True)}
 
 

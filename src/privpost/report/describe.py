@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from privpost import discovery
 from privpost.datasets import catalogue
 from privpost.lab import grid, provenance
-from privpost.lab.plan import datasets_of
 from privpost.lab.study import SIZES, Study
 
 # What a mechanism declares its neighbours to be, in words.
@@ -110,7 +109,7 @@ def _split(note: str, name: str) -> tuple[str, str]:
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
     """Return the data sets that studies read, each with title, whether it stands in, what is here, licence, source."""
     notes = []
-    for name in sorted({name for study in studies for name in datasets_of(study)}):
+    for name in sorted({name for study in studies for name in study.datasets}):
         data = catalogue.load(name)
         notes.append(
             {
@@ -169,7 +168,7 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
     They are all columns except settings, axes and what follows from public numbers alone (`PUBLIC_COLUMNS`). A study
     without a data set has none.
     """
-    if not datasets_of(study):
+    if not study.datasets:
         return {}
     public = {*study.schema.fields, *SIZES, *_axes(study), *PUBLIC_COLUMNS}
     return {name: [column for column in table.columns if column not in public] for name, table in tables.items()}

@@ -102,9 +102,9 @@ def score(studies: Iterable[Study]) -> list[Scored]:
     return scored
 
 
-def claims_of(study: Study, frames: Mapping[str, Any]) -> list[Claim]:
-    """Return a study's claims from its tables; none where it has no module of claims."""
-    return claims.score(study.module("claims"), frames, study.name) if study.has("claims") else []
+def claims_of(study: Study, frames: Mapping[str, Any], unscored: dict[str, str] | None = None) -> list[Claim]:
+    """Return a study's claims from its tables; none where it has no module of claims. `unscored` as in `score`."""
+    return claims.score(study.module("claims"), frames, study.name, unscored=unscored) if study.has("claims") else []
 
 
 def table(scored: Iterable[Scored]):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 from dispatched import in_store, privpost
 
 from privpost import configurations
 from privpost.commands import cli, run
-from privpost.lab import request, store
+from privpost.lab import published, request, store
 
 
 def files(toy) -> set[str]:
@@ -184,7 +186,7 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["study=toy/curve", "fresh=yes"], ["fresh is 'yes', but must be true or false"]),
         (
             ["-m", "study=toy/curve", "hydra/launcher=joblip"],
-            ["Could not find 'hydra/launcher/joblip'", "joblib store"],
+            ["Could not find 'hydra/launcher/joblip'", "basic joblib"],
         ),
         (["-m", "study=toy/curve", "hydra.launcher.n_jobs=2"], ["Could not override 'hydra.launcher.n_jobs'"]),
         (["study=toy/curve", "hydra.job.chdr=true"], ["Could not override 'hydra.job.chdr'"]),
@@ -195,7 +197,7 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["-m", "study=toy/curve", "shard=1/2", "shard=2/2"], ["shard is given twice, as '1/2' and '2/2'"]),
         (["study=toy/curve", "fresh=true", "fresh=false"], ["fresh is given twice, as 'true' and 'false'"]),
         (["study=toy/curve", "hydra.run.dir=a", "hydra.run.dir=b"], ["hydra.run.dir is given twice"]),
-        (["-m", "study=toy/curve", "level=sort(range(7,0,-3))"], ["Hydra reads other numbers", "(level=7,4,1)"]),
+        (["-m", "study=toy/curve", "level=sort(range(7,0,-3))"], ["list the values (key=a,b)"]),
         (["study=toy/curve", "objective=kurve.mean"], ["objective is 'kurve.mean', but must be curve.<column>"]),
         (["study=toy/curve", "++extra=1"], ["there is no setting 'extra'"]),
         (["study=toy/curve", "trials=15", "block=10"], ["trials is 15, but must be a multiple of block, which is 10"]),
@@ -249,6 +251,15 @@ def test_outside_a_checkout_the_error_says_so(tmp_path, monkeypatch, capsys):
     assert privpost("list") == 2
     assert "inside a checkout" in capsys.readouterr().err
     assert privpost("mechanisms") == 0
+
+
+def test_studies_are_listed_with_all_their_cells(checkout, capsys):
+    """Also with those that share a name in their times."""
+    assert privpost("list") == 0
+    listed = dict(re.findall(r"^(\S+) +(\d+) cells? ", capsys.readouterr().out, re.MULTILINE))
+    assert listed == {
+        name: str(cells) for name, cells in Counter(row["study"] for row in published.read_times()).items()
+    }
 
 
 def test_an_installed_package_works_in_any_folder(toy, tmp_path, monkeypatch, capsys):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from privpost.commands import data
+from privpost.commands import cli
 from privpost.lab.schema import SettingError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -25,7 +25,7 @@ def elsewhere(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.parametrize("name", ["afghanistan", "iraq_sigact"])
 def test_counts_are_written_as_the_repository_has_them(elsewhere, name, capsys):
-    assert data.prepare([name, "--counts", "counts.csv"]) == 0
+    assert cli.call("prepare", [name, "--counts", "counts.csv"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "counts.csv"
     packed = (ROOT / f"data/original/{name}/{name}_counts.csv.gz").read_bytes()
     assert (elsewhere / "counts.csv").read_bytes() == gzip.decompress(packed)
@@ -33,7 +33,7 @@ def test_counts_are_written_as_the_repository_has_them(elsewhere, name, capsys):
 
 def test_counts_are_of_war_logs_only(elsewhere):
     with pytest.raises(SettingError, match="--counts is of war logs, but abalone serves classification"):
-        data.prepare(["abalone", "--counts", "counts.csv"])
+        cli.call("prepare", ["abalone", "--counts", "counts.csv"])
 
 
 def test_a_refused_extract_is_one_line_and_prepares_nothing(elsewhere):
@@ -47,6 +47,6 @@ def test_a_refused_extract_is_one_line_and_prepares_nothing(elsewhere):
     with pytest.raises(
         SettingError, match=r"income is 9999999 \(1 times\), beyond \[0, 75000\]: probably the code"
     ) as caught:
-        data.prepare(["ipums_us"])
+        cli.call("prepare", ["ipums_us"])
     assert "\n" not in str(caught.value)
     assert not (elsewhere / "data/prepared").exists()

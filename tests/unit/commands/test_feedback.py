@@ -49,6 +49,12 @@ def test_elsewhere_lines_are_sparse(monkeypatch):
     assert [line.split(",")[0] for line in lines] == ["3 of 5 points done", "5 of 5 points done"]
 
 
+def test_a_sweep_shows_how_far_it_is(toy, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    assert privpost(*SWEEP) == 0
+    assert [f"\r{number} of 6 cells done" in shown.getvalue() for number in range(1, 6)] == [True] * 5
+
+
 def test_an_interrupt_says_in_one_line_what_is_kept(toy, capsys, monkeypatch):
     module = toy.study().module()
     simulate = module.simulate
@@ -88,9 +94,10 @@ def reading(toy, monkeypatch, status: int) -> list[str]:
     made = grid.make_cells
 
     def with_data(*given):
-        for cell in made(*given):
+        found = made(*given)
+        for cell in found:
             cell.settings["dataset"] = "coins"
-            yield cell
+        return found
 
     asked = []
     monkeypatch.setattr(grid, "make_cells", with_data)

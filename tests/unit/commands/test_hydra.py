@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -49,9 +48,9 @@ def settings(tmp_path, monkeypatch) -> Path:
     [
         (["--hydra-help"], ["== Flags ==", "hydra/launcher", "--info"]),
         (["--info", "defaults"], ["Defaults List", "hydra/sweeper/study"]),
-        (["--info", "plugins"], ["StoreLauncher", "StudySweeper", "JoblibLauncher"]),
+        (["--info", "plugins"], ["StudySweeper", "BasicLauncher", "JoblibLauncher"]),
         (["--info", "searchpath"], ["Provider", "main", "conf"]),
-        (["--cfg", "hydra", "-p", "hydra.launcher"], ["# @package hydra.launcher", "StoreLauncher"]),
+        (["--cfg", "hydra", "-p", "hydra.launcher"], ["# @package hydra.launcher", "BasicLauncher"]),
         (["--cfg", "job", "-p", "seed"], ["20171204"]),
         (["study=toy/curve", "--cfg", "job", "level=3"], ["level: 3", "title: A toy", "start: 2"]),
         (["study=toy/curve", "--cfg", "all", "--resolve"], ["hydra:", "build/sweeps/toy_curve", "level: 1"]),
@@ -87,7 +86,7 @@ def test_a_run_and_a_sweep_leave_hydras_records_below_build(toy):
     assert yaml.safe_load((folder / ".hydra/config.yaml").read_text())["level"] == 3
     assert privpost("-m", "study=toy/curve", "level=1,2", "hydra.sweep.dir=build/mine") == 0
     composed = yaml.safe_load((toy.folder / "build/mine/multirun.yaml").read_text())
-    assert composed["hydra"]["launcher"]["_target_"] == "hydra_plugins.privpost_store.StoreLauncher"
+    assert composed["hydra"]["sweeper"]["_target_"] == "hydra_plugins.privpost_store.StudySweeper"
     assert {path.name for path in toy.folder.iterdir()} == {"build", "conf", "experiments"}
 
 
@@ -120,20 +119,16 @@ def test_help_shows_the_groups_and_a_studys_settings(toy, capsys):
     ("line", "offered"),
     [
         ("privpost study=toy/", ["study=toy/curve"]),
-        ("privpost study=toy/curve sc", ["scale="]),
-        ("privpost study=toy/curve scale=", ["scale=paper", "scale=smoke"]),
-        ("privpost study=toy/curve le", ["level="]),
-        ("privpost study=toy/curve method=", ["method=a", "method=b"]),
-        ("privpost study=toy/curve fresh=t", ["fresh=true"]),
-        ("privpost study=toy/curve level=", []),
-        ("privpost study=toy/kurve le", []),
+        ("privpost study=toy/curve sc", []),
+        ("privpost study=nothing", []),
         ("privpost pub", ["publish"]),
         ("privpost study=toy/curve pub", []),
-        ("privpost -m study=toy/curve hydra/l", ["hydra/launcher="]),
     ],
 )
-def test_studies_settings_and_values_are_completed(toy, line, offered):
-    assert words.completed(line, list(cli.COMMANDS)) == offered
+def test_studies_and_commands_are_completed_and_hydra_does_the_rest(toy, monkeypatch, capsys, line, offered):
+    monkeypatch.setenv("COMP_LINE", line)
+    assert words.complete(cli.COMMANDS) == bool(offered)
+    assert capsys.readouterr().out.split() == offered
 
 
 def test_bash_completes_what_hydras_script_asks_for(settings, tmp_path):
@@ -142,6 +137,9 @@ def test_bash_completes_what_hydras_script_asks_for(settings, tmp_path):
         PATH={Path(sys.executable).parent}:$PATH
         export PYTHONPATH={ROOT / "src"}
         eval "$(privpost -sc install=bash)"
+        COMP_LINE="privpost study={STUDY[:-3]}"; COMP_WORDS=($COMP_LINE); COMP_CWORD=1; COMP_POINT=${{#COMP_LINE}}
+        hydra_bash_completion
+        echo "${{COMPREPLY[@]}}"
         COMP_LINE="privpost study={STUDY} scale=sm"; COMP_WORDS=($COMP_LINE); COMP_CWORD=2; COMP_POINT=${{#COMP_LINE}}
         hydra_bash_completion
         echo "${{COMPREPLY[@]}}"
@@ -150,7 +148,7 @@ def test_bash_completes_what_hydras_script_asks_for(settings, tmp_path):
         echo "${{COMPREPLY[@]}}"
     """
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["scale=smoke", "hydra/launcher=joblib"]
+    assert done.stdout.split() == [f"study={STUDY}", "scale=smoke", "hydra/launcher=joblib"]
 
 
 # Launchers and sweepers
@@ -161,7 +159,7 @@ def test_hydras_own_launchers_compute_the_same_cells(settings):
     sweep = ("-m", f"study={STUDY}", "scale=smoke", "order=2", "coefficient=0.3,0.4")
     ours = command(*sweep, "hydra.sweep.dir=build/ours")
     assert "2 cells; tables, figure and record:" in ours
-    for launcher in ("basic", "joblib", "submitit_local"):
+    for launcher in ("joblib", "submitit_local"):
         theirs = Path("build", launcher)
         shutil.rmtree("build/smoke/cells")
         said = command(*sweep, f"hydra.sweep.dir={theirs}", f"hydra/launcher={launcher}")
@@ -182,7 +180,7 @@ def test_a_cell_that_fails_in_another_process_is_named(settings):
     assert "2 of 2 cells could not be computed" in said
 
 
-@pytest.mark.parametrize("launcher", ["store", "joblib"])
+@pytest.mark.parametrize("launcher", ["basic", "joblib"])
 def test_optuna_maximises_the_number_that_the_objective_names(settings, launcher):
     """The error of a private draw over ε: of four trials the best is the one with the largest."""
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
@@ -210,7 +208,9 @@ def test_an_objective_that_is_not_one_number_is_told(toy, capsys):
 
 def test_ends_of_an_interval_are_checked(toy):
     with pytest.raises(SettingError, match="level is -1, but must be a number"):
-        request.understand(["-m", "study=toy/curve", "level=interval(-1,2)", "hydra/sweeper=optuna"])
+        request.understand(
+            ["-m", "study=toy/curve", "level=interval(-1,2)", "hydra/sweeper=optuna", "objective=curve.sem"]
+        )
     with pytest.raises(SettingError, match="list the values"):
         request.understand(["-m", "study=toy/curve", "level=interval(1,2)"])
     assert request.ends("level=tag(log,interval(1,2))") == [1, 2]
@@ -218,36 +218,53 @@ def test_ends_of_an_interval_are_checked(toy):
 
 @pytest.mark.skipif(importlib.util.find_spec("hydra_plugins.hydra_optuna_sweeper") is not None, reason="it is there")
 def test_a_plugin_that_is_not_installed_is_named(toy, capsys):
-    assert privpost("-m", "study=toy/curve", "level=1,2", "hydra/sweeper=optuna") == 2
+    assert privpost("-m", "study=toy/curve", "level=1,2", "hydra/sweeper=optuna", "objective=curve.sem") == 2
     assert "Could not find 'hydra/sweeper/optuna'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["hydra/launcher=dask"], "Could not find 'hydra/launcher/dask'"),
+        (["hydra.sweeper.params=x"], "Could not override 'hydra.sweeper.params'"),
+        (["+hydra.sweeper.params=x"], "+hydra.sweeper.params is 'x', but hydra/sweeper=study has no settings"),
+        (
+            ["hydra/sweeper=optuna"],
+            "objective is missing: hydra/sweeper=optuna chooses points by it; it must be curve.<",
+        ),
+        (["-cn", "other"], "conf/other.yaml cannot be read: Cannot find primary config 'other'"),
+    ],
+)
+def test_what_hydra_would_refuse_is_refused_before_anything_runs(toy, capsys, words, message):
+    for dry in ([], ["-n"]):
+        assert privpost("-m", "study=toy/curve", "level=1,2", *words, *dry) == 2
+        said = capsys.readouterr()
+        assert message in said.err and said.err.count("\n") == 1 and said.out == ""
+    assert in_store(toy) == set()
+
+
+def test_an_objective_of_several_rows_names_the_axes_to_fix(toy, capfd):
+    assert privpost("study=toy/curve", "objective=curve.mean") == 2
+    assert "the table curve has 3 rows at a point: give order one value each." in capfd.readouterr().err
 
 
 # What is swept, and where it goes
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("range(7,0,-3)", [7, 4, 1]),
-        ("sort(range(1,8,3))", [1, 4, 7]),
-        ("shuffle(range(1,4))", [1, 2, 3]),
-        ("float(range(1,4))", [1.0, 2.0, 3.0]),
-        ("sort(3,1,2,reverse=true)", [3, 2, 1]),
-    ],
-)
-def test_a_range_in_a_function_is_swept_as_written(text, numbers):
-    swept = request.values(f"key={text}")
-    assert (sorted(swept) if "shuffle" in text else swept) == (sorted(numbers) if "shuffle" in text else numbers)
+def test_the_folder_of_a_sweep_may_be_named_after_what_hydra_chose(toy):
+    assert (
+        privpost("-m", "study=toy/curve", "level=1,2", "hydra.sweep.dir=build/of_${hydra:runtime.choices.scale}") == 0
+    )
+    assert Path("build/of_paper/sweep.json").is_file()
 
 
-@pytest.mark.parametrize("text", ["sort(range(7,0,-3))", "sort(range(.1,.5,.15),reverse=true)", "sort(range(1,9,3))"])
-def test_numbers_that_hydra_reads_otherwise_are_refused_or_right(text):
-    inner = text.removeprefix("sort(").split(")")[0] + ")"
-    written = sorted(request.values(f"key={inner}"))
-    try:
-        assert sorted(request.values(f"key={text}")) == written
-    except SettingError as error:
-        assert "Hydra reads other numbers than the range has" in str(error)
+def test_a_range_stands_alone():
+    """Within a function Hydra reads other numbers than the range has."""
+    assert request.values("key=range(7,0,-3)") == [7, 4, 1]
+    assert request.values("key=sort(3,1,2,reverse=true)") == [3, 2, 1]
+    for text in ("sort(range(7,0,-3))", "shuffle(range(1,4))", "float(range(1,4))"):
+        with pytest.raises(SettingError, match="list the values"):
+            request.values(f"key={text}")
 
 
 def test_a_legal_override_with_two_plus_signs_is_served(toy):
@@ -292,15 +309,3 @@ def test_a_sweep_that_is_there_is_not_written_again_until_its_code_changes(toy, 
     monkeypatch.setattr("privpost.lab.provenance.text_digest", lambda modules: "other")
     assert privpost("-m", "study=toy/curve", "level=1,2") == 0
     assert path.stat().st_mtime_ns > before
-
-
-def test_a_data_set_alone_is_a_point_and_the_grid_on_it_is_told(checkout, capsys):
-    asked = request.understand(["study=geumlek2017/logistic", "dataset=adult"])
-    assert len(asked.cells) == 1
-    (note,) = asked.notes
-    said, _, commands = note.partition(": privpost -m ")
-    assert said == "dataset=adult alone is one point, at the study's other settings; the grid on it"
-    given = shlex.split(commands.split("; ")[0])
-    assert len(request.understand(["-m", *given]).cells) > 1
-    assert request.understand(["-m", *given]).notes == []
-    assert request.understand(["study=geumlek2017/logistic"]).notes == []

@@ -16,7 +16,6 @@ from privpost.lab.schema import SettingError
 from privpost.report import documents, page, scorecard
 from privpost.report.quotes import Quotes
 
-ROOT = Path(__file__).resolve().parents[3]
 BUILT = Path("build/paper")
 TABLE = Path("results/toy/curve/curve.csv")
 LEDGER = Path("results/toy/curve/ledger.json")
@@ -39,7 +38,6 @@ def rebuilt(toy, monkeypatch):
     Path("results/scorecard.csv").write_text(CARD.format("holds"))
     published.write_sums()
     monkeypatch.setattr(reproduce, "_snakemake", lambda *given: 0)
-    monkeypatch.setattr(reproduce, "PROFILES", ROOT / "profiles")
     return toy
 
 
@@ -94,6 +92,68 @@ def test_claims_name_what_fails_what_is_seen_and_those_over_several_studies(rebu
     assert "there is no claim T99." in capsys.readouterr().err
     assert privpost("claims", "T1", "toy/curve") == 2
     assert "name claims or studies, not both" in capsys.readouterr().err
+
+
+def test_a_second_rebuild_in_a_checkout_is_refused_also_without_snakemakes_locks(rebuilt, monkeypatch, capsys):
+    seen = []
+
+    def second(*given):
+        seen.append(privpost("reproduce", "toy/curve"))
+        return 0
+
+    monkeypatch.setattr(reproduce, "_snakemake", second)
+    privpost("reproduce", "toy/curve")
+    assert seen == [2] and "Snakemake is running in this checkout" in capsys.readouterr().err
+    seen.clear()
+    privpost("reproduce", "toy/curve")
+    assert seen == [2]
+
+
+def test_a_build_names_columns_without_a_meaning(rebuilt, capsys):
+    assert privpost("build", "toy/curve") == 0
+    assert "No meaning for curve.level: say it in TABLES of privpost/experiments/toy/curve" in capsys.readouterr().out
+
+
+SWEPT = """
+from privpost.lab.claims import check, claim, number
+
+
+@claim("T1", "ours", "Toy.", "rows")
+def levels(curve):
+    yield check("levels are compared", curve.level.nunique() == 2)
+    yield check("a low one", (curve.level == 2).any())
+
+
+@claim("T2", "ours", "Toy.", "rows")
+def row(curve):
+    yield check("b has rows", len(curve.set_index("method").loc["b"]))
+
+
+@claim("T3", "ours", "Toy.", "rows")
+def empty(curve):
+    rows = curve[curve.method == "b"]
+    yield check("b is finite", (rows["mean"] < 9).all())
+    yield from number("mean of b", rows["mean"].mean())
+"""
+
+
+def test_claims_of_a_sweep_are_scored_on_its_cells_beside_the_published_verdicts(rebuilt, capsys):
+    """Cells along an axis are compared, other settings are points; claims without rows have no verdict."""
+    (rebuilt.package / "curve/claims.py").write_text(SWEPT)
+    sys.modules.pop("privpost.experiments.toy.curve.claims", None)
+    assert privpost("-m", "study=toy/curve", "level=1,5", "trials=10,20") == 0
+    command = capsys.readouterr().out.splitlines()[-1].removeprefix("Which verdicts turn: privpost ")
+    assert privpost(*command.split()) == 0
+    one, other = capsys.readouterr().out.split("toy/curve trials=20")
+    head, verdict, *_ = one.splitlines()
+    assert head == "toy/curve trials=10; without the published rows of method = b; level = 2"
+    assert verdict == "T1  holds → holds in part  Toy." and "1 of 2 checks pass; fails: a low one" in one
+    assert "1 claim: 1 holds in part; 1 not as published\n" in one and "T1  holds → holds in part" in other
+    assert "T2: not scored, since it needs rows that are not here (KeyError: 'b')\n" in one
+    assert "T3: not scored, since it needs rows that are not here (mean of b is not a number)\n" in one
+    shutil.rmtree("build/paper/cells")
+    assert privpost(*command.split()) == 2
+    assert "is not in the store; run the sweep again." in capsys.readouterr().err
 
 
 def test_claims_of_what_was_built_leave_out_what_was_not(rebuilt, capsys):
@@ -206,9 +266,9 @@ def test_tables_are_of_other_code_when_what_writes_them_is_edited_and_cells_are_
 
 
 def test_claims_are_scored_again_when_what_scores_them_is_edited(rebuilt, monkeypatch):
-    text_of, before = provenance.text_of, plan.score_code_of([rebuilt.study()])
+    text_of, before = provenance.text_of, plan.overall_digest([rebuilt.study()])
     monkeypatch.setattr(provenance, "text_of", lambda path: text_of(path) + "\n#" * path.match("lab/claims.py"))
-    assert plan.score_code_of([rebuilt.study()]) != before
+    assert plan.overall_digest([rebuilt.study()]) != before
 
 
 @pytest.mark.parametrize("words", [("build", "toy/curve"), ("-m", "study=toy/curve")], ids=["build", "sweep"])

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import os
+from pathlib import Path
 
+import pytest
 from dispatched import build, in_store, privpost
 
 from privpost import atomic
+from privpost.lab import published
+from privpost.lab.schema import SettingError
+from privpost.report import captions, page
 
 
-def status(capsys) -> dict[str, int | str]:
-    """Return what `privpost status --json` says of the toy."""
+def status(capsys) -> list[str]:
+    """Return what `privpost status` says of the toy: numbers of cells, and the state of its tables."""
     capsys.readouterr()
-    assert privpost("status", "--json") == 0
-    (state,) = json.loads(capsys.readouterr().out)
-    return state
+    assert privpost("status") == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("toy/curve ")]
+    return row.split(maxsplit=5)[1:]
 
 
-def expected(cells=4, current=0, behind=0, missing=0, tables="built"):
-    counts = {"cells": cells, "current": current, "behind": behind, "missing": missing}
-    return {"study": "toy/curve", **counts, "tables": tables}
+def expected(cells=4, current=0, behind=0, missing=0, tables="built") -> list[str]:
+    return [*map(str, (cells, current, behind, missing)), tables]
 
 
 def test_status_in_each_state(toy, capsys, monkeypatch):
-    assert status(capsys) == expected(missing=4, tables="not built")
     build(toy)
     assert status(capsys) == expected(current=4)
     victim = toy.cells()[2].path
@@ -57,7 +59,8 @@ def test_the_summary_comes_first(toy, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "1 study: 2 of 2 cells in the store, 0 of them by other code; tables of 0 built."
     assert lines[2].endswith("of other settings")
-    assert lines[-1].split(", ") == ["    2 stale files (privpost prune)", "1 cell of sweeps"]
+    privpost("prune", "-n", "--sweeps")
+    assert capsys.readouterr().out.endswith("4 files would be removed\n")
 
 
 def test_prune_removes_what_no_grid_names(toy, capsys):
@@ -100,3 +103,20 @@ def test_prune_removes_the_folders_of_sweeps_on_request(toy):
     assert (toy.folder / "build/sweeps/toy_curve__level=1,9").is_dir()
     privpost("prune", "--sweeps")
     assert not (toy.folder / "build/sweeps/toy_curve__level=1,9").exists()
+
+
+def test_a_published_figure_that_was_altered_is_named_and_not_shown(toy, capsys):
+    """What was measured has no sum."""
+    figure, measured = Path("figures/toy/curve/one.svg"), Path("results/times.csv")
+    for path in (figure, measured):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("<svg/>")
+    published.write_sums()
+    privpost("status")
+    assert "altered by hand" not in capsys.readouterr().out
+    for path in (figure, measured):
+        path.write_text("<svg></svg>")
+    privpost("status")
+    assert f"1 published file altered by hand: {figure}\n" in capsys.readouterr().out
+    with pytest.raises(SettingError, match=r"figures/toy/curve/one\.svg"):
+        page.Packed().figure(figure, captions.Caption("One.", ""))

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from privpost.evaluation.rows import columns, markdown, one, places, private_places, rendered, select
+from privpost.evaluation.rows import columns, framed, markdown, one, places, private_places, rendered, select
 
 TABLE = pd.DataFrame({"method": ["ops", "ops", "laplace"], "n": [1, 2, 2], "epsilon": [0.1, math.nan, math.nan]})
 
@@ -19,6 +19,12 @@ def test_rows_have_all_of_the_values_and_none_stands_for_an_empty_cell():
     assert list(select(TABLE, method="ops", n=2).index) == [1]
     assert list(select(TABLE, epsilon=None).index) == [1, 2]
     assert select(TABLE, method="gibbs").empty
+
+
+def test_a_frame_has_the_named_columns_first_and_leaves_none_out():
+    frame = framed(({"b": k, "c": k} if k else {"a": k} for k in range(2)), "b", "d", "a")
+    assert list(frame) == ["b", "d", "a", "c"]
+    assert frame.c.tolist()[1] == 1 and frame.d.isna().all()
 
 
 def test_the_only_row_is_the_only_one():

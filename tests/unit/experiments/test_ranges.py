@@ -44,12 +44,16 @@ def test_a_graph_too_large_is_refused_at_once(graph) -> None:
         ({"n": 2, "successes": 38}, "successes is 38, but must be at most n, which is 2"),
         ({"reach_betas": [1]}, "reach_betas are .*; there must be as many as reach_alphas has, 4"),
         ({"method": "non_private"}, "method is non_private alone"),
+        ({"method": "non_private", "log_epsilon": -1}, "method=non_private has no budget and takes none"),
+        ({"n_splits": 3}, "n_splits is 3, but must divide trials, which is 10"),
+        ({"betas": [0.1]}, "there must be as many as n has"),
     ],
 )
-def test_settings_of_the_tradeoff_that_do_not_go_together(given, message) -> None:
-    study = grid.load_study("geumlek2017/tradeoff", "smoke")
+def test_settings_that_do_not_go_together_are_refused_before_anything_runs(given, message) -> None:
+    name = "logistic" if "budget" in message or "n_splits" in given else "theorem16" if "betas" in given else "tradeoff"
+    study = grid.load_study(f"geumlek2017/{name}", "smoke")
     with pytest.raises(SettingError, match=message):
-        study.module().simulate(grid.make_cell(study, given).config, None, None)
+        grid.make_cell(study, given)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,7 @@ def test_settings_of_the_tradeoff_that_do_not_go_together(given, message) -> Non
 def test_a_noise_aware_method_that_a_model_does_not_have_is_refused_with_its_numbers(method, given, message) -> None:
     study = grid.load_study("noise_aware/event_calibration", "smoke")
     with pytest.raises(SettingError, match=message):
-        study.module().rows(grid.make_cell(study, {"method": [method], **given}).config)
+        grid.make_cell(study, {"method": [method], **given})
 
 
 def test_records_are_left_for_the_test() -> None:

@@ -28,7 +28,6 @@ from scipy.special import betainc
 from privpost.experiments.bernstein2018.calibration import study as calibration
 from privpost.experiments.noise_aware.event_calibration import study as events
 from privpost.lab import grid, tables
-from privpost.lab.schema import SettingError
 
 # Foulds et al. 2016
 
@@ -208,16 +207,6 @@ def test_the_paper_spends_the_budget_on_the_four_pairs_of_its_corollary():
     pairs = [(p, (p[0] + sign * r, p[1] - sign * r)) for p in ends for sign in (-1, 1)]
     assert max(renyi(p, q, 1.5) for p, q in pairs) == pytest.approx(math.exp(-2), rel=1e-6)
     assert largest(lambda s: (3 + r * s, 4 + r * (8 - s)), 8, 1.5) < 0.99 * math.exp(-2)
-
-
-def test_settings_of_the_trade_off_fit_each_other():
-    for changes, words in (
-        ({"successes": 9}, "successes is 9, but must be at most n, which is 8"),
-        ({"method": ["non_private"]}, "method is non_private alone"),
-        ({"reach_alphas": [3, 5]}, "as many as reach_alphas has, 2"),
-    ):
-        with pytest.raises(SettingError, match=words):
-            run("geumlek2017/tradeoff", 2, 2, **{**TRADEOFF, "n": 8, "successes": 3, "log_epsilon": [0.0], **changes})
 
 
 def test_the_divergence_of_a_narrow_posterior_is_a_sum_over_noise_and_parameters():

@@ -14,23 +14,15 @@ import pytest
 from privpost.configurations import CHECKOUT as CONF
 from privpost.datasets import catalogue, fetch
 from privpost.lab import compose, grid, plan, request
-from privpost.lab.axes import axis_values
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError
+from privpost.lab.study import findable
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def digests(toy, scale="paper"):
     return {json.dumps(cell.point, sort_keys=True): cell.digest for cell in toy.cells(scale)}
-
-
-def test_cells_share_the_axes_that_they_have_in_common(toy):
-    points = [{"level": level, "order": order} for level in (1, 2) for order in ([2], [2.5], 2)]
-    first, second, third, *again = grid.make_cells(toy.study(), points)
-    assert [cell.within["order"] for cell in (first, second, third)] == [[2], [2.5], [2]]
-    assert [cell.within for cell in again] == [first.within, second.within, third.within]
-    assert again[0].within is first.within and first.within is not second.within
 
 
 def test_a_sweep_is_the_product_of_its_axes_in_order(toy):
@@ -69,6 +61,10 @@ def test_the_smoke_section_replaces_sweep_and_sizes_and_merges_within(toy):
     assert cell.sizes["trials"] == 10
     assert cell.sizes["block"] == 10
     assert str(cell.path).startswith("build/smoke/cells/toy/curve/")
+
+
+def test_a_size_has_one_normal_form(toy):
+    assert grid.make_cell(toy.study(), {"trials": 20.0}).digest == grid.make_cell(toy.study(), {}).digest
 
 
 def test_an_override_wins_over_the_smoke_section(toy):
@@ -154,7 +150,7 @@ def test_the_path_covers_the_scale(toy):
     ],
 )
 def test_axes_are_lists_or_spaced(axis, values):
-    assert axis_values(axis, "here") == values
+    assert grid.axis_values(axis, "here") == values
 
 
 @pytest.mark.parametrize(
@@ -171,7 +167,7 @@ def test_axes_are_lists_or_spaced(axis, values):
 )
 def test_an_impossible_axis_is_an_error_that_says_where(axis, part):
     with pytest.raises(SettingError, match="here") as error:
-        axis_values(axis, "here")
+        grid.axis_values(axis, "here")
     assert part in str(error.value)
 
 
@@ -274,9 +270,9 @@ def whole() -> dict:
 @pytest.mark.parametrize("missing", [name for name in catalogue.names(ROOT / CONF) if name != "iraq_simulated"])
 def test_each_data_set_may_be_missing_and_takes_away_its_cells_alone(checkout, monkeypatch, whole, missing):
     """A cell, the audit's too, has one digest: by its command, as a rebuild plans it and in `status`."""
-    findable = fetch.findable
-    monkeypatch.setattr(fetch, "findable", lambda dataset: dataset.name != missing and findable(dataset))
-    plan._findable.cache_clear()
+    found = fetch.findable
+    monkeypatch.setattr(fetch, "findable", lambda dataset: dataset.name != missing and found(dataset))
+    findable.cache_clear()
     try:
         studies = {study.name: study for study in grid.load_studies(home=built("paper"))}
         cells = [cell for study in studies.values() for cell in grid.expand(study)]
@@ -293,15 +289,15 @@ def test_each_data_set_may_be_missing_and_takes_away_its_cells_alone(checkout, m
         assert len(audit) == sum(cell.study == "audit/audit" for cell in whole.values())
         assert set(audit).isdisjoint(whole) is bool(lost)
         assert len(plan.lacking(*studies.values())) == bool(lost)
-        assert grid.left_out(studies["audit/audit"]) == ((missing,) if lost else ())
+        assert grid.left_out(studies["audit/audit"]) == ([missing] if lost else [])
     finally:
-        plan._findable.cache_clear()
+        findable.cache_clear()
 
 
 def test_smoke_scale_reads_every_data_set_that_can_be_had(checkout):
     """So that continuous integration unpacks and parses each of them."""
     studies = grid.load_studies(None, "smoke", built("smoke"))
-    read = {name for study in studies for name in plan.datasets_of(study)}
+    read = {name for study in studies for name in study.datasets}
     assert read == {name for name in catalogue.names() if catalogue.load(name).access != "bring-your-own"}
 
 

@@ -25,6 +25,17 @@ def simulate(x):
     """Return twice x."""
     # twice
     return double(x)
+
+
+NAMES = ["x"]
+
+
+def tabulate(cells):
+    return _rows(cells, double(1))
+
+
+def _rows(cells, size):
+    return [NAMES for cell in cells]
 '''
 
 
@@ -94,6 +105,32 @@ def test_code_counts_also_of_what_is_imported_indirectly(package, file, old, new
     edit(package / file, old, new)
     after = provenance.source("privpost.study")
     assert {name for name in before if before[name] != after[name]} == {file}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("double(1)", "double(2)", False),
+        ("for cell in cells", "for cell in cells[1:]", False),
+        ('NAMES = ["x"]', 'NAMES = ["y"]', False),
+        ('{"x": "place "', '{"y": "", "x": "place "', False),
+        ("return double(x)", "return double(x) + 0", True),
+        ("return double(x)", "return double(x) * len(NAMES)", True),
+        ("above=0", "above=1", True),
+    ],
+)
+def test_what_only_makes_tables_counts_for_tables_and_not_for_cells(package, old, new, counts):
+    before, tables = provenance.of_cell("privpost.study", None), provenance.source_digest("privpost.study")
+    edit(package / "study.py", old, new)
+    assert bool(provenance.changes(before, provenance.of_cell("privpost.study", None))) is counts
+    assert provenance.source_digest("privpost.study") != tables
+
+
+def test_what_a_cell_uses_too_counts_though_tables_do(package):
+    edit(package / "study.py", "return double(x)", "return double(x) * len(NAMES)")
+    before = provenance.of_cell("privpost.study", None)
+    edit(package / "study.py", 'NAMES = ["x"]', 'NAMES = ["y"]')
+    assert provenance.changes(before, provenance.of_cell("privpost.study", None)) == ["study.py changed"]
 
 
 def test_a_class_that_is_imported_from_its_package_counts_by_its_own_module(package):

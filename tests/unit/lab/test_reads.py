@@ -127,55 +127,7 @@ def test_who_reads_a_ledger_that_publishing_changed_is_told(toy, reader, monkeyp
     assert said in capsys.readouterr().out
 
 
-NAMED = READER_YAML.replace("reads: all", "reads: [toy/curve]")
-
-
-def test_a_study_that_reads_another_by_name_is_given_its_results(toy, reader, monkeypatch):
-    reader.write_text(NAMED)
-    assert grid.names_read(the_study()) == ["toy/curve"]
-    build(toy)
-    asked = []
-    give = lambda config, streams, ledger: asked.append(config.results()) or {"accounts": [0]}  # noqa: E731
-    monkeypatch.setattr(the_study().module(), "simulate", give)
-    cells.compute(the_study(), the_cell())
-    (results,) = asked
-    assert [result.record["digest"] for result in results] == [cell.digest for cell in toy.cells()]
-
-
-def test_a_study_that_reads_all_reads_those_that_read_by_name(toy, reader):
-    reader.write_text(NAMED)
-    toy.add("second", READER)
-    reader.with_name("second.yaml").write_text(READER_YAML.replace("toy/reader", "toy/second"))
-    assert grid.names_read(grid.load_study("toy/second")) == ["toy/curve", "toy/reader"]
-
-
-@pytest.mark.parametrize(
-    ("named", "why"),
-    [("toy/curves", "does not exist. Did you mean 'toy/curve'?"), ("toy/reader", "reads others itself")],
-)
-def test_a_study_reads_only_what_there_is_and_what_reads_none(toy, reader, named, why):
-    reader.write_text(READER_YAML.replace("reads: all", f"reads: [{named}]"))
-    with pytest.raises(SettingError, match=re.escape(f"reads names {named!r}, which {why}")):
+def test_reads_is_all(toy, reader):
+    reader.write_text(READER_YAML.replace("reads: all", "reads: [toy/curve]"))
+    with pytest.raises(SettingError, match=re.escape("reads is ['toy/curve'], but must be all.")):
         the_cell()
-
-
-def test_reads_is_all_or_a_list(toy, reader):
-    reader.write_text(READER_YAML.replace("reads: all", "reads: toy/curve"))
-    with pytest.raises(SettingError, match=r"reads is 'toy/curve', but must be all or a list of studies"):
-        the_cell()
-
-
-def test_who_reads_results_that_publishing_changed_is_told(toy, reader, monkeypatch, capsys):
-    """A ledger need not change for that."""
-    reader.write_text(NAMED)
-    monkeypatch.setattr(publish, "_overall", lambda drawn: published.write_sums())
-    build(toy)
-    said = "toy/reader reads toy/curve, which changed"
-    assert cli.main(["publish", "toy/curve"]) == 0
-    assert cli.main(["publish", "toy/curve"]) == 0
-    assert capsys.readouterr().out.count(said) == 1
-    table = grid.load_study("toy/curve").table_path("curve")
-    table.write_text(table.read_text().replace("1", "2"))
-    published.write_sums()
-    assert cli.main(["publish", "toy/curve"]) == 0
-    assert said in capsys.readouterr().out

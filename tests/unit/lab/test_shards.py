@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from privpost.commands import cli, reproduce
+from privpost.commands import cli
 from privpost.lab import cells, grid, request, store
 from privpost.lab.project import CannotWrite
 from privpost.lab.schema import SettingError
@@ -196,11 +196,6 @@ def test_a_digest_is_that_of_everything_as_sorted_json(toy):
         parts |= {"axes": sorted(cell.axes), "common": sorted(cell.common)}
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
         assert cell.digest == hashlib.sha256(text.encode()).hexdigest()[:10]
-
-
-def test_an_unknown_profile_is_refused(checkout):
-    with pytest.raises(SettingError, match="--profile is 'slrum', but must be one of default, slurm"):
-        reproduce.main(["--profile", "slrum"])
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1e-400", "0.5e-400", "9" * 400 + ".0"])

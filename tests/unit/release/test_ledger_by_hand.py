@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from privpost.commands import ledger as command
+from privpost.commands import cli
 from privpost.lab.schema import SettingError
 from privpost.privacy.ledger import file as ledger_file
 from privpost.privacy.ledger.file import FORMAT
@@ -50,7 +50,7 @@ def test_an_absurd_law_is_refused_in_one_line(tmp_path, loss):
     with pytest.raises(
         SettingError, match=r"ledger.jsonl: (line 4 is|line 4, the last one|the laws of release 3)"
     ) as told:
-        command.main(["check", str(path)])
+        cli.call("ledger", ["check", str(path)])
     assert "\n" not in str(told.value)
     assert len(str(told.value)) < 400
 
@@ -60,7 +60,7 @@ def test_many_different_laws_say_how_far_they_are(tmp_path, capsys, monkeypatch)
     monkeypatch.setattr("privpost.progress.PAUSE", 0.0)
     path = tmp_path / "ledger.jsonl"
     written(path, [{**OPS, "prior": [1 + k, 1]} for k in range(3)])
-    assert command.main(["check", str(path)]) == 0
+    assert cli.call("ledger", ["check", str(path)]) == 0
     told = capsys.readouterr().err
     assert "3 of 9 steps of composing laws done" in told
     assert "9 of 9 steps" in told
@@ -69,5 +69,5 @@ def test_many_different_laws_say_how_far_they_are(tmp_path, capsys, monkeypatch)
 def test_the_sum_is_still_there(tmp_path, capsys):
     path = tmp_path / "ledger.jsonl"
     written(path, [{**OPS, "prior": [1, 1]}, json.loads('{"law": "response", "epsilon": 0.1}')])
-    assert command.main(["check", str(path), "--delta", "1e-300"]) == 0
+    assert cli.call("ledger", ["check", str(path), "--delta", "1e-300"]) == 0
     assert "2 releases together: epsilon 0.2" in capsys.readouterr().out

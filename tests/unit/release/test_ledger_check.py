@@ -8,7 +8,7 @@ import shutil
 import pytest
 from release_cases import BITS
 
-from privpost.commands import ledger as ledger_command
+from privpost.commands import cli
 from privpost.lab.schema import SettingError
 
 PAID = {**BITS, "budget": {"ledger": "ledger.jsonl", "epsilon": 9}}
@@ -26,7 +26,7 @@ def paid(folder):
 
 def check(folder, *names: str) -> tuple[int, str, list[str]]:
     before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
-    status = ledger_command.main(["check", "ledger.jsonl", *names])
+    status = cli.call("ledger", ["check", "ledger.jsonl", *names])
     assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
     out, err = folder.capsys.readouterr()
     return status, out, err.splitlines()
@@ -40,7 +40,7 @@ def test_a_ledger_and_its_statements_fit(paid):
     assert "3 releases, chain and digests right; spent epsilon 3, delta 0 of epsilon 9" in out
     assert check(paid)[0] == 0
     (paid.path / "first.jsonl").write_bytes(b"".join((paid.path / "ledger.jsonl").read_bytes().splitlines(True)[:2]))
-    assert ledger_command.main(["check", "first.jsonl"]) == 0
+    assert cli.call("ledger", ["check", "first.jsonl"]) == 0
     assert "first.jsonl: 1 release, chain" in paid.capsys.readouterr()[0]
 
 
@@ -117,5 +117,5 @@ def test_a_damaged_ledger_is_refused_in_one_line(paid):
     for damaged in (raw.replace(b'"epsilon": 1.0', b'"epsilon": 0.5', 1), raw[:-9], b"", b"text"):
         ledger.write_bytes(damaged)
         with pytest.raises(SettingError) as refused:
-            ledger_command.main(["check", "ledger.jsonl"])
+            cli.call("ledger", ["check", "ledger.jsonl"])
         assert "\n" not in str(refused.value)

@@ -8,7 +8,7 @@ import re
 import pytest
 from release_cases import content, lines
 
-from privpost.commands import ledger as ledger_command
+from privpost.commands import cli
 from privpost.lab.schema import SettingError
 from privpost.privacy.accounting import composition
 from privpost.privacy.ledger import file as ledger_file
@@ -37,7 +37,7 @@ def released(folder, *specifications) -> list[str]:
 
 def told(folder, *argv: str) -> list[str]:
     folder.capsys.readouterr()
-    assert ledger_command.main(["check", "ledger.jsonl", *argv]) == 0
+    assert cli.call("ledger", ["check", "ledger.jsonl", *argv]) == 0
     return folder.capsys.readouterr()[0].splitlines()
 
 
@@ -118,7 +118,7 @@ def test_a_line_whose_law_is_none_is_refused(folder):
         old = {key: value for key, value in lines(folder)[1].items() if key not in ("digest", "previous")}
         ledger.append([{**old, "release": 2, "loss": {"law": "beta", "prior": [1, 0], "weight": 1, "others": 3}}])
     with pytest.raises(SettingError, match=r"ledger\.jsonl: line 3 is no entry of a ledger"):
-        ledger_command.main(["check", "ledger.jsonl"])
+        cli.call("ledger", ["check", "ledger.jsonl"])
 
 
 def test_a_release_is_refused_by_the_sum_whatever_all_cost_together(folder):
@@ -144,7 +144,7 @@ def test_a_sum_that_fails_makes_no_failure_of_a_release(folder, monkeypatch):
 def test_a_delta_out_of_range_is_refused_in_one_line(folder, text):
     released(folder, COUNT)
     with pytest.raises(SettingError) as refused:
-        ledger_command.main(["check", "ledger.jsonl", f"--delta={text}"])
+        cli.call("ledger", ["check", "ledger.jsonl", f"--delta={text}"])
     assert str(refused.value) == f"--delta is {text!r}, but must be a number in (0, 1)."
 
 

@@ -116,7 +116,7 @@ def test_a_claim_has_one_row_with_the_outcome_on_each_data_set():
         yield check("e", False, of="some_model")
         yield check("f", True)
 
-    card = scorecard.table([Scored("geumlek2017/tradeoff", several.claims[0].score({}))])
+    card = scorecard.table([Scored("geumlek2017/tradeoff", [several.claims[0].score({})])])
     assert claims.by(next(card.itertuples())) == "Abalone ●, Adult ◐, Iraq SIGACT (stand-in) ✖†, some model ✖"
 
 

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from privpost.lab.schema import Levels, Schema, SettingError
+from privpost.lab.schema import Schema, SettingError
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
+from privpost.release.columns import Levels
 from privpost.release.specification import Specification
 
 # Posteriors of counts have tables of n + 1 entries for every level.

@@ -4,9 +4,10 @@ import itertools
 from typing import Any, ClassVar
 
 from privpost.evaluation import diagnostics
-from privpost.lab.schema import Levels, Real, Schema, SettingError, Text, Vector, suggest
+from privpost.lab.schema import Real, Schema, SettingError, Text, Vector, suggest
 from privpost.mechanisms.noise.network import NetworkLaplace
 from privpost.models.networks.bayesian_network import BayesianNetwork
+from privpost.release.columns import Levels
 from privpost.release.models.base import NAIVE, Posterior, Predictive, by_name, whole
 from privpost.samplers.noise_aware import draws as noise_aware_draws
 

@@ -4,9 +4,10 @@ from decimal import Decimal
 
 import numpy as np
 
-from privpost.lab.schema import Choice, Levels, Real, Schema, SettingError
+from privpost.lab.schema import Choice, Real, Schema, SettingError
 from privpost.mechanisms.draws.logistic_ball import BallDraw
 from privpost.mechanisms.noise.logistic_lattice import SHIFT, OutputNoise
+from privpost.release.columns import Levels
 from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import parsed
 

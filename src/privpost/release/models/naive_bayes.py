@@ -4,9 +4,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privpost.lab.schema import Choice, Levels, Real, Schema
+from privpost.lab.schema import Choice, Real, Schema
 from privpost.mechanisms.noise.event_counts import EventCountsLaplace
 from privpost.models.events import EventCounts
+from privpost.release.columns import Levels
 from privpost.release.models.base import EXACT, Posterior, Predictive, by_name, levels_of, whole
 from privpost.samplers.noise_aware import exact_counts
 

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from privpost.evaluation.rows import columns, places
+from privpost.evaluation.rows import columns, framed, places
 from privpost.experiments.foulds2016.bits import calibrated, limit
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, N
 from privpost.lab.schema import Choice, Integer, Schema
@@ -136,8 +136,6 @@ def tabulate(cells):
 
     `*_brute_force` are maxima over all neighbouring data sets of `n_brute_force` bits.
     """
-    import pandas as pd
-
     (cell,) = cells
     rows = []
     for at, point in places(cell.config, "method", "epsilon"):
@@ -148,7 +146,5 @@ def tabulate(cells):
         rows.append({**row, "gibbs_iterations": point.iterations})
     names = ["method", "epsilon", "a0", "sensitivity", "sensitivity_value", "sensitivity_brute_force"]
     names += ["epsilon_brute_force", "n_brute_force", "statistics", "temperature", "release"]
-    names += ["are_sample", "are_sample_value", "are_mean", "are_mean_value"]
-    return pd.DataFrame(
-        rows, columns=[*names, "gibbs", "gibbs_epsilon", "gibbs_epsilon_if_converged", "gibbs_iterations"]
-    )
+    names += ["are_sample", "are_sample_value", "are_mean", "are_mean_value", "gibbs"]
+    return framed(rows, *names)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from privpost.evaluation.rows import columns, places
+from privpost.evaluation.rows import columns, framed, places
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.experiments.foulds2016.bits import calibrated
 from privpost.experiments.ranges import A0, ALPHA, BETA, EPSILON, METHOD, N, P
@@ -79,11 +79,9 @@ def _summary(values) -> np.ndarray:
 
 def tabulate(cells):
     """Return one row per method and n; `over_true` and `over_laplace` are paired differences of the L1 error."""
-    import pandas as pd
-
     names = ["method", "p", "epsilon", "a0", "temperature", "n", "l1_mean", "l1_sem", "n_repeats"]
     names += ["over_true_mean", "over_true_sem", "over_laplace_mean", "over_laplace_sem"]
-    return pd.DataFrame(_rows(cells), columns=names)
+    return framed(_rows(cells), *names)
 
 
 def _rows(cells):

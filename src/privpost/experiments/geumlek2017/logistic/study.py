@@ -88,12 +88,19 @@ PAIRS = (
 )
 
 
-def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
-    """Return the budget at each ε and radius, and a function that makes the mechanism; of the data it knows n alone."""
+def check(config) -> None:
+    """Raise SettingError for settings that do not fit each other."""
     if config.method == "non_private" and (given := [value for value in config.log_epsilon if value is not None]):
         raise SettingError(
             f"log_epsilon is {given[0]:g}, but method=non_private has no budget and takes none: log_epsilon=null"
         )
+    for n_splits in config.n_splits:
+        if config.trials % n_splits:
+            raise SettingError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
+
+
+def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
+    """Return the budget at each ε and radius, and a function that makes the mechanism; of the data it knows n alone."""
     # Releases need not take a public time in a simulation.
     options: dict = {"public_time": False}
     kind: type[LogisticSampling] = LogisticDraw
@@ -146,8 +153,6 @@ def simulate(config, streams, ledger) -> dict:
     model = BinaryRegression(dimension, config.beta0, config.feature_bound)
     mechanisms = {}
     for n_splits, (j, (budget, make)) in itertools.product(config.n_splits, enumerate(calibrations(config, model, n))):
-        if config.trials % n_splits:
-            raise SettingError(f"n_splits is {n_splits}, but must divide trials, which is {config.trials}")
         account, repeats = _account(config, n_splits, budget, j), config.trials * config.draws
         mechanisms[n_splits, j] = account, ledger.open(account, budget, make, repeats=repeats)
     nearest = None

@@ -71,5 +71,6 @@ def tabulate(cells):
     """Yield one row per coefficient, n and order."""
     for cell in cells:
         for at, point in places(cell.config, "n", "order"):
-            row = dict(zip(TABLES["theorem15"], cell.arrays["found"][at].tolist(), strict=True))
+            at_ends, inside, excess, pairs = cell.arrays["found"][at].tolist()
+            row = {"at_ends": at_ends, "inside": inside, "convexity": excess, "excess_pairs": pairs}
             yield {**columns(point, "coefficient", "n", "order"), **row}

@@ -115,6 +115,12 @@ def limit_share(beta: float) -> tuple[float, float, float]:
     return -best.fun, distance, math.exp(best.x)
 
 
+def check(config) -> None:
+    """Raise SettingError for sizes without a β each."""
+    if len(config.n) != len(config.betas):
+        raise SettingError(f"betas are {config.betas}; there must be as many as n has, {len(config.n)}")
+
+
 def simulate(config, streams, ledger) -> dict:
     """Return `pairs` (sizes, orders, 2, 3): divergence, angle and pushers without a ball and on it; and `limits`
     (betas, 3): `limit_share` of the logistic link.
@@ -122,8 +128,6 @@ def simulate(config, streams, ledger) -> dict:
     Without a ball the divergence is infinite for the loss exp(z), which outgrows every Gaussian, and where λ − 1 probit
     losses, which grow like z²/2, outweigh the prior.
     """
-    if len(config.n) != len(config.betas):
-        raise SettingError(f"betas are {config.betas}; there must be as many as n has, {len(config.n)}")
     pairs = np.full((len(config.n), len(config.orders), 2, 3), math.nan)
     for i, j, k in np.ndindex(pairs.shape[:3]):
         radius = (None, config.radius)[k]

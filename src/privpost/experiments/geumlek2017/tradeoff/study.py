@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
 
+from privpost.evaluation.rows import framed
 from privpost.experiments.ranges import ABOVE_ONE, ALPHA, BETA, CONCENTRATION, LOG_EPSILON, METHOD, VARIANT, N, P
 from privpost.lab.schema import Choice, Integer, Schema, SettingError, Vector
 from privpost.mechanisms.draws.posterior import PosteriorDraw
@@ -107,7 +108,7 @@ def _kl(method: str, mechanism, config) -> tuple[float, float]:
     return float(dirichlet_divergence(model.posterior(statistics), output, 1.0)), 0.0
 
 
-def _check(config) -> None:
+def check(config) -> None:
     """Raise SettingError for settings that do not fit each other."""
     if config.successes > config.n:
         raise SettingError(f"successes is {config.successes}, but must be at most n, which is {config.n}")
@@ -127,7 +128,6 @@ def simulate(config, streams, ledger) -> dict:
     trials of both `LIKELIHOODS`, with `_mean` and `_sd`. `theta` and `density` (method, points): the output's
     density at the smallest ε. `reached` (priors, 2, budgets): coefficients of `SAMPLERS` under other priors.
     """
-    _check(config)
     model = BetaBernoulli(config.alpha, config.beta)
     shape = (len(config.method), len(config.log_epsilon))
     kl, error, coefficient = (np.full(shape, np.nan) for _ in range(3))
@@ -248,8 +248,7 @@ def tabulate(cells):
                 smallest = {**fixed, "log_epsilon": min(config.log_epsilon)}
                 density = {"theta": arrays["theta"][i], "density": arrays["density"][i]}
                 limits.append(pd.DataFrame({**smallest, **density, **_prior(config)}))
-    columns = ["variant", "method", "order", "log_epsilon", "coefficient", "metric"]
-    columns += ["mean", "sd", "sem", "n_repeats", "error"]
-    curves = pd.DataFrame(curves)[columns].drop_duplicates().reset_index(drop=True)
+    names = ["variant", "method", "order", "log_epsilon", "coefficient", "metric", "mean", "sd", "sem", "n_repeats"]
+    curves = framed(curves, *names).drop_duplicates().reset_index(drop=True)
     curves["n_repeats"] = curves["n_repeats"].astype("Int64")
     return {"tradeoff": curves, "limits": pd.concat(limits, ignore_index=True), "reach": pd.DataFrame(reach)}

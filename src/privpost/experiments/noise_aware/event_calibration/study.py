@@ -76,6 +76,10 @@ def rows(config) -> list[Row]:
     return event_methods.rows(config.n_states, "random", config.epsilon, methods, config.variant)
 
 
+# A method that the model does not have is refused before anything runs.
+check = rows
+
+
 def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return true emissions (trials, levels) of the first cell's state, counts of the setting's law (trials, cells,
     levels), and those of n events, which differ from them under the Poisson law only."""

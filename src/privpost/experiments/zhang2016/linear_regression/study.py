@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from privpost.datasets import catalogue, census, prepared
-from privpost.evaluation.rows import columns, places
+from privpost.evaluation.rows import columns, framed, places
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.ranges import DATASET, EPSILON, FEATURE_BOUND, METHOD, PRECISION, SHARE, VARIANT
 from privpost.lab.schema import Choice, DatasetName, Integer, Real, Schema, SettingError
@@ -137,12 +137,10 @@ def tabulate(cells):
 
     `excess`: over the non-private one's; `rise`: over the smallest prior precision's, with the same splits and noise.
     """
-    import pandas as pd
-
     names = ["dataset", "stand_in", "variant", "method", "noise_variance", "prior_precision", "epsilon"]
     names += ["mse_mean", "mse_sem", "n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]
     names += ["excess_mean", "excess_sem", "rise_mean", "rise_sem", "residual_variance", "clipped_share"]
-    return pd.DataFrame(_rows(cells), columns=names)
+    return framed(_rows(cells), *names)
 
 
 def _rows(cells):
