@@ -16,7 +16,7 @@ import numpy as np
 
 from privpost import __version__
 from privpost.atomic import replacing
-from privpost.commands import options
+from privpost.commands.cli import positive
 from privpost.distributions.noise import SimulationNoise
 from privpost.evaluation.summaries import mean_and_sem
 from privpost.inference_benchmark import methods, optional, outside, scoring, tasks
@@ -52,7 +52,7 @@ def _setting(given: Namespace) -> outside.Setting:
             raise SettingError(f"--epsilon is {given.epsilon}, but must be a positive number.")
         chosen = chosen._replace(epsilon=given.epsilon)
     if given.releases:
-        chosen = chosen._replace(releases=options.positive("--releases", given.releases))
+        chosen = chosen._replace(releases=positive("--releases", given.releases))
     return chosen
 
 

@@ -35,6 +35,15 @@ def option(*names: str, **how: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
     return names, how
 
 
+def positive(name: str, text: str) -> int:
+    """Return an option's whole number of at least 1; raises SettingError for anything else."""
+    from privpost.lab.schema import SettingError
+
+    if not text.isdecimal() or int(text) < 1:
+        raise SettingError(f"{name} is {text!r}, but must be a whole number of at least 1.")
+    return int(text)
+
+
 STUDY = option("study", help="<paper>/<study>")
 STUDIES = option("study", nargs="*", help="<paper>/<study>, or a paper; all studies when none is named")
 SCALE = option("--scale", default="paper", help="paper (default) or smoke")

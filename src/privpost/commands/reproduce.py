@@ -11,7 +11,8 @@ import time
 from argparse import Namespace
 from pathlib import Path
 
-from privpost.commands import options, run
+from privpost.commands import run
+from privpost.commands.cli import positive
 from privpost.lab import cells, compare, forecast, grid, plan, published, tables
 from privpost.lab.plan import figure_files, table_files
 from privpost.lab.project import LOGS, PUBLISHED, built, remove
@@ -28,7 +29,7 @@ SHOWN = 12
 
 def main(given: Namespace) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
-    given.cores = options.positive("--cores", given.cores)
+    given.cores = positive("--cores", given.cores)
     # Any other Snakemake that ends removes the locks of the one that a rebuild has started.
     LOCK.parent.mkdir(exist_ok=True)
     with LOCK.open("w") as lock:

@@ -12,21 +12,16 @@ from privpost.lab.study import Study
 from privpost.progress import counted, some
 
 
-def _tables(study: Study) -> str:
-    """Return what there is of a study's built tables, in words."""
-    if not all(Path(path).is_file() for path in table_files(study)):
-        return "not built"
-    return tables.outdated(study) or "built"
-
-
 def status(given: Namespace) -> int:
     """Print what the store and the build hold, a summary first, then the studies of which there is something."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     lines, total, stored, behind, tabulated, incomplete = [], 0, 0, 0, 0, False
     for study in studies:
         # Every file is read, and its checksum compared.
-        number, stock, state = len(grid.expand(study)), cells.look(study, grid.expand(study)), _tables(study)
+        number, stock = len(grid.expand(study)), cells.look(study, grid.expand(study))
         there = number - len(stock.missing)
+        whole = all(Path(path).is_file() for path in table_files(study))
+        state = (tables.outdated(study) or "built") if whole else "not built"
         total, stored, behind = total + number, stored + there, behind + len(stock.behind)
         tabulated += state == "built"
         # Whole tables need no cell: the store is a cache.

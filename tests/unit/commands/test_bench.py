@@ -134,6 +134,8 @@ def test_mistakes_are_one_line(here, capsys):
     assert "Did you mean 'gibbs'?" in refused(capsys, "score", "gibs")
     assert "Did you mean 'naive_bayes'?" in refused(capsys, "score", "exact", "--tasks", "naive_bays")
     assert "empty.py has no TASKS" in refused(capsys, "score", "exact", "--tasks", "empty.py")
+    assert "export takes one folder" in refused(capsys, "export", "one", "two")
+    assert "score takes methods" in refused(capsys, "score")
     assert "--epsilon is -1.0, but must be a positive" in refused(capsys, "score", "exact", "--epsilon", "-1")
     assert "--releases is '0', but must be a whole" in refused(capsys, "score", "exact", "--releases", "0")
 

@@ -173,6 +173,7 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
     ("argv", "parts"),
     [
         (["lst"], ["there is no command 'lst'", "Did you mean 'list'?", "status"]),
+        (["check"], ["check was a command of version 0.1.0: retired", "sha256sum"]),
         (["stdy=toy/curve"], ["study is missing", "did you mean 'study'?", "privpost list"]),
         (["study=toy/curv"], ["'toy/curv'", "Did you mean 'toy/curve'?", "privpost list"]),
         (["study=toy/curve", "levl=2"], ["no setting 'levl'", "Did you mean 'level'?", "Allowed: block"]),
