@@ -24,7 +24,7 @@ READ = 20
 
 
 class Forecast:
-    """The seconds that are left of a run, by a schedule of what is left at the speed that was seen.
+    """The remaining seconds of a run, from a schedule of the remaining cells at the speed so far.
 
     Args:
         expected: seconds that each cell should take, by digest; their unit does not matter if `trusted` is 0.

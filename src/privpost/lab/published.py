@@ -47,7 +47,7 @@ def write_sums() -> None:
 
 
 def sums() -> dict[Path, str]:
-    """Return the recorded sha256 of each published result and figure, by its path; empty where none is kept."""
+    """Return the recorded sha256 of each published result and figure, by its path; empty if there are none."""
     return _sums(os.stat(SUMS).st_mtime_ns, str(SUMS.resolve())) if SUMS.is_file() else {}
 
 
