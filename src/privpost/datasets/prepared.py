@@ -81,8 +81,8 @@ def outside(arrays: dict[str, np.ndarray], dataset: Dataset) -> list[str]:
             share = number / arrays[name].size
             lines.append(
                 f"{name}: {number:,} of {arrays[name].size:,} values ({share:.2%}) lie outside the declared bounds "
-                f"[{low:g}, {high:g}], to which studies with public bounds clip them; they go from {arrays[name].min():g} to "
-                f"{arrays[name].max():g}"
+                f"[{low:g}, {high:g}], to which studies with public bounds clip them; they go from "
+                f"{arrays[name].min():g} to {arrays[name].max():g}"
             )
     return lines
 

@@ -53,9 +53,9 @@ def ranking(logistic_pairs):
     """Which of the diffused and the concentrated sampler has the lower test error (ours; Geumlek et al. 2017, figure
     3).
 
-    Paired difference in test error, concentrated less diffused, against ln ε; above 0 diffused is ahead. Bars are 95 %
-    intervals of the mean difference: over draws on one split (hollow) or, where there are more draws, over splits
-    (filled).
+    Test error of concentrated less that of diffused sampling, paired, against ln ε; above 0 diffused is ahead. Bars are
+    95 % intervals of the mean. A hollow point has one split, and its bar shows the spread over draws. A filled point
+    has several splits, and its bar shows the spread over splits.
     """
     contest = {"variant": "paper", "first": "concentrated", "second": "diffused", "metric": "test_error"}
     table = decisive(select(logistic_pairs, **contest))
