@@ -64,7 +64,7 @@ lint: environment ## ruff, mypy, snakefmt and Snakemake's own checks
 	$(RUN) ruff check
 	$(RUN) mypy
 	$(RUN) ruff format --check
-	$(RUN) snakefmt --check workflow
+	$(RUN) snakefmt --check Snakefile workflow
 	$(RUN) snakemake --lint
 
 dist: environment ## build the sdist and the wheel, check them, and try the wheel in an empty folder
