@@ -1,13 +1,12 @@
 # The two commands: `make reproduce` (everything, from raw data to build/, and the comparison with what is published) and
 # `make test`. `make publish` copies what was built into results/ and figures/; nothing else writes to results/ and figures/.
 # Variables: STUDY=<paper>/<study> or a paper, CORES=4, SCALE=smoke, FRESH=1 (from an empty store), PYTHON=python3.12.
-# BENCHMARKS=logistic measures some only, BASELINE=<commit> times whole commands against those of that commit.
+# BENCHMARKS=logistic measures some only.
 PYTHON ?= python3
 CORES ?= 2
 SCALE ?= paper
 STUDY ?=
 BENCHMARKS ?=
-BASELINE ?=
 FRESH ?=
 BASE ?= main
 LIMIT ?= 0
@@ -56,16 +55,16 @@ docs: environment ## the documents and the API as a site that opens from disk
 smoke: environment ## everything at toy size, under build/smoke
 	@$(RUN) privpost reproduce --scale smoke --cores $(CORES)
 
-# Speed against its bars (some minutes): results/benchmarks.csv and figures/benchmarks.*. NumPyro takes part if it is
-# installed: `uv pip install --python .venv/bin/python -e '.[bench]'`, or the same with .venv/bin/python -m pip.
-bench: environment ## measure speed against its bars, for some minutes (BENCHMARKS= BASELINE=)
-	BASELINE=$(BASELINE) .venv/bin/python benchmarks/run.py $(BENCHMARKS)
+# Speed beside peers (some minutes): results/benchmarks.csv. NumPyro takes part if it is installed:
+# `uv pip install --python .venv/bin/python -e '.[bench]'`, or the same with .venv/bin/python -m pip.
+bench: environment ## measure speed beside its peers', for some minutes (BENCHMARKS=)
+	.venv/bin/python benchmarks/run.py $(BENCHMARKS)
 
 lint: environment ## ruff, mypy, snakefmt and Snakemake's own checks
 	$(RUN) ruff check
 	$(RUN) mypy
 	$(RUN) ruff format --check
-	$(RUN) snakefmt --check workflow
+	$(RUN) snakefmt --check Snakefile workflow
 	$(RUN) snakemake --lint
 
 dist: environment ## build the sdist and the wheel, check them, and try the wheel in an empty folder

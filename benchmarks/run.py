@@ -1,9 +1,9 @@
-"""Measure the project's speed against its bars: every module of benchmarks/suite, or those named on the command line.
+"""Measure the project's speed against its peers: every module of benchmarks/suite, or those named on the command line.
 
-A module there has `NAME` and `run()`, which returns rows made by `bars.row`. Both sides of a ratio are measured in one
-run on one machine, one thread each. Writes results/benchmarks.csv after each module. Rows of benchmarks that were not
-run stay in the table, those of modules that are gone do not; bars of `bars.BARS` that nobody
-measured have no ratio there. A module that fails is reported, and the others are measured.
+A module there has `NAME` and `run()`, which returns rows made by `timing.row`. Both sides of a ratio are measured in
+one run on one machine, one thread each. Writes results/benchmarks.csv after each module. Rows of benchmarks that were
+not run stay in the table, those of modules that are gone do not. A module that fails is reported, and the others are
+measured.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-
-from bars import BARS, Bar
 
 # Set before numpy is imported, as the ratios are for single threads.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -27,7 +24,7 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 SUITE = Path(__file__).parent / "suite"
 TABLE = Path("results/benchmarks.csv")
-COLUMNS = ["benchmark", "what", "against", "ratio", "bar", "met", "ours", "theirs", "unit", "machine", "note"]
+COLUMNS = ["benchmark", "what", "against", "ratio", "ours", "theirs", "unit", "machine", "note"]
 
 
 def collect(folder: Path = SUITE) -> dict[str, ModuleType]:
@@ -71,31 +68,8 @@ def merge(former, rows: dict[str, list[dict]], where: str):
     return table.sort_values("benchmark", kind="stable").reset_index(drop=True)
 
 
-def complete(table, bars: Sequence[Bar] = BARS):
-    """Return the table, with a row without a ratio for each bar that has no row, and a list of these bars."""
-    import pandas as pd
-
-    measured = table[table.ratio.notna()]
-    there = set(zip(measured.benchmark, measured.what, measured.against, strict=True))
-    lacking = [bar for bar in bars if (bar.benchmark, bar.what, bar.against) not in there]
-    empty = [
-        {"benchmark": bar.benchmark, "what": bar.what, "against": bar.against, "bar": bar.bar, "note": reason(bar)}
-        for bar in lacking
-    ]
-    whole = pd.DataFrame(measured.to_dict("records") + empty, columns=COLUMNS)
-    return whole.sort_values("benchmark", kind="stable").reset_index(drop=True), lacking
-
-
-def reason(bar: Bar) -> str:
-    """Return the note for a bar that was not measured."""
-    return f"not measured: needs {bar.needs}" if bar.needs else "not measured"
-
-
 def main(names: list[str]) -> int:
-    """Run the named benchmarks (all by default) and write their table.
-
-    Returns 1 if one fails, misses a bar, or leaves a bar unmeasured for a reason other than a missing optional package.
-    """
+    """Run the named benchmarks (all by default), write their table, and return 1 if one fails."""
     import pandas as pd
 
     from privpost.lab import store
@@ -107,7 +81,7 @@ def main(names: list[str]) -> int:
         return 2
     former = pd.read_csv(TABLE) if TABLE.is_file() else pd.DataFrame(columns=COLUMNS)
     former = former[former.benchmark.isin(list(known))]
-    rows, failed, lacking = {}, [], []
+    rows, failed = {}, []
     for name in names or known:
         start = time.perf_counter()
         print(f"{name} ...", flush=True)
@@ -118,19 +92,14 @@ def main(names: list[str]) -> int:
             failed.append(name)
             continue
         for row in rows[name]:
-            verdict = f"({row['bar']}) {'met' if row['met'] else 'MISSED'}" if row["bar"] else "(no bar)"
-            print(f"  {row['what']} | {row['against']}: {row['ratio']:.3g} {verdict}; {row['note']}")
+            print(f"  {row['what']} | {row['against']}: {row['ratio']:.3g}; {row['note']}")
         print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
-        table, lacking = complete(merge(former, rows, machine()))
+        table = merge(former, rows, machine())
         # Three digits: more would be noise.
         store.write_text(TABLE, table.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
-    for bar in lacking:
-        print(f"{bar.benchmark}: {bar.what} | {bar.against} ({bar.bar}): {reason(bar)}")
     for name in failed:
         print(f"{name} failed (see above); its former rows stay", file=sys.stderr)
-    missed = [row for part in rows.values() for row in part if row["bar"] and not row["met"]]
-    unmeasured = [bar for bar in lacking if bar.benchmark in rows and not bar.needs]
-    return 1 if failed or missed or unmeasured else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
-"""Measure how planning and computing grow with the number of cells; writes results/scale.csv.
+"""Measure how the project scales with cells, records and processes; writes results/scale.csv.
 
-    .venv/bin/python benchmarks/scale.py            ten minutes; works in a temporary clone of the last commit
+    .venv/bin/python benchmarks/scale.py            a quarter of an hour; works in a temporary clone of the last commit
 
-The cells are cheap (RDP curves of one order), so this measures the pipeline's own cost. Each row is one process: wall
-and CPU seconds, peak memory. Compare CPU seconds, as other programs may run at the same time.
+Cells: they are cheap (RDP curves of one order), so this measures the pipeline's own cost. Records: one release or draw
+about a million of them by each mechanism. Each row is one process: wall and CPU seconds, peak memory; compare CPU
+seconds, as other programs may run at the same time. Processes: the rebuild's wall time, simulated from the seconds of
+its cells in results/times.csv by starting the longest job first.
 """
 
 from __future__ import annotations
 
 import csv
+import heapq
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +28,11 @@ YAML = Path("conf/study") / f"{STUDY}.yaml"
 TABLE = Path("results/scale.csv")
 SHARD = 1000
 GATHERED, AT_ONCE = 100_000, 2
+RECORDS = 1_000_000
+# The mechanism that enumerates all counts of n records when it is made: its cost grows with n².
+ENUMERATING = {"MapMechanism"}
+COLUMNS = ("what", "size", "unit", "processes", "wall_seconds", "cpu_seconds", "peak_mib", "machine")
+PROCESSES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
@@ -31,7 +40,7 @@ def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
 
     Raises RuntimeError with the end of its output when it fails.
     """
-    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}:{folder / 'benchmarks'}"}
     start = time.perf_counter()
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -65,30 +74,81 @@ def enlarge(folder: Path, cells: int) -> None:
     (folder / YAML).write_text(head + "sweep:\n" + "".join(lines) + tail)
 
 
+def mechanisms() -> dict:
+    """Return the first example of every mechanism by its name."""
+    from privpost import discovery
+
+    return {kind.name: kind.examples[0] for kind in discovery.kinds()}
+
+
+def release(name: str) -> None:
+    """Release once, by the mechanism of a name, about a million records drawn from all that its model knows."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    mechanism, rng = replace(mechanisms()[name], n=RECORDS), np.random.default_rng(1)
+    records = mechanism.model.records[rng.integers(len(mechanism.model.records), size=RECORDS)]
+    mechanism.draw(mechanism.model.sufficient_statistics(records), rng)
+
+
+def simulated(processes: int, jobs: list[float]) -> float:
+    """Return the wall time of jobs, of which the longest that waits is started whenever a process is free."""
+    free = [0.0] * processes
+    for seconds in sorted(jobs, reverse=True):
+        heapq.heappush(free, heapq.heappop(free) + seconds)
+    return max(free)
+
+
+def jobs_of_rebuild() -> tuple[list[float], list[float]]:
+    """Return the published seconds of the rebuild's jobs, and of those that read the ledgers of all others."""
+    from privpost.lab import grid
+
+    seconds = defaultdict(list)
+    with Path("results/times.csv").open() as file:
+        for line in csv.DictReader(file):
+            seconds[line["study"]].append(float(line["wall_seconds"]))
+    first, last = [], []
+    for study in grid.load_studies():
+        shards = study.config.get("shards", 1)
+        parts = [sum(seconds[study.name][part::shards]) for part in range(shards)]
+        (last if grid.names_read(study) else first).extend(parts)
+    return first, last
+
+
 def rows(folder: Path, log: Path):
     """Yield one row per measurement."""
 
-    def row(what: str, cells: int, jobs: int, command: list[str]) -> dict:
-        found = {"what": what, "cells": cells, "jobs": jobs, **measure(command, folder, log)}
-        print({key: round(value, 2) if isinstance(value, float) else value for key, value in found.items()}, flush=True)
-        return found
+    def row(what: str, size: int, unit: str, processes: int, command: list[str]) -> dict:
+        values = {"what": what, "size": size, "unit": unit, "processes": processes, **measure(command, folder, log)}
+        print(
+            {key: round(value, 2) if isinstance(value, float) else value for key, value in values.items()}, flush=True
+        )
+        return values
 
+    first, last = jobs_of_rebuild()
+    for processes in PROCESSES:
+        wall = simulated(processes, first) + simulated(processes, last)
+        words = "rebuild, simulated from the seconds of its cells"
+        yield {"what": words, "size": len(first + last), "unit": "jobs", "processes": processes, "wall_seconds": wall}
+    for name in mechanisms():
+        if name not in ENUMERATING:
+            yield row(f"release by {name}", RECORDS, "records", 1, ["scale", name])
     for cells in (1000, 10_000, 100_000):
-        yield row("plan a sweep", cells, 0, ["privpost", *sweep(cells), "-n"])
+        yield row("plan a sweep", cells, "cells", 1, ["privpost", *sweep(cells), "-n"])
     for cells in (1000, 100_000):
         enlarge(folder, cells)
-        # A study has one job, and another one for its figures.
         command = ["snakemake", "-n", "--quiet", "all", "--config", f"studies={STUDY}"]
-        yield row("Snakemake's dry run", cells, 2, command)
+        yield row("Snakemake's dry run", cells, "cells", 1, command)
     subprocess.run(["git", "checkout", "--quiet", "."], cwd=folder, check=True)
-    yield row("compute a cell by itself", 1, 1, ["privpost", f"study={STUDY}", "alpha=1", "beta=1", "order=2"])
-    yield row("compute a shard", SHARD, 1, ["privpost", *sweep(100_000), "shard=100/100"])
-    yield row("find a shard done", SHARD, 1, ["privpost", *sweep(100_000), "shard=100/100"])
+    yield row("compute a cell by itself", 1, "cells", 1, ["privpost", f"study={STUDY}", "alpha=1", "beta=1", "order=2"])
+    yield row("compute a shard", SHARD, "cells", 1, ["privpost", *sweep(100_000), "shard=100/100"])
+    yield row("find a shard done", SHARD, "cells", 1, ["privpost", *sweep(100_000), "shard=100/100"])
     shards = [["privpost", *sweep(GATHERED), f"shard={part}/{AT_ONCE}"] for part in range(1, AT_ONCE + 1)]
     logs = [log.with_suffix(f".{part}") for part in range(AT_ONCE)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(measure, shards, [folder] * AT_ONCE, logs))
-    yield row("gather a sweep: table and figure", GATHERED, 1, ["privpost", *sweep(GATHERED)])
+    yield row("gather a sweep: table and figure", GATHERED, "cells", 1, ["privpost", *sweep(GATHERED)])
 
 
 def main() -> int:
@@ -104,7 +164,7 @@ def main() -> int:
     from privpost.atomic import replacing
 
     with replacing(TABLE) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, found[0], lineterminator="\n")
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(
             {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()} for row in found
@@ -113,4 +173,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(release(sys.argv[1]) if sys.argv[1:] else main())

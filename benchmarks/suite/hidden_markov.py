@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from bars import reference, row, side_by_side
 from hidden_markov_loop import sweep
+from timing import row, side_by_side
 
 from privpost.datasets import war_logs
 from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
@@ -43,7 +43,6 @@ def run() -> list[dict]:
         "HMM site update, 10 states",
         "numpy loop over sites",
         per_site_loop / per_site,
-        at_least=100,
         ours=1e6 * per_site,
         theirs=1e6 * per_site_loop,
         unit="µs per site and chain",
@@ -75,9 +74,9 @@ def methods(model: EventCounts, counts) -> list[dict]:
         timed[f"ops, M = {truncation}"] = lambda rng, ops=ops: ops.draw(counts.ravel(), rng)
     calls = [lambda run=run: run(np.random.default_rng(5)) for run in timed.values()]
     plain, *seconds = side_by_side(calls, calls=[1] * len(calls), repeats=25)
-    # What the study foulds2016/war_logs_states reads; the claim F11 has bars of its own.
+    # What the study foulds2016/war_logs_states reads.
     words = [f"HMM release and chain, {model.n_states} states: {name}" for name in list(timed)[1:]]
     return [
-        reference(what, "a chain without privacy", own / plain, ours=own, theirs=plain, unit="s of CPU")
+        row(what, "a chain without privacy", own / plain, ours=own, theirs=plain, unit="s of CPU")
         for what, own in zip(words, seconds, strict=True)
     ]

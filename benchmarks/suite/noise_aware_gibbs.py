@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scalar_gibbs as scalar
-from bars import reference, row, side_by_side
+from timing import row, side_by_side
 
 from privpost.experiments.bernstein2018.trials import Release, experiment
 
@@ -14,8 +14,6 @@ TRIALS, N, EPSILON = 1000, 1000, 0.1
 PRIORS = {"binomial": [10, 10], "multinomial": [5, 5, 5], "exponential": [8, 2], "normal": [0, 0.1, 1]}
 # Microseconds per trial and sweep of the authors' code, on a machine like the one of the shipped table.
 AUTHORS = {"binomial": 180, "multinomial": 180, "exponential": 4300}
-LEAST = {"binomial": 600, "multinomial": 500, "exponential": 5000}
-MOST = 3
 REPEATS = 25
 
 
@@ -74,39 +72,35 @@ def loop(name: str, segment=scalar.dual_segment):
 def run() -> list[dict]:
     """Measure each model's sweep, per trial, against both."""
     rows = []
-    for name, variant in [*((name, "paper") for name in LEAST), ("exponential", "corrected"), ("normal", "corrected")]:
+    papers = [(name, "paper") for name in AUTHORS]
+    for name, variant in [*papers, ("exponential", "corrected"), ("normal", "corrected")]:
         what = f"noise-aware Gibbs, {name}"
         if name not in ("binomial", "multinomial"):
             what += f", {variant} variant"
         peers = _loops(name) if variant == "paper" else []
-        functions = [stepper(name, variant), floor(name), *(function for _, function, _ in peers)]
+        functions = [stepper(name, variant), floor(name), *(function for _, function in peers)]
         # Loops of some ten milliseconds each.
-        calls = [100, 100] + [2 if "autograd" in words else 50 for words, _, _ in peers]
+        calls = [100, 100] + [2 if "autograd" in words else 50 for words, _ in peers]
         times = [1e6 * seconds for seconds in side_by_side(functions, calls, REPEATS)]
         ours, least = times[0] / TRIALS, times[1] / TRIALS
         common = {"ours": ours, "unit": "µs per trial and sweep"}
-        for (words, _, has_bar), theirs in zip(peers, times[2:], strict=True):
+        for (words, _), theirs in zip(peers, times[2:], strict=True):
             note = f"the authors' code: {AUTHORS[name]} µs on a like machine, {AUTHORS[name] / ours:.3g} times ours"
             values = {**common, "theirs": theirs, "note": note}
-            ratio = theirs / ours
-            rows.append(
-                row(what, words, ratio, at_least=LEAST[name], **values)
-                if has_bar
-                else reference(what, words, ratio, **values)
-            )
-        rows.append(row(what, "numpy's variates of a sweep alone", ours / least, at_most=MOST, theirs=least, **common))
+            rows.append(row(what, words, theirs / ours, **values))
+        rows.append(row(what, "numpy's variates of a sweep alone", ours / least, theirs=least, **common))
     return rows
 
 
 def _loops(name: str) -> list[tuple]:
-    """Return the scalar loops of a model, each with its name and whether the bar is about it."""
+    """Return the scalar loops of a model, each with its name."""
     if name != "exponential":
-        return [("scalar loop with scipy.stats", loop(name), True)]
+        return [("scalar loop with scipy.stats", loop(name))]
     # Authors' code would not have the second: derivatives by two dozen lines of ours, without a library.
-    own = ("scalar loop with scipy.stats and our own dual numbers", loop(name), False)
+    own = ("scalar loop with scipy.stats and our own dual numbers", loop(name))
     try:
         segment = scalar.autograd_segment()
     except ModuleNotFoundError as error:
         print(f"skipped: the scalar loop with autograd ({error}); make environment installs it")
         return [own]
-    return [("scalar loop with scipy.stats and autograd", loop(name, segment), True), own]
+    return [("scalar loop with scipy.stats and autograd", loop(name, segment)), own]

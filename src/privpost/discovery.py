@@ -147,8 +147,8 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
     Local ones, which trust no curator, are left out. A mechanism serves when one of its `examples` is about a model of
     the same class, the settings hold each option that its `calibrate` requires, and `calibrate` does not refuse the
-    budget. Options with a default keep it unless the settings name them; where two classes share a method, the first
-    that serves counts.
+    budget. Options keep their default unless the settings name them. If two classes share a method id, the first one
+    that serves the model is taken.
 
     Args:
         model: the model that the release serves.

@@ -25,20 +25,21 @@ def texts(figure) -> list[Text]:
 
 def faults(figure, dpi: int = 150) -> list[str]:
     """Return what is cut off, or printed over each other, at a resolution."""
-    with style.laid_out(figure, dpi):
-        figure.canvas.draw()
-        renderer, page = figure.canvas.get_renderer(), figure.bbox
-        boxes = {text: text.get_window_extent(renderer) for text in texts(figure)}
-        found = [
-            f"cut off: {text.get_text()!r}"
-            for text, box in boxes.items()
-            if box.x0 < page.x0 - 1 or box.y0 < page.y0 - 1 or box.x1 > page.x1 + 1 or box.y1 > page.y1 + 1
-        ]
-        # A slanting text's box says nothing of its neighbours.
-        upright = [(text, box) for text, box in boxes.items() if text.get_rotation() % 90 == 0]
-        for (one, a), (other, b) in itertools.combinations(upright, 2):
-            # Half a letter may touch: boxes are wider than what is inside them.
-            across = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-            if min(across) > 0.02 * dpi:
-                found.append(f"over each other: {one.get_text()!r} and {other.get_text()!r}")
+    style.lay_out(figure)
+    figure.dpi = dpi
+    figure.canvas.draw()
+    renderer, page = figure.canvas.get_renderer(), figure.bbox
+    boxes = {text: text.get_window_extent(renderer) for text in texts(figure)}
+    found = [
+        f"cut off: {text.get_text()!r}"
+        for text, box in boxes.items()
+        if box.x0 < page.x0 - 1 or box.y0 < page.y0 - 1 or box.x1 > page.x1 + 1 or box.y1 > page.y1 + 1
+    ]
+    # A slanting text's box says nothing of its neighbours.
+    upright = [(text, box) for text, box in boxes.items() if text.get_rotation() % 90 == 0]
+    for (one, a), (other, b) in itertools.combinations(upright, 2):
+        # Half a letter may touch: boxes are wider than what is inside them.
+        across = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        if min(across) > 0.02 * dpi:
+            found.append(f"over each other: {one.get_text()!r} and {other.get_text()!r}")
     return found

@@ -18,30 +18,17 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 @pytest.fixture
 def modules(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
-    # `run` and `bars` are common names: whoever imports them later gets its own.
-    names = ("bars", "peers", "run", "scalar_gibbs", "hidden_markov_loop")
+    # `run` and `timing` are common names: whoever imports them later gets its own.
+    names = ("timing", "peers", "run", "scalar_gibbs", "hidden_markov_loop")
     for name in names:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    import bars
     import peers
     import run
+    import timing
 
-    yield bars, peers, run
+    yield timing, peers, run
     for name in names:
         sys.modules.pop(name, None)
-
-
-def test_verdicts_are_computed_from_the_bar(modules):
-    row = modules[0].row
-    assert row("a", "b", 12.0, at_least=10, ours=2.0, theirs=24.0, unit="s") == {
-        "what": "a", "against": "b", "ratio": 12.0, "bar": ">= 10", "met": True, "ours": 2.0, "theirs": 24.0,
-        "unit": "s", "note": "",
-    }  # fmt: skip
-    assert [row("a", "b", r, at_least=10)["met"] for r in (9.99, 10)] == [False, True]
-    assert [row("a", "b", r, at_most=1.5)["met"] for r in (1.5, 1.51)] == [True, False]
-    for wrong in ({}, {"at_least": 1, "at_most": 2}):
-        with pytest.raises(ValueError, match="either at_least or at_most"):
-            row("a", "b", 1.0, **wrong)
 
 
 def test_every_module_of_the_suite_is_found(modules):
@@ -51,27 +38,9 @@ def test_every_module_of_the_suite_is_found(modules):
     assert all(callable(module.run) for module in found.values())
 
 
-def test_a_missed_bar_is_the_exit_status_and_a_row_without_one_is_not(modules, monkeypatch, tmp_path):
-    bars, _, run = modules
-    bench(monkeypatch, run, tmp_path)
-    for ratio, status in ((2.0, 0), (0.5, 1)):
-        rows = [bars.row("w", "x", ratio, at_least=1), bars.reference("w", "y", 0.1)]
-        monkeypatch.setattr(run, "collect", lambda rows=rows: {"a": SimpleNamespace(run=lambda: rows)})
-        assert run.main([]) == status
-    table = pd.read_csv(tmp_path / "benchmarks.csv")
-    assert table.met.tolist()[0] == "False" or table.met.tolist()[0] is False
-    assert table.bar.isna().tolist() == [False, True]
-
-
-def bench(monkeypatch, run, folder, lacking=()) -> None:
-    """Let `run.main` write into a folder, draw nothing, and hold no bars but these."""
-    monkeypatch.setattr(run, "TABLE", folder / "benchmarks.csv")
-    monkeypatch.setattr(run.complete, "__defaults__", (tuple(lacking),))
-
-
 def test_a_module_that_fails_costs_the_others_nothing(modules, monkeypatch, tmp_path, capsys):
-    bars, _, run = modules
-    bench(monkeypatch, run, tmp_path)
+    timing, _, run = modules
+    monkeypatch.setattr(run, "TABLE", tmp_path / "benchmarks.csv")
     there = []
 
     def fail():
@@ -80,7 +49,7 @@ def test_a_module_that_fails_costs_the_others_nothing(modules, monkeypatch, tmp_
         raise RuntimeError("seeded")
 
     def work(name):
-        return SimpleNamespace(run=lambda: [bars.row(name, "x", 2.0, at_least=1)])
+        return SimpleNamespace(run=lambda: [timing.row(name, "x", 2.0)])
 
     found = {"a": work("a"), "b": SimpleNamespace(run=fail), "c": work("c")}
     monkeypatch.setattr(run, "collect", lambda: found)
@@ -95,31 +64,11 @@ def test_a_module_that_fails_costs_the_others_nothing(modules, monkeypatch, tmp_
     assert pd.read_csv(tmp_path / "benchmarks.csv").benchmark.tolist() == ["a"]
 
 
-def test_a_bar_that_is_not_measured_is_listed_and_the_exit_status(modules, monkeypatch, tmp_path, capsys):
-    bars, _, run = modules
-    rows = [bars.row("w", "x", 1.23456, at_least=1, ours=1.0, theirs=1.2, unit="s")]
-    monkeypatch.setattr(run, "collect", lambda: {"a": SimpleNamespace(run=lambda: rows)})
-    measured, optional = bars.Bar("a", "w", "x", ">= 1"), bars.Bar("a", "w", "peer", ">= 3", needs="NumPyro")
-    forgotten, other = bars.Bar("a", "w", "gone", ">= 2"), bars.Bar("b", "v", "z", "<= 1")
-    for lacking, status in (((optional, other), 0), ((optional, forgotten), 1)):
-        bench(monkeypatch, run, tmp_path, (measured, *lacking))
-        assert run.main(["a"]) == status
-        said = capsys.readouterr().out
-        assert "a: w | peer (>= 3): not measured: needs NumPyro" in said
-        table = pd.read_csv(tmp_path / "benchmarks.csv")
-        assert table[table.ratio.isna()].against.tolist() == [bar.against for bar in lacking]
-        assert table.ratio.dropna().tolist() == [1.23]
-
-
-def test_every_bar_is_in_the_shipped_table(modules):
-    """With the same limit; only a peer that is optional may be without a ratio."""
-    bars, _, _ = modules
+def test_the_shipped_table_is_of_the_suite(modules):
     table = pd.read_csv(FOLDER.parent / "results/benchmarks.csv")
-    held = table[table.bar.notna() & table.ratio.notna()]
-    shipped = set(held[["benchmark", "what", "against", "bar"]].itertuples(index=False, name=None))
-    expected = {bar[:4] for bar in bars.BARS}
-    assert expected - shipped <= {bar[:4] for bar in bars.BARS if bar.needs}
-    assert shipped <= expected
+    assert list(table.columns) == modules[2].COLUMNS
+    assert set(table.benchmark) == set(modules[2].collect())
+    assert table.ratio.notna().all()
 
 
 def test_least_time_and_result(modules):
@@ -180,7 +129,7 @@ def test_the_recorded_rebuild_is_judged(modules, monkeypatch, tmp_path):
     rows = {row["what"]: row for row in rebuild._recorded()}
     whole = next(row for what, row in rows.items() if what.startswith("whole rebuild"))
     # 300 s on two cores for 500 s of computing.
-    assert whole["ratio"] == pytest.approx(1.2) and not whole["met"]
+    assert whole["ratio"] == pytest.approx(1.2)
     assert rows["largest peak memory of a cell"]["ratio"] == pytest.approx(300 / 1024)
 
 
@@ -196,16 +145,16 @@ def test_incomplete_or_doubled_benchmarks_are_refused(modules, tmp_path):
 
 
 def test_a_run_replaces_its_own_rows_only(modules):
-    bars, _, run = modules
+    timing, _, run = modules
     first = run.merge(
         pd.DataFrame(columns=run.COLUMNS),
-        {"b": [bars.row("w", "x", 2.0, at_least=1)], "a": [bars.row("v", "y", 1.0, at_most=2, note="n")]},
+        {"b": [timing.row("w", "x", 2.0)], "a": [timing.row("v", "y", 1.0, note="n")]},
         "2 cores",
     )
     assert first.benchmark.tolist() == ["a", "b"] and list(first.columns) == run.COLUMNS
-    second = run.merge(first, {"b": [bars.row("w", "z", 0.5, at_least=1)]}, "4 cores")
+    second = run.merge(first, {"b": [timing.row("w", "z", 0.5)]}, "4 cores")
     assert second.against.tolist() == ["y", "z"]
-    assert second.machine.tolist() == ["2 cores", "4 cores"] and second.met.tolist() == [True, False]
+    assert second.machine.tolist() == ["2 cores", "4 cores"]
 
 
 def test_machine_names_no_host(modules):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import shutil
 import subprocess
@@ -34,3 +35,23 @@ def test_the_measured_grid_has_as_many_cells_as_it_says(scale, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     scale.enlarge(tmp_path, 1000)
     assert len(grid.expand(grid.load_study(scale.STUDY))) == 1000
+
+
+def test_the_longest_job_that_waits_is_started_first(scale):
+    # Two processes take 3 + 2 + 2 and 3 + 2; the best order would need 6.
+    assert scale.simulated(2, [2, 3, 2, 3, 2]) == 7
+    assert [scale.simulated(processes, [2, 3, 2, 3, 2]) for processes in (1, 5, 64)] == [12, 3, 3]
+
+
+def test_every_published_second_is_in_the_simulated_rebuild(scale):
+    first, last = scale.jobs_of_rebuild()
+    with scale.Path("results/times.csv").open() as file:
+        assert sum(first + last) == pytest.approx(sum(float(line["wall_seconds"]) for line in csv.DictReader(file)))
+    # The audit alone waits for the others' ledgers.
+    assert len(last) == 1
+
+
+def test_every_mechanism_releases_many_records(scale, monkeypatch):
+    monkeypatch.setattr(scale, "RECORDS", 1000)
+    for name in scale.mechanisms():
+        scale.release(name)

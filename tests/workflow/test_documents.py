@@ -131,7 +131,7 @@ def test_the_documents_are_short(texts):
     assert len(texts["running"].encode()) <= 8 * 1024
     assert len(texts["README"].encode()) <= 8 * 1024
     sizes = {name: len(text.encode()) for name, text in texts.items() if name not in PRINTED}
-    assert sum(sizes.values()) <= 138 * 1000, sizes
+    assert sum(sizes.values()) <= 126 * 1000, sizes
     assert max(sizes[paper] for paper in PAPERS) <= 6 * 1000
     details = {name: size for name, size in sizes.items() if name.startswith(PAPERS) and name not in PAPERS}
     assert max(details.values()) <= 12 * 1000, details

@@ -273,7 +273,7 @@ def _announce(asked: Request) -> int:
 
 
 def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
-    """Return the tables and figures of a study, all of whose cells are in the store, after writing them.
+    """Write the tables and figures of a study and return them; all its cells must be in the store.
 
     `code` is that of `tables.write`. Raises SettingError for a cell that is not there.
     """

@@ -74,15 +74,15 @@ def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
 
 
 def outside(arrays: dict[str, np.ndarray], dataset: Dataset) -> list[str]:
-    """Return a line for each column with values outside its declared bounds, to which encodings clip them."""
+    """Return a line for each column with values outside its declared bounds: encodings by public bounds clip them."""
     lines = []
     for name, (low, high) in dataset.public.get("bounds", {}).items():
         if name in arrays and (number := int(np.sum((arrays[name] < low) | (arrays[name] > high)))):
             share = number / arrays[name].size
             lines.append(
                 f"{name}: {number:,} of {arrays[name].size:,} values ({share:.2%}) lie outside the declared bounds "
-                f"[{low:g}, {high:g}] and will be clipped; the values go from {arrays[name].min():g} to "
-                f"{arrays[name].max():g}"
+                f"[{low:g}, {high:g}], to which studies with public bounds clip them; they go from "
+                f"{arrays[name].min():g} to {arrays[name].max():g}"
             )
     return lines
 

@@ -45,7 +45,7 @@ _told: list[bool] = []
 
 @contextlib.contextmanager
 def simulation() -> Iterator[None]:
-    """Where releases are known to be simulations, as in studies: nothing is said about their noise."""
+    """A context in which releases are simulations, as in studies: their noise raises no warning."""
     token = _simulated.set(True)
     try:
         yield

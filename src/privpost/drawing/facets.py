@@ -3,7 +3,7 @@
     grid = facets.lines(facets.named(table), "n", "mean", "sem", col="epsilon", xscale="log")
     for axes, rows in facets.each(grid):
         axes.axhline(rows.limit.iloc[0])
-    return facets.finish(grid, "OPS stays behind" if holds else "", style.AXES["n"], "Error")
+    return facets.finish(grid, "OPS stays behind" if holds else "", "n", "Error")
 
 `named` gives methods the names and the order of the style, `lines`, `dots` and `tiles` draw, `each` yields the panels
 for what seaborn does not draw, and `finish` writes the answer, the labels of the axes and the legend. No value is left
@@ -76,6 +76,12 @@ def fixed(table, *columns: str) -> str:
     return ", ".join(words(column, found[0]) for column, found in values if len(found) == 1)
 
 
+def sized(table) -> dict[str, str]:
+    """Return words for the data sets of a table: their title and how many records train."""
+    sizes = table.groupby("dataset").n_train.max()
+    return {name: f"{catalogue.title(name)}\nn = {sizes[name]:,.0f}" for name in ordered(sizes.index, "dataset")}
+
+
 def named(table, *others: str, hue: str = "method", names: Mapping = {}):
     """Return a table with a column `Method`, the name in legends, and its rows in the order of the style's methods.
 
@@ -129,19 +135,20 @@ def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
 def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
     """Return seaborn's palette, markers, dashes and orders of the names in a table from `named`.
 
-    Methods have the style's look, other numbers shades and words colours; dashes tell names of one value apart.
+    Methods have the style's look, other numbers shades and words colours. Where a value has several names, dashes tell
+    these apart, and the same dash has the same place among the names of every value.
     """
     values = ordered(table[hue], hue, names)
     shade = {} if not values or isinstance(values[0], str) else shades(values)
     rows = _sorted(table.drop_duplicates("Method"), hue, names)
     look: dict[str, Any] = {name: {} for name in ("palette", "markers", "dashes")}
-    for label, value, at in zip(rows.Method, rows[hue], rows.groupby(hue, dropna=False).cumcount(), strict=True):
+    at_each = rows.groupby(hue, dropna=False).cumcount()
+    for label, value, at in zip(rows.Method, rows[hue], at_each, strict=True):
         place = values.index(value) if value in values else len(values)
         mark = style.look(value) if hue == "method" else None
         look["palette"][label] = mark.color if mark else shade.get(value) or style.COLORS[place % 6]
         look["markers"][label] = mark.marker if mark else style.MARKERS[(place + place // 12) % 12]
-        first = mark.linestyle if mark else "-"
-        look["dashes"][label] = _PATTERNS[[first, *(line for line in style.LINES if line != first)][at % 4]]
+        look["dashes"][label] = _PATTERNS[mark.linestyle if mark and not at_each.any() else style.LINES[at % 4]]
     return {**look, "hue_order": list(look["palette"]), "style_order": list(look["palette"])}
 
 
@@ -228,7 +235,8 @@ def lines(
                 bars = np.maximum([part[y] - low, high - part[y]], 0)
                 axes.errorbar(part[x], part[y], bars, fmt="none", ecolor=(color, 0.55), elinewidth=0.8)
             if solid and len(ring := part[~part[solid].astype(bool)]):
-                axes.plot(ring[x], ring[y], look["markers"][value], color=color, markerfacecolor="white", zorder=4)
+                empty = {"markerfacecolor": "white", "markersize": 4, "markeredgewidth": 0.8, "zorder": 4}
+                axes.plot(ring[x], ring[y], look["markers"][value], color=color, **empty)
     return grid.set(**scales)
 
 
@@ -343,13 +351,20 @@ def entry(**how):
     return Line2D([], [], **{"color": style.GREY, **how})
 
 
-def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, below: bool = True, **keywords):
+def hollow(means: str):
+    """Return the legend's entry that says what hollow markers mean."""
+    return entry(marker="s", markerfacecolor="white", linestyle="", label=f"Hollow: {means}")
+
+
+def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, note="", below=True, **keywords):
     """Write a figure's answer above it, one label an axis, and one legend below all panels; returns the figure.
 
     Args:
         grid: of seaborn, or a figure of Matplotlib.
         answer: empty where it does not hold in the tables that are drawn.
+        xlabel: words, or a name among the style's axes; ylabel likewise.
         handles: further entries of the legend, beside those of labelled curves.
+        note: what is said below the label of the horizontal axis, such as what its symbols mean.
         below: whether there is a legend below.
         keywords: further arguments of Matplotlib's `legend`.
     """
@@ -358,7 +373,8 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, b
     letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
     even = len(answer) // -(-len(answer) // letters) + 6 if len(answer) > letters else letters
     figure.suptitle(textwrap.fill(answer, min(letters, even)), fontsize=9, weight="bold")
-    figure.supylabel(ylabel, fontsize=8)
+    figure.supylabel(style.AXES.get(ylabel, ylabel), fontsize=8)
+    xlabel = "\n".join(filter(None, (style.AXES.get(xlabel, xlabel), note)))
     if below:
         _legend(figure, handles, xlabel, keywords)
     else:
@@ -384,11 +400,12 @@ def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
             break
         columns -= 1
     depth = max(label.count("\n") for label in labels) + 1
-    figure.set_figheight(figure.get_figheight() + (0.03 + 0.12 * depth) * -(-len(labels) // columns))
+    height = (0.03 + 0.12 * depth) * -(-len(labels) // columns) + 0.13 * xlabel.count("\n")
+    figure.set_figheight(figure.get_figheight() + height)
     # The axis' label is the legend's title: the layout would draw both in the same place.
     title = {"title": xlabel, "title_fontsize": 8} if xlabel else {}
     how = {"loc": "outside lower center", "ncols": columns, "columnspacing": 1.2, **title, **keywords}
-    figure.legend(entries.values(), entries.keys(), **how)
+    figure.legend(entries.values(), entries.keys(), **how).get_title().set_multialignment("center")
 
 
 def _longest(label: str) -> int:

@@ -81,9 +81,9 @@ LOOKS = {
     "fourier": Look("#00381f", "h", "-", "Fourier"),
     "ops": Look("#dc6309", "^", "-", "OPS"),
     "ops_ball": Look("#b8860b", "o", "-", "OPS, smallest ball"),
-    "ops_renyi": Look("#680045", "<", "--", "OPS, Rényi charge"),
     "direct": Look("#686a6b", "h", ":", "Direct"),
     "diffused": Look("#0b81bd", "v", "-", "Diffused"),
+    "ops_renyi": Look("#680045", "<", "--", "OPS, Rényi charge"),
     "concentrated": Look("#a21e49", "P", "-", "Concentrated"),
     "output_noise": Look("#195300", "d", "-.", "Mode and noise"),
     "langevin": Look("#120d7b", ">", ":", "Langevin, every step paid"),
@@ -116,6 +116,9 @@ COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#8A6414", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
 GREY = "#555555"
+# Notes of several figures.
+ABSENT = "A method that a panel lacks was not run for it"
+TRUNCATION = "M: OPS keeps the probability of each of K levels above 1/(M K)"
 BAND = "#dddddd"
 
 # One word for each axis, whatever the study.
@@ -190,32 +193,32 @@ def _label_decades(axis) -> None:
     axis.set_minor_locator(ticker.NullLocator())
 
 
-@contextlib.contextmanager
-def laid_out(figure, dpi: float) -> Iterator[None]:
-    """Place the axes for a resolution, to a millionth of the figure's size, and leave them so for a while.
+def _no_layout() -> contextlib.AbstractContextManager[None]:
+    """Leave figures without a layout's engine: for any, even an empty one, Matplotlib draws twice to write a file."""
+    import matplotlib
+
+    return matplotlib.rc_context({"figure.constrained_layout.use": False})
+
+
+def lay_out(figure) -> None:
+    """Place the axes of a figure, once for all formats and resolutions, to a millionth of the figure's size.
 
     The layout's solver differs in last digits from run to run, and an SVG names its clip paths by all of them.
     """
-    import matplotlib
     from matplotlib.transforms import Bbox
 
+    if (engine := figure.get_layout_engine()) is None:
+        return
     for axes in figure.axes:
         _label_decades(axes.xaxis)
         _label_decades(axes.yaxis)
-    engine, figure.dpi = figure.get_layout_engine(), dpi
-    # SVG and PDF have one resolution: the second needs no layout of its own.
-    if engine is not None and getattr(figure, "laid_out_for", None) != dpi:
-        engine.execute(figure)
-        figure.laid_out_for = dpi
-    # No engine at all: for any engine, even an empty one, Matplotlib draws once more before it writes.
-    with matplotlib.rc_context({"figure.constrained_layout.use": False}):
+    # That of SVG and PDF.
+    figure.dpi = 72
+    engine.execute(figure)
+    with _no_layout():
         figure.set_layout_engine(None)
     for axes in figure.axes:
         axes.set_position(Bbox(axes.get_position(original=True).get_points().round(6)))
-    try:
-        yield
-    finally:
-        figure.set_layout_engine(engine)
 
 
 def save(figure, path: Path, dpi: int = 300) -> None:
@@ -226,14 +229,41 @@ def save(figure, path: Path, dpi: int = 300) -> None:
         "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
         "svg": {"Date": None, "Creator": None},
     }[kind]
-    dpi = dpi if kind == "png" else 72
     # Drawn in memory: on a full disk Matplotlib's PDF writer fails with an error that hides the cause.
     content = io.BytesIO()
     # A tenth larger than at zlib's best, and written in nine tenths of the time.
     quick = {"pil_kwargs": {"compress_level": 3}} if kind == "png" else {}
-    with laid_out(figure, dpi):
-        figure.savefig(content, format=kind, metadata=metadata, dpi=dpi, **quick)
+    lay_out(figure)
+    with _no_layout(), _letters_alone() if kind == "pdf" else contextlib.nullcontext():
+        figure.savefig(content, format=kind, metadata=metadata, dpi=dpi if kind == "png" else 72, **quick)
     path.write_bytes(_fixed_widths(content.getvalue()) if kind == "svg" else content.getvalue())
+
+
+# The tables of a font that a PDF needs (ISO 32000-2, 9.9): it says itself where each letter stands.
+_EMBEDDED = {"GlyphOrder", "cvt ", "fpgm", "glyf", "head", "hhea", "hmtx", "loca", "maxp", "prep"}
+
+
+@contextlib.contextmanager
+def _letters_alone() -> Iterator[None]:
+    """Embed of a font what a PDF needs: the subsets of other tables take most of the time, and no viewer reads them.
+
+    Matplotlib leaves its callers no choice of tables.
+    """
+    from fontTools import subset
+
+    load_font = subset.load_font
+
+    def load(*arguments, **keywords):
+        font = load_font(*arguments, **keywords)
+        for table in set(font.keys()) - _EMBEDDED:
+            del font[table]
+        return font
+
+    subset.load_font = load
+    try:
+        yield
+    finally:
+        subset.load_font = load_font
 
 
 _TEXT = re.compile(r'<text style="([^"]*?font-size: ([\d.]+)px;[^"]*)"([^>]*)>([^<]+)</text>')

@@ -57,7 +57,7 @@ Draw = Callable[[int, np.random.Generator], np.ndarray]
 class Task(ABC):
     """A release with its model, its prior and its reference posterior.
 
-    A subclass has `data` and `laws`; a method that needs what it lacks refuses the task.
+    A subclass has `data` and `laws`. A method refuses the task if it needs more than the task has.
 
     Attributes:
         name: as in the tables.

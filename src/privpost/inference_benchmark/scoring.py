@@ -1,4 +1,4 @@
-"""Tasks with fixed releases, and how a method is run on them: whatever it does, the others run on."""
+"""Tasks with fixed releases, and how a method runs on them; if one method fails, the others still run."""
 
 import sysconfig
 import time

@@ -1,4 +1,4 @@
-"""Where things are: all paths are relative to the project's root."""
+"""The places of files; all paths are relative to the project's root."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, and digests of the source files that made it.
+"""The origin of a result: versions, and digests of the source files that made it.
 
 The code of a cell is what its study imports, directly or through others, and the modules of the mechanisms, models and
 samplers that the cell's ledger recorded. Looking for mechanisms is not using them all: what `privpost.discovery` finds

@@ -43,7 +43,7 @@ def write_sums() -> None:
 
 
 def sums() -> dict[Path, str]:
-    """Return the recorded sha256 of each published result and figure, by its path; empty where none is kept."""
+    """Return the recorded sha256 of each published result and figure, by its path; empty if there are none."""
     if not SUMS.is_file():
         return {}
     # A file of another shape names nothing, so that every result counts as altered.

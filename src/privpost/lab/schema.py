@@ -19,7 +19,7 @@ class SettingError(ValueError):
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return ` Did you mean 'x'?` with the nearest known word, or "" when none is near."""
+    """Return ` Did you mean 'x'?` with the nearest known word, or "" if none is near."""
     near = difflib.get_close_matches(str(word), list(known), n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 

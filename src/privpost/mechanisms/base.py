@@ -294,7 +294,7 @@ class Mechanism(metaclass=Checked):
 
     @property
     def breaks(self) -> Any:
-        """Where `log_density` jumps, which quadrature has to be told: an array, empty for a continuous density.
+        """The places where `log_density` jumps, for quadrature: an array, empty for a continuous density.
 
         Of additive noise differences between the release and its exact value, of a draw values of θ. Those too far away
         to matter may be left out; more than some hundred slow the quadrature down.
@@ -314,7 +314,7 @@ class Mechanism(metaclass=Checked):
         return self.log_mass(release, statistics)
 
     def log_mass(self, release, statistics) -> np.ndarray | None:
-        """Log-probability of a release of whole numbers, −inf of others; None where it is not known or 0 everywhere.
+        """Log-probability of a release of whole numbers, −inf of other numbers; None if it is not known or always 0.
 
         Arguments as of `log_density`.
         """

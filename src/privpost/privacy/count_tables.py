@@ -30,7 +30,7 @@ def noise_scale(epsilon: float, n_fields: int) -> float:
 
 
 def clip(noisy) -> np.ndarray:
-    """max(0, ·) per count, as in the paper: where most counts are 0 it adds half a noise scale to each of them."""
+    """max(0, ·) per count, as in the paper. If most counts are 0, it adds half a noise scale to each of them."""
     return np.maximum(noisy, 0.0)
 
 
@@ -62,7 +62,7 @@ def project(noisy, sizes: Sequence[int]) -> np.ndarray:
 
 
 def smallest_probabilities(sizes: Sequence[int], truncation: float) -> list[float]:
-    """a0 = 1/(M K_d) for each field, M the truncation, K_d its number of levels.
+    """a0 = 1/(M K_d) for each field, with the truncation M and the field's number of levels K_d.
 
     Raises:
         ValueError: a truncation outside [1.0001, 1e100].
@@ -84,7 +84,7 @@ def temperature(sizes: Sequence[int], truncation: float, epsilon: float) -> floa
 
 
 def sampling_cost(sizes: Sequence[int], truncation: float, epsilon: float) -> float:
-    """2Δ/T, the cost of one exact sample at the temperature for ε: ε, or less at T = 1."""
+    """2Δ/T, the cost of one exact sample at the temperature for ε: ε, or less if T = 1."""
     return 2 * log_likelihood_range(sizes, truncation) / temperature(sizes, truncation, epsilon)
 
 

@@ -38,6 +38,7 @@ TILES = {
     "not testable": ("#ffffff", ""),
     "not scored": ("#dddddd", "?"),
 }
+HATCHED = dict.fromkeys(("seen", "not seen"), "/////")
 PER_LINE = 22
 
 
@@ -72,10 +73,10 @@ def hero(war_logs_differences, bounds, ecdf):
     """Three questions: one private draw or noise, do the printed bounds hold, and can an interval be trusted?
 
     (a) What a hidden Markov model of ten states loses on held-out months of the Afghan war diary against one without
-    privacy, pure ε-DP: one posterior draw (OPS) by its best setting; noisy counts that are clipped at 0 and taken for
-    the truth; the same noise in the model of the counts (Foulds et al. 2016 have the first two). (b) Share of cases in
-    which statements hold as our copy of Zhang et al. (2016) prints them, and with the mistake mended. (c) How often
-    95 % intervals hold the true parameter; a point is a model (Bernstein and Sheldon 2018). Error bars are 95 %
+    privacy, pure ε-DP: one posterior draw (OPS) by its best setting at each ε; noisy counts that are clipped at 0 and
+    taken for the truth; the same noise in the model of the counts (Foulds et al. 2016 have the first two). (b) Share of
+    cases in which statements hold as our copy of Zhang et al. (2016) prints them, and with the mistake mended. (c) How
+    often 95 % intervals hold the true parameter; a point is a model (Bernstein and Sheldon 2018). Error bars are 95 %
     intervals. A title is a finding where the tables have it.
     """
     canvas, (axes,) = facets.subplots(1, 3, 2.9, width=7.6, gridspec_kw={"width_ratios": (1.15, 1, 1.1)})
@@ -87,8 +88,8 @@ def hero(war_logs_differences, bounds, ecdf):
 
 # What is drawn of the war logs: the rows, the colour and the words for it.
 READINGS = (
-    ({"second": "laplace", "variant": "paper", "start": "seeded"}, "laplace", "noisy counts, taken for true"),
-    ({"second": "ops", "start": "seeded"}, "ops", "one private draw, at its best"),
+    ({"second": "laplace", "variant": "paper", "start": "seeded"}, "naive", "noisy counts, taken for true"),
+    ({"second": "ops", "start": "seeded"}, "ops", "one private draw, best setting"),
     ({"second": "gibbs"}, "gibbs", "noisy counts, noise modelled"),
 )
 
@@ -111,7 +112,7 @@ def _draw_or_noise(axes, table) -> str:
         xscale="log", xlabel=f"{style.AXES['epsilon']}\nFoulds et al. 2016: {catalogue.title(data)}",
         ylabel="Held-out loss [nats per event]", ylim=(0, 1.5 * max(loss.max(initial=0) for loss in losses.values())),
     )  # fmt: skip
-    worst = losses.pop("laplace")
+    worst = losses.pop("naive")
     holds = len(worst) > 0 and all(len(loss) == len(worst) and (loss < worst).all() for loss in losses.values())
     return "Noise or one private draw?\n" + ("Either, once noise is modelled" if holds else "It depends")
 
@@ -121,19 +122,25 @@ def _bounds(axes, table) -> str:
     shown = sorted((name for name in STATEMENTS if name in share), key=lambda name: share[name])
     fails, holds, mended = style.look("ops").color, "#9fb8ad", style.look("gibbs").color
     for y, name in enumerate(shown):
-        # A statement that holds in no case is there, too.
-        axes.barh(y, max(share[name], 0.7), 0.55, color=fails if share[name] < 100 else holds)
+        axes.barh(y, share[name], 0.55, color=fails if share[name] < 100 else holds)
+        if not share[name]:
+            axes.text(1, y, "0", color=fails, fontsize=6.5, va="center")
         if (other := STATEMENTS[name][1]) in share:
             axes.plot(share[other], y, "D", color=mended, markersize=3.5, clip_on=False)
-    axes.set(xlim=(0, 104), ylim=(len(shown) - 0.5, -1.1), xlabel="Cases in which it holds [%]\nZhang et al. 2016")
+    axes.set(xlim=(0, 104), ylim=(len(shown) - 0.5, -0.6))
+    axes.set_xlabel("Cases in which it holds [%] (◆: mended)\nZhang et al. 2016")
     axes.set_yticks(range(len(shown)), [STATEMENTS[name][0].split(":")[0] for name in shown], fontsize=6.5)
     axes.grid(axis="y", visible=False)
-    axes.text(97, -0.55, "mended ◆", color=mended, fontsize=8, ha="right", va="center")
     failing = sum(share[name] < 100 for name in shown)
     return "Do the printed bounds hold?\n" + (f"{failing} of {len(shown)} do not" if failing else "Yes")
 
 
-INTERVALS = {"non_private": "no noise", "gibbs": "noise\nmodelled", "naive": "noise\nignored", "ops": "one draw"}
+INTERVALS = {
+    "non_private": "no noise",
+    "gibbs": "noise\nmodelled",
+    "naive": "noise\nignored",
+    "ops": "one draw\n(too wide)",
+}
 
 
 def _intervals(axes, table) -> str:
@@ -151,10 +158,11 @@ def _intervals(axes, table) -> str:
         low, high = stats.binomtest(round(share * trials), trials).proportion_ci(method="wilson")
         axes.plot([100 * low, 100 * high], [y, y], color=look.color, linewidth=1)
         axes.plot(100 * share, y, look.marker, color=look.color, markersize=2.5)
-    axes.text(0.03, 0.04, facets.fixed(rows, "epsilon", "n"), color=style.GREY, fontsize=7, transform=axes.transAxes)
+    words = f"A point: a model\n{facets.fixed(rows, 'epsilon', 'n')}"
+    axes.text(0.03, 0.02, words, color=style.GREY, fontsize=7, transform=axes.transAxes)
     axes.axvline(95, color=style.GREY, linewidth=0.8, linestyle="--")
     axes.set_yticks(range(len(INTERVALS)), list(INTERVALS.values()))
-    axes.set(xlim=(0, 104), ylim=(len(INTERVALS) - 0.5, -0.5))
+    axes.set(xlim=(0, 104), ylim=(len(INTERVALS), -0.5))
     axes.set_xlabel("Truth inside 95 % intervals [%]\nBernstein and Sheldon 2018")
     axes.grid(axis="y", visible=False)
     share = covered.groupby(level="method").mean()
@@ -176,7 +184,7 @@ def calibrated(calibration, families, event_calibration, naive_bayes_calibration
     KS distance from uniform of U, the quantile of the true parameter in its posterior, over the limit below which 95 %
     of calibrated methods lie (grey). A point is a number of records, and of naive posteriors a way to mend counts; a
     column is a value of ε that several studies have. Bounds are public; of several parameters the first is drawn. Three
-    of the first four models are those of Bernstein and Sheldon (2018), the others ours. With another prior the truth is
+    of the first four models are those of Bernstein and Sheldon (2018), the others ours. With a wrong prior the truth is
     drawn from Beta(½, ½) or Beta(3, 3), and posteriors have Beta(1, 1). The HMM's chain takes numbers of events for
     Poisson, which fixed ones are not. Hollow: the naive method of redacted sums, which reads the sum of all records.
     """
@@ -187,7 +195,7 @@ def calibrated(calibration, families, event_calibration, naive_bayes_calibration
     names = [EVENTS.get(at, at[0]) for at in zip(event_calibration.model, event_calibration.law, strict=True)]
     events = event_calibration.replace({"method": {"laplace": "naive"}}).assign(panel=names)
     bits = naive_bayes_calibration[naive_bayes_calibration.parameter == "y"]
-    prior = (bits.concentration == 1).map({True: "", False: ", another prior"})
+    prior = (bits.concentration == 1).map({True: "", False: ", wrong prior"})
     parts = [*sums, events, bits.assign(panel="Naive Bayes" + prior), regression_calibration.assign(panel="Regression")]
     table = pd.concat([part.assign(part=at) for at, part in enumerate(parts)], ignore_index=True)
     table["panel"] = table.panel.str.removesuffix("\npublic bounds")
@@ -199,10 +207,11 @@ def calibrated(calibration, families, event_calibration, naive_bayes_calibration
     )  # fmt: skip
     right = table[table.concentration.fillna(1) == 1]
     wrong = table.drop(right.index)
-    words = uniform.answer(right, "noise-aware posteriors with the true prior")
+    words = uniform.answer(right, "noise-aware posteriors with the right prior")
     words = words if (wrong.over[wrong.method != "naive"] > 1.5).any() else ""
-    label = uniform.LABEL.replace("\n", " ") + f", n from {table.n.min():g} to {table.n.max():,.0f}"
-    return facets.finish(grid, words, label, "", uniform.band(grid, across=False, hollow=True))
+    note = f"A point: one n from {table.n.min():g} to {table.n.max():,.0f}; a row without points was not run at that ε"
+    label, band = uniform.LABEL.replace("\n", " "), uniform.band(grid, across=False, hollow=True)
+    return facets.finish(grid, words, label, "", band, note=note)
 
 
 @figure("strip")
@@ -239,14 +248,14 @@ def strip(scorecard):
         for number, (verdict, color, sign) in enumerate((name, *TILES[name]) for name in tiles.verdict):
             x, y = number % PER_LINE, top + number // PER_LINE
             how = {"edgecolor": edge if verdict == "not testable" else "white", "linewidth": 0.6}
-            hatch = "/////" if verdict in ("seen", "not seen") else None
-            axes.add_patch(Rectangle((x, y), 0.9, 0.88, facecolor=color, hatch=hatch, **how))
+            axes.add_patch(Rectangle((x, y), 0.9, 0.88, facecolor=color, hatch=HATCHED.get(verdict), **how))
             axes.text(x + 0.45, y + 0.44, sign, fontsize=8, ha="center", va="center")
         top += -(-len(rows) // PER_LINE) + 0.85
     axes.set(xlim=(0, PER_LINE), ylim=(top - 0.85, 0))
     canvas.set_figheight(0.2 * top)
     shown = [(name, color) for name, (color, _) in TILES.items() if name in set(card.verdict)]
-    words = {"seen": "seen on stand-in data", "not seen": "not seen on stand-in data"}
-    handles = [Rectangle((0, 0), 1, 1, facecolor=color, edgecolor=edge, linewidth=0.6, label=words.get(name, name))
-               for name, color in shown]  # fmt: skip
-    return facets.finish(canvas, "", handles=handles, handlelength=1.2)
+    words = {"seen": "seen on stand-in data *", "not seen": "× not seen on stand-in data *",
+             "not testable": "not testable *", **{name: f"{TILES[name][1]} {name}" for name in order[1:3]}}  # fmt: skip
+    handles = [Rectangle((0, 0), 1, 1, facecolor=color, edgecolor="white" if name in HATCHED else edge, linewidth=0.6,
+                         hatch=HATCHED.get(name), label=words.get(name, name)) for name, color in shown]  # fmt: skip
+    return facets.finish(canvas, "", "* not counted on the right", handles=handles, handlelength=1.2)

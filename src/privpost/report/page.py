@@ -32,14 +32,16 @@ ROWS = 200
 
 def write(studies: Iterable[Study], home: Path, path: Path) -> Path:
     """Write the report; returns its path."""
-    store.write_text(path, render(studies, home))
+    before = path.with_name("before_and_after.html")
+    store.write_text(path, render(studies, home, before.name if before.is_file() else ""))
     return path
 
 
-def render(studies: Iterable[Study], home: Path) -> str:
+def render(studies: Iterable[Study], home: Path, before: str = "") -> str:
     """Return the report on some studies, whose results and figures stand below `home`, as one HTML text.
 
-    The page names missing figures, tables and ledgers in their place. Raises FileNotFoundError, naming the command,
+    The page names missing figures, tables and ledgers in their place, and links to `before`, the page that
+    tools/before_and_after.py makes, where it is not empty. Raises FileNotFoundError, naming the command,
     when there is no scorecard.
     """
     studies = sorted(studies, key=lambda study: scorecard.paper_order(study.name))
@@ -89,6 +91,7 @@ def render(studies: Iterable[Study], home: Path) -> str:
             neighbours=describe.neighbours(),
             versions=provenance.versions(),
             moment=_moment(),
+            before=before,
             packed=packed.texts,
         )
     )

@@ -31,7 +31,7 @@ SYMBOLS |= {"prior_precision": "b", "truncation": "M"}
 
 
 class Unlike(NamedTuple):
-    """The condition that a column differs from a value."""
+    """A condition for rows: a column has another value than this."""
 
     value: Any
 

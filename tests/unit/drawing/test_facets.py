@@ -50,6 +50,8 @@ def test_titles_of_data_sets_come_from_their_files():
     assert catalogue.title("mnist") == "MNIST, 3 against 8"
     assert catalogue.title("abalone") == catalogue.load("abalone").title
     assert catalogue.title("made_up") == "Made up"
+    sizes = pd.DataFrame({"dataset": ["made_up", "abalone", "abalone"], "n_train": [5, 2784, None]})
+    assert facets.sized(sizes) == {"abalone": f"{catalogue.title('abalone')}\nn = 2,784", "made_up": "Made up\nn = 5"}
     # A title is no part of what a digest is about.
     assert not {"title", "short"} & set(catalogue.load("mnist").identity())
 
@@ -92,6 +94,11 @@ def test_names_of_one_method_have_its_colour_and_other_dashes_and_hollow_markers
     look = facets.looks(named, "method")
     assert look["hue_order"] == ["Laplace", "Laplace, b", "Laplace, c", "OPS", "OPS, b", "OPS, c"]
     assert len(set(zip(look["palette"].values(), look["dashes"].values(), strict=True))) == 6
+    # Alone the non-private method is dashed; here a dash is a variant, whatever the method.
+    dashes = facets.looks(facets.named(rows.replace("ops", "non_private"), "variant", names={"a": ""}))["dashes"]
+    assert [dashes[f"Non-private{part}"] for part in ("", ", b", ", c")] == [
+        look["dashes"][name] for name in look["hue_order"][:3]
+    ]
     grid = facets.lines(named.assign(good=named.n < 3), "n", "mean", solid="good")
     hollow = [line for line in grid.ax.lines if line.get_markerfacecolor() == "white"]
     assert len(hollow) == 6 and all(list(line.get_xdata()) == [3] for line in hollow)
@@ -99,7 +106,8 @@ def test_names_of_one_method_have_its_colour_and_other_dashes_and_hollow_markers
 
 def test_other_columns_than_methods_have_shades_and_words():
     grid = facets.lines(table(order=[10.0, 1.0], n=[1, 2]), "n", "mean", hue="order")
-    figure = facets.finish(grid, "", "n", "mean")
+    figure = facets.finish(grid, "", "n", "mean", note="Bars: ends")
+    assert figure.legends[0].get_title().get_text() == "Records n\nBars: ends" and figure.get_supylabel() == "mean"
     assert labels(figure) == ["λ = 1", "λ = 10"] and len({color for color, *_ in drawn(grid.ax)}) == 2
 
 
@@ -131,9 +139,9 @@ def test_a_legend_is_as_wide_as_its_figure_and_has_each_label_once():
     rows = table(method=methods, variant=["with a rather long name", "short"], n=[1, 2])
     grid = facets.lines(facets.named(rows, "variant"), "n", "mean", size=(style.NARROW, 1.5))
     figure = facets.finish(grid, "", "Records n", "mean")
-    with style.laid_out(figure, 100):
-        figure.canvas.draw()
-        box = figure.legends[0].get_window_extent()
+    style.lay_out(figure)
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
     assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1
     assert len(labels(figure)) == len(set(labels(figure))) == 10
 

@@ -192,9 +192,9 @@ def test_boxes_of_titles_do_not_meet():
         kind=list("ab"),
     )
     figure, _ = sweep.draw(table, ["n"], {"n"})
-    with style.laid_out(figure, 150):
-        figure.canvas.draw()
-        boxes = [axes.title.get_window_extent() for axes in figure.axes[:5]]
+    style.lay_out(figure)
+    figure.canvas.draw()
+    boxes = [axes.title.get_window_extent() for axes in figure.axes[:5]]
     assert all(left.x1 <= right.x0 + 1 for left, right in itertools.pairwise(boxes))
 
 

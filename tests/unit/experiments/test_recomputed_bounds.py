@@ -185,13 +185,17 @@ def test_statements_that_need_no_release_are_decided_by_enumeration(made):
         named = {"parameter": f"alpha=beta={prior:g}", "n": n}
         check("theorem_1_difference", largest, (2 * n + 1) * math.log((prior + n + 1) ** 2), **named)
         check("theorem_1_difference_sum", largest, (2 * n + 1) * math.log(2 * (prior + n + 1)), **named)
-    for statement, delta in (
-        ("corollary 4", math.log(0.995 / 0.005)),
-        ("corollary 4 with enumerated sensitivity", largest_change(3, False, 1, 1, "density")),
+    lipschitz = math.log(0.995 / 0.005)
+    for statement, kind, delta in (
+        ("corollary 4", "density", lipschitz),
+        ("corollary 4 with the probability", "mass", lipschitz),
+        ("corollary 4 with the log-density", "log", lipschitz),
+        ("corollary 4 with enumerated sensitivity", "density", largest_change(3, False, 1, 1, "density")),
     ):
         chances = []
         for ones in range(4):
-            weights = [math.exp(u / (2 * delta)) for u in utility(1 + ones, 4 - ones, "density")]
+            scores = utility(1 + ones, 4 - ones, "mass" if kind == "mass" else "density")
+            weights = [math.exp((math.log(u) if kind == "log" else u) / (2 * delta)) for u in scores]
             chances.append([weight / sum(weights) for weight in weights])
         loss = max(abs(math.log(p / q)) for a, b in itertools.pairwise(chances) for p, q in zip(a, b, strict=True))
         check(statement, loss, 1.0, n=3)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import sys
+from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,20 +31,32 @@ SHARED = {
 
 
 class Recording(Streams):
-    """Streams that count how often each was handed out, by its first numbers."""
+    """Streams that count how often each was handed out, by its first numbers, and the lines that asked for it."""
 
     def __call__(self, role, block=0, **point):
         first = super().__call__(role, block, **point).integers(2**63, size=2)
         SEEN[role, *first] += 1
+        caller = sys._getframe(1)
+        LINES[role, *first].add((caller.f_code.co_filename, caller.f_lineno))
         return super().__call__(role, block, **point)
 
 
 SEEN: Counter[tuple] = Counter()
+LINES: dict[tuple, set] = defaultdict(set)
 
 
 def prepared(study) -> bool:
     dataset = grid.expand(study)[0].dataset
     return not dataset or Path(f"data/prepared/{dataset}.npz").is_file()
+
+
+def in_two_blocks(cell):
+    """Return the cell with at least two blocks of trials: a block that is given to all of them is seen."""
+    trials, block = cell.sizes["trials"], cell.sizes["block"]
+    if trials is None or trials > block:
+        return cell
+    sizes = {"block": trials // 2} if trials % 2 == 0 else {"trials": 2 * trials}
+    return replace(cell, sizes={**cell.sizes, **sizes})
 
 
 @pytest.mark.parametrize("name", [name for name in grid.study_names() if name != AUDIT])
@@ -52,16 +66,21 @@ def test_a_stream_is_handed_out_once_for_every_place_of_common_axes(checkout, na
         pytest.skip("its data are not prepared")
     # One data set for all: which streams are asked for does not depend on it.
     of_one = {canonical({**cell.point, "dataset": ""}): cell for cell in reversed(grid.expand(study))}
-    for cell in of_one.values():
+    for cell in map(in_two_blocks, of_one.values()):
         SEEN.clear()
+        LINES.clear()
         config = cell.config
         if cell.reads:
             config.ledgers, config.results = {}, lambda *given: []
         study.module().simulate(config, Recording.of(cell), Ledger(cell.dataset, cell.sizes["trials"]))
         shared = math.prod(len(getattr(config, axis)) for axis in cell.within if axis in cell.common)
-        alike = DATA | {role for study_name, role in SHARED if study_name == name}
+        paired = {role for study_name, role in SHARED if study_name == name}
+        alike = DATA | paired
         often = {role: count for (role, *_), count in SEEN.items() if count > shared and role not in alike}
         assert not often, f"{cell.point}: {often}, though common axes have {shared} places"
+        # Nor do two steps, such as a split and a sampler, share one: each stream has one line that asks for it.
+        twice = {(role, *lines) for (role, *_), lines in LINES.items() if len(lines) > 1 and role not in paired}
+        assert not twice, f"{cell.point}: streams with two uses: {twice}"
 
 
 def test_a_key_of_a_common_axis_is_refused():

@@ -1,5 +1,7 @@
 """The studies of Zhang et al. (2016): known numbers, the restored bounds, claims that turn, accounts."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax
@@ -138,6 +140,13 @@ def test_loss_of_algorithm_3_is_that_of_the_mechanism_with_its_sensitivity(bound
     losses = table[table.statement == "corollary 4"].set_index("n").empirical
     # Independent: beta densities of scipy on the grid, with ln 199 as their sensitivity.
     assert losses[[20, 50]].tolist() == pytest.approx([1.57, 2.55], abs=0.005)
+
+
+def test_corollary_4_is_of_the_score_that_the_settings_name():
+    config = SimpleNamespace(map_sizes=[50], utility="mass")
+    rows = {row["statement"]: row["empirical"] for row in guarantees._map_rows(config)}
+    assert rows["corollary 4"] == guarantees.map_loss(50, 1.0, np.log(199), "mass") < 0.1
+    assert rows["corollary 4 with the density"] == guarantees.map_loss(50, 1.0, np.log(199)) > 2
 
 
 def test_bounds_take_a_graph_of_ones_own(tmp_path):

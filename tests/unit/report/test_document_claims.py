@@ -163,28 +163,3 @@ def test_the_library_page_says_truly_who_knows_a_posterior():
         asked += 1
         assert library._posterior(example) == known, kind.name
     assert asked >= 3
-
-
-def test_evidence_of_tests_of_uniformity_is_a_table(claim):
-    evidence = {
-        "trials": 400,
-        "tests of Gibbs that reject, normal": 1,
-        "tests of Gibbs, normal": 4,
-        "largest KS of Gibbs, normal": 0.08,
-        "smallest p-value of Gibbs, normal": 1e-4,
-        "trials, normal": 400,
-        "KS beyond which a test rejects, normal": 0.07,
-        "miscalibration that a test sees with a chance of 80 %, normal": 0.1,
-    }
-    lines = claims.ks_tests(scorecard.table([Scored("a/b", [claim(evidence=evidence)])])).splitlines()
-    assert lines[2] == "| G1 | Gibbs | normal | 400 | 0.0700 | 0.1000 | 0.0800 | 0.0001 | 1 of 4 |  |  |  |"
-    evidence |= {
-        "tests of z² of Gibbs that reject, normal": 2,
-        "tests of z² of Gibbs, normal": 3,
-        "smallest p-value of z² of Gibbs, normal": 1e-5,
-        "how much too narrow Gibbs is that z² sees with a chance of 80 %, normal": 0.0874,
-        "how much too wide Gibbs is that z² sees with a chance of 80 %, normal": 0.0996,
-    }
-    lines = claims.ks_tests(scorecard.table([Scored("a/b", [claim(evidence=evidence)])])).splitlines()
-    assert len(lines) == 3
-    assert lines[2].endswith("| 1 of 4 | 1e−05 | 2 of 3 | sd −8.7 %, +10.0 % |")

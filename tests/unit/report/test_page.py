@@ -57,7 +57,7 @@ def test_the_page_escapes_what_tables_and_claims_say(claim, checkout):
     text = page.environment().get_template("report.html.in").render(
         **fixed, severity=[], failing={}, claims=list(card.itertuples()), packed={}, neighbours=mark,
         overview=dict.fromkeys(marked.functions(overall), missing), versions={mark: mark}, moment=page._moment(),
-        ours=scorecard.counts(card),
+        ours=scorecard.counts(card), before=mark,
     )  # fmt: skip
     assert mark not in text and "<!--" not in text
     assert text.count("&lt;/script&gt;&lt;!--&lt;script&gt;&lt;b&gt;&amp;") >= 5
@@ -151,7 +151,7 @@ def test_the_title_on_calibration_is_about_all_models(checkout, table, wrong):
             said.append(canvas.get_suptitle())
             assert looked_at.faults(canvas) == []
             style.close(canvas)
-    assert chosen.any() and "true prior" in said[0] and said[1] == ""
+    assert chosen.any() and "right prior" in said[0] and said[1] == ""
 
 
 def test_the_readmes_bounds_are_all_that_the_paper_states(checkout):

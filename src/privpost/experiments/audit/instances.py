@@ -177,8 +177,8 @@ def reduced(mechanism: Mechanism) -> Mechanism:
 
     Two weights stand for many, since the worst pairs lie in a plane, and three cells for many. One weight stands for
     many Langevin steps, as few records push little: their law is then known, however many they are. Fewer records stand
-    for many where n sets neither the noise nor the temperature. A hidden Markov model becomes one with a known law: of
-    one state, one cell and few levels a field, or of two states, two cells and one field of two levels.
+    for many where n sets neither the noise nor the temperature. A hidden Markov model becomes one of
+    known law. It has one state, one cell and few levels a field, or two states, two cells and one field of two levels.
     """
     model = mechanism.model
     for kind, most in FEWER.items():
@@ -218,8 +218,9 @@ def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
 def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return ordered pairs of data sets (n, *record_shape) that differ in one record, or of which one lacks it.
 
-    All pairs, up to the order of records. Where they are many (or with `vertices`) only pairs whose common records are
-    equal, over a few records that are far apart; logistic regression adds pairs in a plane.
+    All pairs are returned, without regard to the order of records. If there are too many (or with `vertices`), only
+    pairs whose common records are equal, from a few records that are far apart; logistic regression adds pairs in a
+    plane.
     """
     (size, records_at), n = _alphabet(mechanism.model), mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2

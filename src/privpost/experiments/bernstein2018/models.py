@@ -6,6 +6,7 @@ MODELS = {
     "multinomial_free": "2 of 3 counts", "bit_rows": "Rows of 5 bits",
     "normal_unknown_variance": "Normal, both unknown",
 }  # fmt: skip
+FROM_THETA = "Bounds from θ: quantiles at the true parameter, not private"
 
 
 def titled(table):

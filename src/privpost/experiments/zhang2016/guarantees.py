@@ -32,6 +32,8 @@ ROUNDING = 1e-9
 THRESHOLDS = (4.0, 8.0)
 # Multiples of L0 at which its conclusion is checked.
 MULTIPLES = (1.0, 1.5, 2.0, 4.0)
+# What the "posterior likelihood", the score of algorithm 3, may be: the paper prints ξ(θ|D), the density.
+SCORES = {"density": "the density", "mass": "the probability", "log": "the log-density"}
 # Expectations of the 0/1 functions that are estimated.
 CHANCES = (0.5, 0.1, 0.01)
 
@@ -52,13 +54,15 @@ def largest_divergence(alpha: float, beta: float, n: int) -> float:
     return float(dirichlet_divergence(prior + counts[:, None], prior + corners, 1.0).max())
 
 
-def map_loss(n: int, epsilon: float, delta_utility: float) -> float:
-    """Return the largest privacy loss of algorithm 3 on one node: a grid point ∝ exp(ε u / (2Δ)), u its density.
+def map_loss(n: int, epsilon: float, delta_utility: float, score: str = "density") -> float:
+    """Return the largest privacy loss of algorithm 3 on one node, which draws a grid point ∝ exp(ε u / (2Δ)).
 
-    The prior is uniform.
+    `score` is one of SCORES: what u is of the posterior. The prior is uniform.
     """
     ones = np.arange(n + 1.0)
-    scores = utility(np.stack([1 + ones, 1 + n - ones], axis=-1), "density") * epsilon / (2 * delta_utility)
+    pairs = np.stack([1 + ones, 1 + n - ones], axis=-1)
+    values = np.log(utility(pairs, "density")) if score == "log" else utility(pairs, score)
+    scores = values * epsilon / (2 * delta_utility)
     log_chance = scores - scores.max(axis=-1, keepdims=True)
     log_chance -= np.log(np.exp(log_chance).sum(axis=-1, keepdims=True))
     return float(np.abs(np.diff(log_chance, axis=0)).max())
@@ -142,16 +146,19 @@ def _difference_rows(config) -> list[dict]:
 
 
 def _map_rows(config) -> list[dict]:
-    """Return the checks of corollary 4 on one node: with the paper's Δ = Lr, r = 1, and with the largest change."""
+    """Return the checks of corollary 4 on one node: with the paper's Δ = Lr, r = 1, for its score and for what else
+    "posterior likelihood" may mean, and with the score's largest change."""
     lipschitz = math.log(GRID[-1] / GRID[0])
+    readings = {
+        "corollary 4" + ("" if score == config.utility else f" with {words}"): (lipschitz, score)
+        for score, words in SCORES.items()
+    }
     rows = []
     for n in config.map_sizes:
-        largest_change = utility_sensitivity(1.0, 1.0, n, "density", has_parents=False)
-        for statement, value in (
-            ("corollary 4", lipschitz),
-            ("corollary 4 with enumerated sensitivity", largest_change),
-        ):
-            loss = map_loss(n, 1.0, value)
+        change = utility_sensitivity(1.0, 1.0, n, config.utility, has_parents=False)
+        cases = {**readings, "corollary 4 with enumerated sensitivity": (change, config.utility)}
+        for statement, (value, score) in cases.items():
+            loss = map_loss(n, 1.0, value, score)
             rows.append(_row(statement, "one node", f"Delta={value:.4g}", loss, 1.0, n=n, epsilon=1.0))
     return rows
 

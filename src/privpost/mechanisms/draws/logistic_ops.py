@@ -112,7 +112,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def prepare(self, statistics, start=None, size=None):
-        """The proposal law of a draw; for a ball that may cut into the law, `InBall`, which refuses no data."""
+        """The proposal distribution of a draw: `InBall`, which refuses no data, if the ball may cut the posterior."""
         if not self._cuts:
             return super().prepare(statistics, start, size)
         return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)

@@ -11,7 +11,7 @@ from privpost.privacy.accounting.costs import Cost
 
 @dataclass(frozen=True)
 class PrivateGibbs(HiddenMarkovSampler):
-    """Emission probabilities after `iterations` Gibbs iterations at temperature T = max(1, 2Δu/ε), u updates in all.
+    """Emission probabilities after `iterations` Gibbs iterations of u updates in all, at T = max(1, 2Δu/ε).
 
     The states that the chain starts from are drawn without the data, and every value that it takes is public. Then each
     update is an exponential mechanism (equation 19), and the guarantee needs no convergence. A substituted event costs:
@@ -74,7 +74,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         return max(1.0, 2 * self.sensitivity * self.updates / self.epsilon)
 
     def cost(self) -> Cost:
-        """2Δu/T, which is ε or, at T = 1, less; whether or not the chain has converged."""
+        """2Δu/T, whether or not the chain has converged: ε, or less if T = 1."""
         update = gibbs.update_cost(self.sensitivity, self.temperature)
         # An event changes two cells' states at most.
         of_cell = Cost("pure", update.epsilon / 2)

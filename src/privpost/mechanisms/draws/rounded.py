@@ -19,7 +19,7 @@ LARGEST_PARAMETER = 1e16
 
 
 class Rounded:
-    """Mixin of mechanisms whose one draw is made exactly, from a law with rational parameters.
+    """Mixin of mechanisms whose draw is exact; its distribution has rational parameters.
 
     Enclosing distribution functions takes most of the time, and longer for some parameters than for others. So a draw
     is returned after a whole number of units of time. The unit is twice the longest time of earlier draws for

@@ -1,4 +1,4 @@
-"""The common bases of mechanisms that add independent noise of one deviation: any such, and normal noise."""
+"""Common bases of mechanisms that add independent noise of one standard deviation: of any law, and normal."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from privpost.privacy.checks import approximate_budget, check_order, rdp_budget
 
 @dataclass(frozen=True)
 class NoiseOfDeviation(Mechanism):
-    """A mechanism whose noise has the Rényi divergences of normal noise, Δ the L2 sensitivity.
+    """A mechanism whose noise has the Rényi divergences of normal noise; Δ is the L2 sensitivity.
 
     Attributes:
         sigma: σ > 0, the standard deviation of normal noise.

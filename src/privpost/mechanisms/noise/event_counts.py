@@ -30,7 +30,7 @@ def prior_of(model: EventCounts) -> gibbs.Prior:
 
 @dataclass(frozen=True)
 class EventCountsLaplace(LaplaceMechanism):
-    """Every cell's count of every level plus Lap(2D/ε), D the number of fields (Foulds et al. 2016, section 5).
+    """Every cell's count of every level plus Lap(2D/ε) for D fields (Foulds et al. 2016, section 5).
 
     This is the composition of D releases, one for each field's table, at a cost of ε/D each.
 

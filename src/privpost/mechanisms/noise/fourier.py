@@ -78,7 +78,7 @@ class FourierMechanism(PureMechanism):
 
     @property
     def increment(self) -> float:
-        """What the signed sum of ∅, the number of records, is raised by: 4t|N_I|²/ε."""
+        """The increment of the signed sum of ∅, which is the number of records: 4t|N_I|²/ε."""
         return 4 * self.t * len(closure(self.model)) ** 2 / self.epsilon
 
     @property

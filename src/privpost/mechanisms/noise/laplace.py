@@ -23,7 +23,7 @@ from privpost.samplers.noise_aware.draws import Draws, named
 
 @dataclass(frozen=True)
 class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
-    """Sufficient statistics plus independent Laplace noise of scale Δ/ε, Δ their L1 sensitivity.
+    """Sufficient statistics plus independent Laplace noise of scale Δ/ε, where Δ is their L1 sensitivity.
 
     ε-differentially private; the release is the whole privatised posterior. For bits as (successes, failures)
     Δ = 2, and Ŝ = max(0, S + Lap(2/ε)²) as in Foulds et al. (2016), section 3; with `coordinates="free"` bits

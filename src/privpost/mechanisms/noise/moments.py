@@ -43,7 +43,7 @@ class NoisyMoments(Mechanism):
 
     @property
     def units(self) -> np.ndarray:
-        """What a second moment is multiplied by before noise is added, shape (q,)."""
+        """The factors of the second moments before noise is added, shape (q,)."""
         model, (i, j) = self.model, self.places
         bounds = np.append(np.full(model.dimension, model.feature_bound), model.label_bound)
         return np.where((i < j) & (j < model.dimension), self.products, 1.0) / (bounds[i] * bounds[j])
@@ -70,7 +70,7 @@ class NoisyMoments(Mechanism):
         return noise_aware_regression.positive(noise_aware_regression.symmetric(self.moments(release)), 0.0)
 
     def naive_posterior(self, release) -> NormalInverseGamma:
-        """Law of (w, σ²) if the projected moments were the data's; it ignores the noise."""
+        """Posterior of (w, σ²) that takes the projected moments for the data's and ignores the noise."""
         return self.model.given(self.project(release), self.n)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:

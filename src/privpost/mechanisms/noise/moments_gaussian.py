@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware.regression import Noise
 
 @dataclass(frozen=True)
 class MomentsGaussian(GaussianNoise, NoisyMoments):
-    """Second moments plus independent N(0, σ²) noise in units of the bounds, products of two features times √2.
+    """Second moments plus N(0, σ²) noise in units of the bounds; products of two features are multiplied by √2.
 
     For one feature the L2 sensitivity is 2, from (1, 1) to (1, −1). For more it is √4.5: for records of norms r, r′ ≤ 1
     and labels q, q′ the squared distance is r⁴ + r′⁴ − 2(x·x′)² + r²q² + r′²q′² − 2(x·x′)qq′ + (q² − q′²)², at the

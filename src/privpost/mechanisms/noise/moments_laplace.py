@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware.regression import Noise
 
 @dataclass(frozen=True)
 class MomentsLaplace(PureMechanism, NoisyMoments):
-    """Second moments plus independent Laplace noise of scale Δ/ε in units of the bounds, Δ their L1 sensitivity.
+    """Second moments plus independent Laplace noise of scale Δ/ε in units of the bounds; Δ is their L1 sensitivity.
 
     ε-differentially private (Bernstein and Sheldon 2019, section 3). For one feature Δ = 3: from (1, 1) to 0. For d > 1
     it is at most √(d(d − 1)/4 + 2d + 1) times the L2 sensitivity √4.5 (`MomentsGaussian`), by the inequality of Cauchy

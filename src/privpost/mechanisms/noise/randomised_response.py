@@ -19,7 +19,7 @@ from privpost.samplers.noise_aware.draws import Draws, named
 
 @dataclass(frozen=True)
 class RandomisedResponse(PureMechanism):
-    """Each of n answers among d is reported as it is with probability e^ε/(e^ε + d − 1), else as another one.
+    """Each of n answers, one of d, is reported unchanged with probability e^ε/(e^ε + d − 1), else as another one.
 
     The release is how often each answer was reported, shape (d,). ε-differentially private, also towards whoever counts
     the reports (Warner 1965; Kairouz, Oh and Viswanath 2016).

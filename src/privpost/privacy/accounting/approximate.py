@@ -248,7 +248,7 @@ def largest_setting(at: Callable[[float], Any], budget: Cost, accounting: str, l
 
 
 def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
-    """The mechanism with its setting as far towards less privacy as its privacy curve and an (ε, δ) budget allow.
+    """The mechanism with the least private setting whose privacy curve is within an (ε, δ) budget.
 
     Args:
         mechanism: without a calibrated setting it is returned if it meets the budget, else None.
@@ -289,7 +289,7 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
 
 
 def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):
-    """The mechanism of the largest Rényi budget at one order whose whole curve converts to at most (ε, δ).
+    """The mechanism with the largest Rényi budget at one order whose whole curve converts to at most (ε, δ).
 
     The mechanisms form a family with one free setting, so any order at which their curves are finite can index them.
 

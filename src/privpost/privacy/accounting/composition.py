@@ -74,7 +74,7 @@ def bits_epsilon(mechanism: Any, draws: Sequence[int], delta: float, points: int
 
 
 def naive_epsilon(curve: Callable[[float], float], draws: int, delta: float) -> float:
-    """k ε₁ of k draws that are (ε₁, δ/k)-DP each, by the curve δ(ε) of one draw."""
+    """The sum k ε₁ of k draws, each of which is (ε₁, δ/k)-DP by the curve δ(ε) of one draw."""
     if curve(0.0) <= delta / draws:
         return 0.0
     inverse = largest_within(lambda value: curve(1 / value) <= delta / draws, 1 / _LARGEST, 1 / _SMALLEST)
@@ -87,7 +87,7 @@ def renyi_epsilon(rdp: Callable[[np.ndarray], np.ndarray], draws: int, delta: fl
 
 
 def compose(releases: Iterable[Any], delta: float) -> Cost:
-    """An (ε, δ) that releases about the same records have together, of this package or of others.
+    """An (ε, δ) of several releases about the same records together, by this package or by others.
 
     Args:
         releases: each a law of `privpost.privacy.accounting.losses`, such as `Normal(shift)`, Δ/σ of Gaussian noise, or
@@ -130,7 +130,7 @@ def _law(release: Any) -> Law:
 
 
 def together(laws: Sequence[Law], delta: float, tell: Callable[[int, int], None] | None = None) -> float:
-    """An ε at which releases with these laws together are (ε, δ)-DP; inf where none is known.
+    """An ε at which releases with these laws together are (ε, δ)-DP; inf if none is known.
 
     It is the smallest of three values. One is the sum of pure ε, where all are known. One comes from the product of all
     laws; the laws known only by Rényi curves enter it as one law with the summed curve. The third comes from the sum of

@@ -88,7 +88,7 @@ def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
 
 
 def random_scan_cost(update: Cost, updated: int, variables: int, steps: int, delta: float = 0.0) -> Cost:
-    """Cost of random-scan steps that each update q of N per-record latents, uniformly chosen, in a public state.
+    """Cost of random-scan steps, each of which updates q of N per-record latents at random; the state is public.
 
     A record is read only when its latent is updated. The moves show which latents were updated, so one step costs the
     whole ε: there is no amplification. But over k steps a record is read only Binomial(k, q/N) times. With m the

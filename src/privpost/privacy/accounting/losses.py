@@ -1,4 +1,4 @@
-"""Laws that dominate a release in privacy: they tell neighbours apart at least as well as the release does.
+"""Laws that dominate a release: its neighbours are at least as easy to tell apart by them as by the release.
 
 A law gives the curve δ(ε) of a pair of distributions that is at least the release's curve for all neighbours, both
 ways. The product of such pairs dominates several releases together, if each pair is fixed beforehand, even if a release
@@ -110,7 +110,7 @@ class Response(Law):
 
 @dataclass(frozen=True)
 class Normal(Law):
-    """Normal or discrete normal noise of deviation 1, `shift` the change between neighbours, by its Rényi curve."""
+    """Normal or discrete normal noise of deviation 1, by its Rényi curve; neighbours differ by `shift`."""
 
     shift: float
 
@@ -224,7 +224,7 @@ def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Gamma(Law):
-    """A rate drawn from a gamma law of known shape, whose rates for the worst neighbours are `rates`.
+    """A rate that is drawn from a gamma law of known shape; the worst neighbours' laws have these `rates`.
 
     Between neighbours the logarithm of a draw shifts by that of the rates' ratio, and the ratio of densities is
     monotone, so the curve grows with the rates' ratio.

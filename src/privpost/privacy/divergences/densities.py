@@ -33,7 +33,7 @@ BISECTIONS = 18
 
 
 class Space(NamedTuple):
-    """Where releases lie: points as a function of u in [-end, end], its inverse, and the logarithm of its slope."""
+    """The space of releases: points as a function of u in [-end, end], its inverse, and the logarithm of its slope."""
 
     point: Callable
     coordinate: Callable
@@ -166,7 +166,7 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf where infinite; None where `neighbours` is None.
+    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf if infinite; None if `neighbours` is None.
 
     Raises: as `curve`.
     """

@@ -24,7 +24,7 @@ KAPPA = float(lambertw(math.exp(-1)).real)
 
 
 def posterior_rdp(order, n, prior_precision, power=1.0, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
-    """Rényi DP parameter of one exact posterior draw, the likelihood taken to a power: 2(ρcB)²λ/(nβ).
+    """Rényi DP parameter of one exact draw from a posterior with the likelihood to the power ρ: 2(ρcB)²λ/(nβ).
 
     Theorem 16 for ρ = 1 (direct and concentrated posterior), theorem 17 for ρ < 1 (diffused).
 
@@ -76,7 +76,7 @@ def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residu
 
 
 def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Pure ε of one posterior draw (OPS), the prior truncated to a ball and the likelihood to the power ρ.
+    """Pure ε of one OPS draw: the prior is truncated to a ball, and the likelihood has the power ρ.
 
     `charge="paper"`: 4c²ρ/β. `"corrected_charge"`: 2c²ρ/β, since on ‖w‖ ≤ c/β |log p(y|w,x) − log p(y'|w,x')| is at
     most c²/β for logistic regression. `"smallest_ball"`: 2cρ√(ρκ/β) on ‖w‖ ≤ √(ρκ/β) (`ops_radius`).
@@ -154,7 +154,7 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = 
 
 
 def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
-    """μ of the Gaussian DP of noisy gradient steps w ← w − η∇f + √(2η) Z from a data-free start, after k of them.
+    """μ of the Gaussian DP after k noisy gradient steps w ← w − η∇f + √(2η) Z from a start without data.
 
     μ² = Δ² (η/2) (1 + C)/(1 − C) (1 − C^k)/(1 + C^k), C = 1 − ηm, at most Δ²/m for every k (Feldman et al. 2018;
     Bok, Su and Altschuler 2024): a change j steps before the end has shrunk by Cʲ.

@@ -57,7 +57,7 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf where infinite; None where `_laws` is None.
+    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf if infinite; None if `_laws` is None.
 
     Raises: as `curve`.
     """

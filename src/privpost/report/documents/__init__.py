@@ -138,7 +138,6 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
         "studies": studies,
         "outdated": lambda: [study.name for study in studies if tables.outdated(study)],
         "papers": {study.paper: scorecard.NAMES.get(study.paper, study.paper) for study in studies},
-        "data": lambda: describe.data_notes(studies),
         "neighbours": describe.neighbours,
         "table": markdown,
     }

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from html import escape
 from pathlib import Path
@@ -10,10 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from privpost.datasets import catalogue
-from privpost.evaluation.rows import markdown
 from privpost.progress import some
 from privpost.report import reasons, scorecard
-from privpost.report.templates import number
 
 MARKS = {"holds": "●", "holds in part": "◐", "does not hold": "✖", "not testable": "○", "not scored": "–"}
 MARKS |= {"seen": "□", "not seen": "×"}
@@ -30,7 +28,6 @@ def names(card) -> dict[str, Callable]:
     return {
         "claims": lambda *studies: list(of(studies).itertuples()),
         "failing": lambda *studies: failing(of(studies)),
-        "tests": lambda *studies: ks_tests(of(studies)),
         "tally": lambda *papers: tally(scorecard.of_papers(card[card.paper.isin(papers)] if papers else card)),
         "tally_ours": lambda *papers: tally(card[(card.whose == "ours") & card.paper.isin(papers or set(card.paper))]),
         "of_paper": lambda paper: list(scorecard.of_papers(card[card.paper == paper]).itertuples()),
@@ -132,41 +129,3 @@ def _listed(path: Path) -> set[tuple[str, str]]:
     """Return the claims and checks, as patterns, that a file lists."""
     lines = re.findall(r"^- (\S+): (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.is_file() else []
     return {(id, check.replace("[", "[[]")) for id, checks in lines for check in re.findall(r"`([^`]+)`", checks)}
-
-
-def _width(evidence: Mapping[str, Any], what: str, where: str) -> tuple[str, str, str]:
-    """Return p-value, rejections and power of the tests of z² from a claim's evidence; empty where it has none."""
-    if (total := evidence.get(f"tests of z² of {what} that reject{where}")) is None:
-        return "", "", ""
-    p_value = number(float(evidence[f"smallest p-value of z² of {what}{where}"]), ".2g")
-    narrow, wide = (
-        100 * evidence[f"how much too {way} {what} is that z² sees with a chance of 80 %{where}"]
-        for way in ("narrow", "wide")
-    )
-    return p_value, f"{total} of {evidence[f'tests of z² of {what}{where}']}", f"sd −{narrow:.1f} %, +{wide:.1f} %"
-
-
-def ks_tests(card) -> str:
-    """Return the tests of calibration behind the claims of `card` as a table, from their evidence.
-
-    Where the sum of z² is tested too, its smallest p-value, and the errors of the standard deviation that it sees.
-    """
-    lines = []
-    # Tests of our own claims are in the scorecard's evidence only: the documents stay short.
-    for row in card[~card.place.str.startswith("ours")].itertuples():
-        evidence: Mapping[str, Any] = json.loads(row.evidence)
-        for name, total in evidence.items():
-            if not (match := re.fullmatch(r"tests of (?!z² )(.+?) that reject(, .+)?", name)):
-                continue
-            what, where = match[1], match[2] or ""
-            keys = ("trials", "KS beyond which a test rejects", "miscalibration that a test sees with a chance of 80 %")
-            keys += (f"largest KS of {what}", f"smallest p-value of {what}")
-            trials, *shown, p_value = (evidence[key + where] for key in keys)
-            shown = [number(float(value), ".4f") for value in shown] + [number(float(p_value), ".2g")]
-            rejected = f"{total} of {evidence[f'tests of {what}{where}']}"
-            lines.append(
-                (row.id, what, where.removeprefix(", "), trials, *shown, rejected, *_width(evidence, what, where))
-            )
-    head = ("claim", "posterior", "of", "trials", "KS limit", "KS seen with 80 %", "largest KS", "smallest p", "reject")
-    head += ("smallest p of z²", "z² reject", "z² sees with 80 %")
-    return markdown(head, lines)

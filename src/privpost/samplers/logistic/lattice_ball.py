@@ -76,7 +76,7 @@ class Table(NamedTuple):
     scale: int
 
     def chosen(self, words: np.ndarray) -> np.ndarray:
-        """The cells that uniform words of 64 bits choose, by their first 62 bits."""
+        """The cells that uniform 64-bit words choose; the first 62 bits of a word decide."""
         # numpy would compare signed and unsigned integers as floats.
         places = (words >> np.uint64(64 - _BITS)).astype(np.int64)
         return np.searchsorted(self.below, places, side="right")

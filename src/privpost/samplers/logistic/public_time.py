@@ -44,7 +44,7 @@ EXACT = True
 
 @dataclass(frozen=True)
 class PublicTime:
-    """Numbers of steps and proposals for the draws, from public numbers alone.
+    """How many steps and proposals the draws take; public numbers alone decide.
 
     Attributes:
         n, dimension: of the records.

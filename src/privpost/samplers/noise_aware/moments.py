@@ -22,7 +22,7 @@ JUMPS, JITTER = 0.1, 1e-4
 
 
 class State(NamedTuple):
-    """Where all walkers are.
+    """The positions of all walkers.
 
     Attributes:
         points: entries of B and ln D, shape (ensembles, walkers, dimensions).

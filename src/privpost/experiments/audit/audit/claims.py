@@ -18,7 +18,7 @@ def none(violations, check_name: str, rows):
 @claim(
     "A1",
     "ours",
-    "No audited lower bound exceeds the claimed epsilon, for any mechanism.",
+    "No audited lower bound exceeds the claimed epsilon of a mechanism.",
     "Clopper-Pearson bounds on events chosen on separate releases, {confidence:.0%} confidence jointly over {rows} "
     "rows (Bonferroni)",
     variant=SHIPPED,
@@ -38,7 +38,7 @@ def bounds_within(audit):
 @claim(
     "A2",
     "ours",
-    "Where the law of the release is known, the exact worst case over all neighbours is within the claim.",
+    "Where the law of a release is known, its exact worst case over all neighbours is within the claim.",
     f"exact divergence at most the claim (relative rounding {ROUNDING:g})",
     variant=SHIPPED,
 )
@@ -52,7 +52,7 @@ def exact_within(audit):
 @claim(
     "A4",
     "ours",
-    "Every mechanism of a known law spends at least half of its claimed epsilon on its worst neighbours.",
+    "Every mechanism whose law is known spends at least half of its claimed epsilon on its worst neighbours.",
     "largest exact divergence / claim of each mechanism and variant at least 0.5, on the audited instances",
     variant=SHIPPED,
 )
@@ -70,7 +70,7 @@ def spends_half(audit):
 @claim(
     "A5",
     "ours",
-    "Drawn releases, and draws rounded exactly, follow the law that their mechanism's settings mean.",
+    "Drawn releases, and exactly rounded draws, follow the law that the settings of their mechanism imply.",
     f"Kolmogorov-Smirnov tests of marginals against quadrature or closed form, false alarm {FALSE_ALARM} jointly",
     variant=SHIPPED,
 )
@@ -86,7 +86,7 @@ def follows_its_law(audit):
 @claim(
     "A6",
     "ours",
-    "No recorded mechanism of a study, nor an example calibrated to a budget, claims more than its target.",
+    "No mechanism that a study recorded, and no example calibrated to a budget, claims more than its target.",
     f"claim / target at most 1, in the target's notion (relative rounding {TARGET_ROUNDING:g}); of a study's "
     "mechanisms whose small versions differ in numbers only three have rows, with the largest share of all",
     variant=SHIPPED,

@@ -91,7 +91,7 @@ class Finding(NamedTuple):
 
     @property
     def smallest_p(self) -> float:
-        """The smaller one of both p-values; nan where none is known."""
+        """The smaller of the two p-values; nan if neither is known."""
         return float(np.fmin(self.drawn, self.rounded))
 
 

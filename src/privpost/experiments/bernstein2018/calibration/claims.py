@@ -25,8 +25,8 @@ SHOWN = ("theta", "theta_1")
     "B1",
     "section 4, figure 1a",
     "Gibbs is as well calibrated as the non-private posterior.",
-    f"{TEST}; U is the share of draws of one chain, whose autocorrelation adds up to about 1/(2 ESS) to the "
-    "KS statistic and is part of what is tested; the posterior without a chain is tested alike as evidence",
+    f"{TEST}; U is the share of draws of one chain, whose autocorrelation adds up to about 1/(2 ESS) to the KS "
+    "statistic and is part of what is tested; as evidence the posterior without a chain has the same tests",
 )
 def gibbs(calibration):
     paper = calibration[calibration.variant == "paper"]
@@ -80,7 +80,7 @@ def naive(calibration):
 @claim(
     "B3",
     "section 4, figure 1a",
-    "OPS is calibrated at no n and epsilon.",
+    "OPS is calibrated at no n and no epsilon.",
     "prior and likelihood tempered, as in Foulds et al. (2016), whose method the paper says it uses; every KS "
     f"statistic has a p-value below {LEVEL:g} / number of points (Bonferroni)",
 )
@@ -96,7 +96,7 @@ def ops(calibration):
 @claim(
     "B13",
     "ours",
-    "OPS that tempers the likelihood alone, and leaves the prior as it is, is calibrated.",
+    "OPS is calibrated if it tempers the likelihood alone and leaves the prior as it is.",
     "no test rejects at any point where z² of the true parameters in their prior passes: "
     f"{width_claims.BOTH}; {{seen}}; U is the randomised rank among the draws, exactly "
     "uniform under calibration",
@@ -116,7 +116,7 @@ def ops_untempered_prior(calibration):
 @claim(
     "B4",
     "section 4, figure 1b",
-    "At n = 1000, epsilon = 0.01 the naive U pile up at 0 and 1, those of OPS in the middle.",
+    "At n = 1000, epsilon = 0.01 the naive method's U pile up at 0 and 1, those of OPS in the middle.",
     "share of U in the outer tenths above 0.2, or in the middle half above 0.5, by more than 2 · 1.358/√M",
 )
 def shapes(ecdf):
@@ -142,7 +142,7 @@ def shapes(ecdf):
 @claim(
     "B10",
     "ours",
-    "With public bounds Algorithm 2 is calibrated with dependent segments, not with independent ones.",
+    "With public bounds Algorithm 2 is calibrated with dependent segments, but not with independent ones.",
     f"{width_claims.BOTH}; {{seen}}; no test rejects for dependent segments, nor for the same posterior without a "
     "chain; one does for independent segments at some point where none does for dependent ones",
     variant="public_bounds, corrected",
@@ -164,7 +164,7 @@ def segments(truncation):
 @claim(
     "B11",
     "section 4, results",
-    "The calibration shown for the first category of the multinomial holds for the other categories.",
+    "The other categories of the multinomial are as calibrated as the first, which the paper shows.",
     f"tests of the categories that the paper does not show: {width_claims.BOTH}, z² of all categories together; "
     "{seen}",
 )
@@ -190,7 +190,7 @@ def other_categories(calibration):
 @claim(
     "B15",
     "ours",
-    "Algorithms 1 and 2 are calibrated for families that the paper does not try, given by one file each.",
+    "Algorithms 1 and 2 are calibrated for families that the paper does not try, each given by one file.",
     TEST,
 )
 def other_families(families):

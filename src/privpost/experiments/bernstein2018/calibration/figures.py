@@ -9,7 +9,7 @@ from privpost.drawing.figures import figure
 from privpost.experiments.bernstein2018 import models
 
 PARTS = {"ecdf": "Pr(U ≤ u)", "apart": "Pr(U ≤ u) − u"}
-SEGMENTS = {"multinomial": "dependent segments", "independent": "independent segments (paper)"}
+SEGMENTS = {"multinomial": "dependent counts", "independent": "independent counts (paper)"}
 
 
 @figure("fig1a_ks")
@@ -20,7 +20,8 @@ def distances(calibration):
     the limit below which 95 % of calibrated methods lie (1.358/√M for M trials; grey): one column per model, the
     paper's three first, one row per ε; for the multinomial its first category. Hollow: not private, as the naive method
     reads the noisy sum of all records, redacted or not, or as bounds are quantiles at the true θ. The noise-aware
-    posterior without a chain (exact) repeats what Gibbs's says.
+    posterior without a chain (exact) repeats what Gibbs's says. KS sees little of a posterior's width; the table has
+    z², which does.
     """
     table = uniform.over_limit(models.shown(models.titled(calibration)))
     grid = facets.lines(
@@ -28,8 +29,9 @@ def distances(calibration):
         share=(True, True), xscale="log", yscale="log", ylim=(0.15, 1.5 * table.over.max()),
     )  # fmt: skip
     private = table[(table.solid | (table.method == "naive")) & (table.method != "exact")]
-    answer = uniform.answer(private, "Gibbs with public bounds")
-    return facets.finish(grid, answer, style.AXES["n"], uniform.LABEL, uniform.band(grid, hollow=True))
+    answer = uniform.answer(private, "private Gibbs")
+    hollow = uniform.band(grid, hollow=True)
+    return facets.finish(grid, answer, "n", uniform.LABEL, hollow, note=models.FROM_THETA)
 
 
 @figure("fig1b_ecdf")
@@ -39,7 +41,7 @@ def functions(ecdf, calibration):
     Above, the paper's figure: Pr(U ≤ u), one panel per model at one n and ε; calibrated methods hide each other on the
     diagonal. Below, the same less u, enlarged, with the simultaneous 95 % band of a calibrated method (grey;
     Säilynoja, Bürkner and Vehtari 2022): a curve that leaves it is not calibrated, and naive ones leave the picture.
-    The multinomial has its first category. The naive method of redacted sums, and bounds from θ, are covered by no ε,
+    The multinomial has its first category. The naive method of redacted sums, and bounds from θ, are not private,
     as in figure 1a.
     """
     keys = ["model", "variant", "method", "parameter"]
@@ -47,7 +49,7 @@ def functions(ecdf, calibration):
     table = models.shown(models.titled(ecdf.merge(facts, "left", keys))).drop(columns="epsilon")
     both = pd.concat([table.assign(part="ecdf", y=table.ecdf), table.assign(part="apart", y=table.ecdf - table.u)])
     grid = facets.lines(
-        facets.named(both), "u", "y", row="part", col="panel", names=PARTS, size=(style.WIDTH, 1.2),
+        facets.named(both), "u", "y", row="part", col="panel", names=PARTS, size=(style.WIDTH, 1.3),
         share=(True, "row"), markers=False, xticks=[0, 0.5, 1],
     )  # fmt: skip
     low, high = uniform.bounds(table)
@@ -59,7 +61,8 @@ def functions(ecdf, calibration):
     share = outside.mean().groupby("method")
     holds = share.max().get("exact", 1) == 0 and share.min().get("naive", 0) > 0.5
     words = "Exact noise-aware posteriors stay in the band, naive ones do not" if holds else ""
-    return facets.finish(grid, words, f"u, at {facets.fixed(ecdf, 'n', 'epsilon')}", "", uniform.band(None))
+    xlabel, note = f"u, at {facets.fixed(ecdf, 'n', 'epsilon')}", "U: quantile of the true θ in its posterior\n"
+    return facets.finish(grid, words, xlabel, "", uniform.band(None), note=note + models.FROM_THETA)
 
 
 @figure("truncation")
@@ -69,7 +72,7 @@ def truncation(truncation):
     Mean squared error of the posterior mean over the posterior variance (z²): 1 (grey: 95 % of its values) where the
     posterior's width is right, and above where it is too narrow. Gibbs sampling takes the counts of segments as
     dependent, which they are, or as independent, as the paper does. Bars are 95 % intervals. Bounds from the true θ,
-    which no ε covers, are in the table.
+    which are not private, are in the table.
     """
     # Without a chain, or noise, there are no segments.
     table = truncation.assign(segments=truncation.segments.where(truncation.method == "gibbs"))
@@ -87,4 +90,5 @@ def truncation(truncation):
     holds = last.min().get("gibbs", 0) > 1.08 and last.max().get("exact", 9) < 1.08
     words = "Gibbs is too narrow at large n, the exact posterior is not" if holds else ""
     ylabel = "Squared error ÷ posterior\nvariance (mean z²)"
-    return facets.finish(grid, words, style.AXES["n"], ylabel)
+    note = "Exponential model; its redacted sum has public bounds"
+    return facets.finish(grid, words, "n", ylabel, uniform.band(None), note=note)

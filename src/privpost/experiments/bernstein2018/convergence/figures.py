@@ -4,7 +4,7 @@ from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.experiments.bernstein2018 import models
 
-SAMPLERS = {"gibbs": "Gibbs (the paper's)", "collapsed": "sum integrated out of the update of θ"}
+SAMPLERS = {"gibbs": "Gibbs (the paper's)", "collapsed": "Gibbs, sum integrated out (of redacted sums only)"}
 
 
 @figure("convergence")
@@ -12,7 +12,7 @@ def convergence(convergence):
     """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement).
 
     Effective draws per sweep, the median over releases, of the Gibbs sampler and, for redacted sums, of one that
-    integrates the sum out of the update of θ. Bounds are public unless they are said to come from θ, which no ε covers.
+    integrates the sum out of the update of θ. Bounds are public unless they are said to come from θ.
     The table has the share of releases whose four chains have R-hat above 1.1.
     """
     names = convergence.model.map(lambda model: models.MODELS.get(model, str(model).capitalize()))
@@ -24,4 +24,4 @@ def convergence(convergence):
     least = convergence[convergence.epsilon == convergence.epsilon.min()].groupby("sampler").ess_per_sweep
     mended = least.min().get("collapsed", 0) > 3 * least.max().get("gibbs", 1)
     words = "Integrating the sum out mends slow mixing at small ε" if mended else ""
-    return facets.finish(grid, words, style.AXES["n"], "Effective draws per sweep")
+    return facets.finish(grid, words, "n", "Effective draws per sweep", note=models.FROM_THETA)

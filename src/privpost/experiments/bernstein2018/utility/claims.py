@@ -67,7 +67,7 @@ def naive_converges(utility):
 @claim(
     "B12",
     "section 4, methods and figure 1c",
-    "The noise that the naive method ignores matters at moderate n, and becomes negligible as n and epsilon grow.",
+    "The noise that the naive method ignores matters at moderate n. It becomes negligible as n and epsilon grow.",
     "share of the naive MMD² that Gibbs saves, paired over trials: above 1/2 at the smallest n and epsilon, below "
     "1/5 at the largest, and smaller there, each with {allowed}; the naive mean counts as known",
 )
@@ -94,7 +94,8 @@ def gain_vanishes(utility):
 @claim(
     "B14",
     "section 4, results",
-    "On redacted sums the naive method, which sees more, is closer to the true posterior at some points, not all.",
+    "On redacted sums the naive method, which sees the unredacted sum, is closer to the true posterior at some "
+    "points, but not at all.",
     "paired over trials: MMD²(naive) − MMD²(gibbs) above 0 at some point and below 0 at another, each by more than "
     "the two-sided Bonferroni limit (5 % over all points)",
 )

@@ -13,21 +13,22 @@ def distances(utility):
 
     MMD against n, one column per model: the root of the mean over trials of the unbiased MMD², 0 where that is
     negative. Bars are 95 % intervals, carried through the root. Hollow: the naive method of redacted sums reads the
-    noisy sum of all records, which no ε covers. The noise-aware posterior without a chain, which coincides with
+    noisy sum of all records, which is not private. The noise-aware posterior without a chain, which coincides with
     Gibbs's, is in the table only.
     """
     table = utility[utility.method != "exact"]
     squared = facets.ends(table, "mmd2_mean", "mmd2_sem")
     low, high = (np.sqrt(np.maximum(end, 0)) for end in squared)
     table = table.assign(low=low, high=high, covered=(table.model != "exponential") | (table.method != "naive"))
+    names = {**models.MODELS, "exponential": "Exponential\n(naive: not private)"}
     grid = facets.lines(
-        facets.named(table, "epsilon"), "n", "mmd", ("low", "high"), col="model", solid="covered", names=models.MODELS,
+        facets.named(table, "epsilon"), "n", "mmd", ("low", "high"), col="model", solid="covered", names=names,
         share=(True, True), size=(style.WIDTH, 1.9), xscale="log", yscale="log",
     )  # fmt: skip
     private = table[table.covered]
     ratio = private[private.method == "naive"].merge(private[private.method == "gibbs"], on=["model", "epsilon", "n"])
     ratio = ratio.assign(ratio=ratio.mmd_x / ratio.mmd_y).groupby("n").ratio
     holds = len(ratio) > 1 and ratio.min().iloc[0] > 1 and abs(ratio.max().iloc[-1] - 1) < 0.1
-    words = "Where ε covers both, noise-aware is nearer at small n, level at large n" if holds else ""
-    hollow = facets.entry(marker="s", markerfacecolor="white", linestyle="", label="Hollow: no ε covers it")
-    return facets.finish(grid, words, style.AXES["n"], "MMD to the\nnon-private posterior", [hollow])
+    words = "Where both are private, noise-aware is nearer at small n, level at large n" if holds else ""
+    hollow, ylabel = [facets.hollow("not private")], "MMD to the\nnon-private posterior"
+    return facets.finish(grid, words, "n", ylabel, hollow, note="Bars: 95 % intervals")

@@ -46,7 +46,7 @@ def budget(row) -> str:
     "X1",
     "ours",
     "At every n, in most settings of epsilon and delta, a draw from a posterior is closest to the true posterior, "
-    "or has that posterior's law, as others then do.",
+    "or has the same law as those that are.",
     "KL, exact accounting: settings in which a draw is ahead of all others, or of the same law as those ahead; "
     f"{PAIRED}; undecided settings count against it",
     variant="exact",
@@ -102,8 +102,8 @@ def laplace_or_gaussian(beta_bernoulli, beta_bernoulli_pairs):
 @claim(
     "X5",
     "ours",
-    "Exact privacy curves halve the divergence of posterior samples from the true posterior that converted "
-    "guarantees leave.",
+    "With exact privacy curves the divergence of posterior draws from the true posterior is at most half of that "
+    "with converted guarantees.",
     "median over n, epsilon and delta of the ratio of mean KL, exact accounting over converted, at most one half; "
     "each mechanism",
     variant="converted, exact",

@@ -5,7 +5,7 @@ import numpy as np
 from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 
-METRICS = {"l1_error": "Error of a draw", "kl": "KL divergence"}
+METRICS = {"l1_error": "Least error\nof a draw", "kl": "Least KL\ndivergence"}
 # Where divergences are 0 but for rounding.
 SMALLEST = 1e-7
 
@@ -44,4 +44,5 @@ def winners(beta_bernoulli):
     handles = [facets.entry(**{**look.line(), "linestyle": "", "markersize": 5}) for look in looks]
     handles.append(facets.entry(marker="s", color="#cccccc", linestyle="", markersize=6, label="Light: undecided"))
     words = "No mechanism is best everywhere" if len(leaders) > 2 else ""
-    return facets.finish(grid, words, style.AXES["epsilon_delta"], "Records n", handles)
+    note = "Beta-Bernoulli model. Undecided: another method is within a 95 % interval"
+    return facets.finish(grid, words, "epsilon_delta", "Records n", handles, note=note)

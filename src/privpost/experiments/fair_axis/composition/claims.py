@@ -16,12 +16,14 @@ ROUNDING = 1e-3
 @claim(
     "X8",
     "ours",
-    "Several draws of a posterior cost far less than the sum of their budgets: {draws} of them less than a quarter. "
-    "The Rényi curves of diffused and concentrated sampling find most of that, the pure epsilon of OPS does not.",
-    "exact composition of loss distributions at one delta in all: at every n, epsilon and number of draws at most the "
-    "Rényi curves' epsilon and the sum, which has delta/k a draw (the grid rounds upwards, by less than "
-    f"{ROUNDING:g}); with most draws the sum is more than {SAVED} times as large, the Rényi epsilon of diffused and "
-    f"concentrated sampling at most {RENYI:.0%} larger, that of OPS more than {OPS:g} times as large; deterministic",
+    "Several posterior draws together cost far less than the sum of their budgets: {draws} of them less than a "
+    "quarter. The Rényi curves of diffused and concentrated sampling show most of that, the pure epsilon of OPS "
+    "does not.",
+    "exact composition of losses, with one delta for all draws together. At every n, epsilon and number of draws "
+    "its epsilon is at most that of Rényi curves, and at most the sum, in which each of k draws has delta/k (the "
+    f"grid rounds upwards, by less than {ROUNDING:g}). With most draws the sum is more than {SAVED} times as "
+    f"large; the Rényi epsilon of diffused and concentrated sampling is at most {RENYI:.0%} larger, that of OPS "
+    f"more than {OPS:g} times as large. Deterministic",
 )
 def exact_composition(composition):
     most = composition.draws.max()

@@ -8,15 +8,15 @@ from privpost.experiments.claim_helpers import student_limit
 from privpost.lab.claims import check, claim, number, word
 
 OPS = (
-    "At the same (epsilon, delta) and with the paper's radius OPS charged by the Gaussian bound of its own law has a "
-    "lower test error than OPS charged by its pure cost alone."
+    "At the same (epsilon, delta) and on the paper's ball, OPS has a lower test error if it is charged by the Gaussian "
+    "bound of its own law than by its pure cost alone."
 )
 BALL = (
-    "At the same (epsilon, delta) OPS on its smallest ball, which is pure, has a lower test error than with the "
-    "paper's radius and the same pure charge."
+    "At the same (epsilon, delta) OPS on its smallest ball, which is pure, has a lower test error than on the paper's "
+    "ball with the same pure charge."
 )
-PURE = "Diffused sampling, which is not pure, is ahead of OPS on its smallest ball in test log-likelihood."
-DIFFUSED = "Diffused is ahead of concentrated sampling in test log-likelihood wherever they differ."
+PURE = "Diffused sampling, which is not pure, has a higher test log-likelihood than OPS on its smallest ball."
+DIFFUSED = "Diffused sampling has a higher test log-likelihood than concentrated sampling wherever they differ."
 
 
 @claim(

@@ -10,23 +10,24 @@ def logistic(logistic):
 
     Test error above that of the non-private posterior, linear within 0.01, at the larger δ; the smaller one gives
     nearly the same curves, which are in the table, as is the log-likelihood, which ranks the methods alike, and the
-    direct posterior, which loses nothing where its ε is large enough. OPS with a Rényi charge (hollow) draws what
+    direct posterior, which loses nothing where its ε is large enough. OPS with a Rényi charge draws what
     the diffused sampler does. OPS on its smallest ball is pure ε-DP. Bars are 95 % intervals of the draws, on one
     train/test split.
     """
     table = logistic[logistic.delta.isna() | (logistic.delta == logistic.delta.max())]
     table = facets.excess(table[(table.metric == "test_error") & (table.method != "direct")], "mean", ["dataset"])
     ball = table.variant == "smallest_ball"
-    shown = table.assign(method=table.method.where(~ball, "ops_ball"), drawn=table.method != "ops_renyi")
+    shown = table.assign(method=table.method.where(~ball, "ops_ball"), ball=(table.method == "ops") & ~ball)
     grid = facets.lines(
-        facets.named(shown), "epsilon", "mean", "sem", col="dataset", solid="drawn", share=(True, True),
-        size=(style.WIDTH, 2.0), xscale="log",
+        facets.named(shown, "ball", names={True: "the paper's ball", False: ""}), "epsilon", "mean", "sem",
+        col="dataset", names=facets.sized(table), share=(True, True), size=(style.WIDTH, 2.0), xscale="log",
     )  # fmt: skip
     for axes, _ in facets.each(grid):
         facets.decades(axes, 0.01, table["mean"])
     of = {name: rows.set_index(["dataset", "epsilon"])["mean"] for name, rows in table[~ball].groupby("method")}
     holds = {"ops", "ops_renyi", "diffused"} <= set(of)
     holds = holds and (of["ops_renyi"] - of["diffused"]).abs().max() < 0.01 < (of["ops"] - of["diffused"]).min()
-    words = "Only its accounting sets OPS behind diffused sampling" if holds else ""
-    label = f"{style.AXES['epsilon_delta']}, {facets.fixed(table, 'delta')}"
-    return facets.finish(grid, words, label, "Test error above\nnon-private")
+    words = "Charged by Rényi DP, OPS errs as little as diffused sampling; charged as in the paper it stays behind"
+    note = f"{facets.fixed(table, 'delta')}. {style.ABSENT}. OPS, Rényi charge: on Diffused"
+    ylabel = "Test error above that of\nnon-private (linear below 0.01)"
+    return facets.finish(grid, words if holds else "", "epsilon_delta", ylabel, note=note)

@@ -24,8 +24,9 @@ STARTS = {"uniform": "from a uniform start", "mode": "from the mode"}
     "F6",
     "appendix A, figure 8",
     "On an adversary's data the local epsilon of posterior sampling approaches the worst case 2Δ.",
-    f"along the greedy path: below 2Δ and rising, both terms at most Δ (rounding {ROUNDING:g}), and at the largest n "
-    f"a gap to 2Δ within {TOLERANCE:.0%} of 1/(n a0); deterministic",
+    "records added greedily: the local epsilon is below 2Δ and rises, each of its two terms is at most Δ "
+    f"(rounding {ROUNDING:g}), and at the largest n the gap to 2Δ is within {TOLERANCE:.0%} of 1/(n a0); "
+    "deterministic",
 )
 def worst_case(adversary):
     for a0, rows in adversary.groupby("a0"):
@@ -47,11 +48,12 @@ def worst_case(adversary):
 @claim(
     "F14",
     "proposition 3",
-    "A chain whose law is close enough to the posterior keeps the posterior's privacy, up to that distance.",
-    "Metropolis chains on all data sets of a few bits, whose laws after any number of steps are computed: the smallest "
-    "delta at the exact draw's own epsilon, over all neighbours, is at most (1 + e^epsilon) times the total variation "
-    f"from the posterior, and both vanish (rounding {ROUNDING:g}); total variation, half the l1 norm, makes the bound "
-    "the stronger one; of a chain whose law is not known it cannot be tested",
+    "If the law of a chain's state is close to the posterior, the state is as private as an exact draw, up to "
+    "that distance.",
+    "Metropolis chains on all data sets of a few bits, whose laws after any number of steps are computed. At the "
+    "exact draw's own epsilon the smallest delta, over all neighbours, is at most (1 + e^epsilon) times the total "
+    f"variation from the posterior, and both vanish (rounding {ROUNDING:g}). Total variation, half the l1 norm, "
+    "makes the bound the stronger one. Without the law of a chain this cannot be tested",
 )
 def distance_and_delta(stopped_chains):
     for (epsilon, chain, start), rows in stopped_chains.groupby(["epsilon", "chain", "start"]):
@@ -67,10 +69,10 @@ def distance_and_delta(stopped_chains):
 @claim(
     "F22",
     "ours, beside proposition 3",
-    "The state of an independence chain has a pure guarantee after every number of steps, which tends to the "
-    "posterior's.",
-    "the chains of F14 that propose independently: the largest log-ratio of two neighbours' laws against epsilon + "
-    f"ln[(1 + a(H − 1))/(1 − a)], a = (1 − 1/M)^k, at every number of steps (rounding {ROUNDING:g})",
+    "The state of an independence chain has a pure guarantee after every number of steps. It tends to the "
+    "posterior's guarantee.",
+    "the chains of F14 that propose independently: at every number of steps the largest log-ratio of two "
+    f"neighbours' laws is at most epsilon + ln[(1 + a(H − 1))/(1 − a)], a = (1 − 1/M)^k (rounding {ROUNDING:g})",
 )
 def guarantee(stopped_chains):
     independent = stopped_chains[stopped_chains.chain == "independence"]
@@ -87,15 +89,15 @@ def guarantee(stopped_chains):
 @claim(
     "F28",
     "ours, beside proposition 3 and section 4.1",
-    "A Gibbs chain on a small hidden Markov model that starts without the data costs nearly what an exact draw costs "
-    "from its second sweep on, at epsilon = 10 even before it has converged; neither bound shows it. A start at the "
-    "mode costs more.",
-    "all neighbours of all data sets of a model of two states: the largest log-ratio of two laws of the states and "
-    "emissions after k sweeps is at least the exact draw's and at most each bound, the composition of all updates and "
-    f"the guarantee of F22 (rounding {ROUNDING:g}); from a uniform start it is within {NEAR:.0%} of the exact draw's "
-    f"after {SWEEPS} sweeps, where both bounds are further off; at the largest epsilon some data set's law is then "
-    f"more than {FARTHER} times as far from the exact draw's as those of the neighbours that lose most; after one "
-    "sweep from the mode it is above that from a uniform start",
+    "On a small hidden Markov model a Gibbs chain that starts without the data costs nearly what an exact draw "
+    "costs, from its second sweep on. At epsilon = 10 this is so even before it has converged. Neither bound "
+    "shows it. A start at the mode costs more.",
+    "all neighbours of all data sets of a model of two states. The largest log-ratio of two laws of the states "
+    "and emissions after k sweeps is at least the exact draw's and at most each of two bounds, the composition of "
+    f"all updates and the guarantee of F22 (rounding {ROUNDING:g}). From a uniform start it is within {NEAR:.0%} "
+    f"of the exact draw's after {SWEEPS} sweeps; both bounds are further off. At the largest epsilon some data "
+    f"set's law is then more than {FARTHER} times as far from the exact draw's as the laws of the neighbours that "
+    "lose most. After one sweep from the mode it is above that from a uniform start",
 )
 def hidden_markov_chain(stopped_hmm):
     bounds = stopped_hmm[["composed_bound", "minorised_bound"]].min(axis=1)

@@ -13,7 +13,7 @@ TERMS = {
 }
 STARTS = {"mode": "from the mode", "uniform": "from a uniform start"}
 BOUNDS = {"bound": ":", "composed_bound": "-."}
-LIMITS = {"Metropolis steps, bits": (0.01, 200), "Gibbs sweeps, HMM": (0.7, 100)}
+LIMITS = {"Metropolis steps, bits": (0.01, 200), "Gibbs sweeps, HMM": (0.4, 100)}
 
 
 @figure("fig8_adversary")
@@ -21,14 +21,14 @@ def adversary(adversary):
     """Local ε of posterior sampling on an adversary's data (Foulds et al. 2016, figure 8).
 
     Left, for the first a₀, the paper's: the local ε of pure DP and its two terms along the adversary's path, with the
-    sensitivity Δ and the guarantee 2Δ (dotted). Right: the gap of the local ε to 2Δ for every a₀, dotted 1/(n a₀), its
+    sensitivity Δ and the guarantee 2Δ (grey). Right: the gap of the local ε to 2Δ for every a₀, dotted 1/(n a₀), its
     value to first order. Computed exactly, so there are no bands.
     """
     truncations = sorted(adversary.a0.unique(), reverse=True)
     canvas, ((left, right),) = facets.subplots(1, 2, 2.8)
     path, sensitivity = adversary[adversary.a0 == truncations[0]].sort_values("n"), np.log(1 / truncations[0] - 1)
     for factor, name in ((1, "Δ"), (2, "2Δ")):
-        left.axhline(factor * sensitivity, color=style.GREY, linestyle=":", linewidth=0.9)
+        left.axhline(factor * sensitivity, color="#aaaaaa", linewidth=0.8, zorder=0)
         words = f"{name} = {factor * sensitivity:.3f}"
         left.text(
             path.n.max(), factor * sensitivity * 1.01, words, fontsize=7, color=style.GREY, va="bottom", ha="right"
@@ -36,7 +36,7 @@ def adversary(adversary):
     for column, (label, line, color) in TERMS.items():
         left.plot(path.n, path[column], line, color=color, label=label)
     left.set(xscale="log", ylabel="Privacy loss (pure DP) [nats]", ylim=(0, 2.3 * sensitivity))
-    left.set_title(f"a₀ = {truncations[0]:g}, T = 1")
+    left.set_title(f"a₀ = {truncations[0]:g}, temperature T = 1")
     for a0, shade in facets.shades(truncations).items():
         path = adversary[adversary.a0 == a0].sort_values("n")
         gap = 2 * np.log(1 / a0 - 1) - path.local_epsilon
@@ -52,7 +52,8 @@ def adversary(adversary):
         entries = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         axes.legend(entries.values(), entries, loc="lower center", bbox_to_anchor=(0.5, 1.1), ncols=2, columnspacing=1)
     words = "An adversary's data push the loss to its bound 2Δ" if near else ""
-    return facets.finish(canvas, words, style.AXES["n"], below=False)
+    note = "Local ε: loss on these data. Δ: sensitivity of the log-likelihood. θ is in [a₀, 1 − a₀]"
+    return facets.finish(canvas, words, "n", note=note, below=False)
 
 
 @figure("stopped_chains")
@@ -77,6 +78,8 @@ def stopped(stopped_chains, stopped_hmm):
         drawn, "steps", "cost", row="part", col="epsilon", hue="kind", size=(style.WIDTH, 1.5), share=("row", "row"),
         xscale="log", yscale="log",
     )  # fmt: skip
+    most = table.groupby(["chain", "epsilon", "start"]).cost.max().unstack()
+    added = most["uniform"].max() - 1
     palette = facets.looks(facets.named(drawn, hue="kind"), "kind")["palette"]
     for axes, rows in facets.each(grid):
         for column, line in BOUNDS.items():
@@ -84,10 +87,12 @@ def stopped(stopped_chains, stopped_hmm):
                 axes.plot(part.steps, part[column], line, color=palette[kind], linewidth=0.8)
         axes.axhline(1, color=style.GREY, linewidth=0.8)
         axes.set_ylim(LIMITS[rows.part.iloc[0]])
-    most = table.groupby(["chain", "epsilon", "start"]).cost.max().unstack()
-    added = most["uniform"].max() - 1
+        for row in rows[(rows.start == "uniform") & (rows.cost == added + 1)].itertuples():
+            axes.text(row.steps, row.cost / 2, f"+{added * 100:.0f} %", fontsize=7)
     holds = added < 0.1 and (most["mode"] > most["uniform"].clip(lower=1) * 1.05).all()
-    words = f"Chains from the mode cost more; a uniform start adds {added * 100:.0f} % at most" if holds else ""
+    words = f"Chains from the mode cost more than an exact draw; a uniform start adds {added * 100:.0f} % at most"
     bounds = ("bound: share of an exact draw", ":"), ("bound: every update pays", "-.")
     handles = [facets.entry(linestyle=line, linewidth=0.8, label=label) for label, line in bounds]
-    return facets.finish(grid, words, "Steps or sweeps of the chain", "Pure ε ÷ that of an exact draw", handles)
+    note = "Thin: bounds. Left of its first point a chain from the mode costs infinitely much"
+    ylabel = "Pure ε ÷ that of an exact draw (below 1: less)"
+    return facets.finish(grid, words if holds else "", "Steps or sweeps of the chain", ylabel, handles, note=note)

@@ -22,8 +22,8 @@ def onset(rows) -> float:
 @claim(
     "F4",
     "theorems 3.1 and 3.2, remark 1, table 1",
-    "Beta-Bernoulli model: the relative efficiency tends to 2 for a sample and 1 for the mean of the true and the "
-    "Laplace posterior, and to 1 + T for an OPS sample.",
+    "Beta-Bernoulli model: the relative efficiency of the true and of the Laplace posterior tends to 2 for a "
+    "sample and to 1 for the mean. That of an OPS sample tends to 1 + T.",
     f"efficiency at the largest n within {TOLERANCE:.0%} of its limit plus {{z:.2f}} standard errors (joint "
     f"false-alarm rate {FALSE_ALARM} over {{comparisons}} comparisons)",
 )

@@ -26,18 +26,18 @@ def curves(efficiency):
     for axes, rows in facets.each(grid):
         for limit in rows.are_limit.dropna().drop_duplicates():
             axes.axhline(limit, color="#aaaaaa", linewidth=0.8, zorder=0)
-        if (largest := rows.are_limit.max()) > 2:
-            axes.text(table.n.max(), largest * 1.15, f"1 + T = {largest:.1f}", fontsize=7, color=style.GREY, ha="right")
+            words = f"1 + T = {limit:.1f}" if limit > 2 else f"{limit:g}"
+            axes.text(table.n.max(), limit * 1.15, words, fontsize=7, color=style.GREY, ha="right")
         for (method, _), part in rows.groupby(["method", "statistic"]):
             theory = part[(part.are_first_order - part.are_limit).abs() < part.are_limit].sort_values("n")
             color = style.look(method).color
-            axes.plot(theory.n, theory.are_first_order, ":", color=color, linewidth=0.8, zorder=1)
+            axes.plot(theory.n, theory.are_first_order, ":", color=color, linewidth=1.4, zorder=1)
     handles = [
-        facets.entry(linestyle=":", linewidth=0.8, label="Theory to order 1/n"),
+        facets.entry(linestyle=":", linewidth=1.4, label="Theory to order 1/n"),
         facets.entry(color="#aaaaaa", linewidth=0.8, label="Limit (filled: within 10 %)"),
     ]
     last = table[(table.n == table.n.max()) & (table.statistic == "sample")].groupby("method")["are"]
     holds = last.min().get("ops", 0) > 5 and last.max().get("laplace", 9) < 2.2
     words = "A sample of OPS stays inefficient, one of Laplace does not" if holds else ""
-    xlabel = f"{style.AXES['n']}, {facets.fixed(table, 'p')}"
-    return facets.finish(grid, words, xlabel, "Squared error × n\n× Fisher information", handles)
+    note = f"{facets.fixed(table, 'p')}. T: temperature of OPS"
+    return facets.finish(grid, words, "n", "Squared error × n\n× Fisher information", handles, note=note)

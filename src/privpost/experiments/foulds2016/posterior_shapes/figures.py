@@ -19,7 +19,7 @@ def shapes(posterior_shapes):
         look, releases = style.look(method), rows.groupby("draw", dropna=False)
         many = len(releases) > 1
         words = f"{look.label}, {len(releases)} releases" if many else look.label
-        words += f", T = {row.temperature:.2f}" if method == "ops" else ""
+        words += f", temperature {row.temperature:.2f}" if method == "ops" else ""
         for _, curve in releases:
             theta, density = list(curve.theta), list(curve.density)
             if method == "ops":
@@ -31,5 +31,5 @@ def shapes(posterior_shapes):
     peak = table.groupby("method").density.max()
     modes = table[table.method == "laplace"].sort_values("density").groupby("draw").theta.last()
     holds = {"ops", "non_private"} <= set(peak.index) and peak["ops"] < 0.9 * peak["non_private"]
-    words = "Laplace shifts, OPS flattens" if holds and modes.std() > 0.05 else ""
+    words = "Laplace shifts the posterior, OPS flattens and cuts it" if holds and modes.std() > 0.05 else ""
     return facets.finish(canvas, words, "Success probability θ", "Density")

@@ -6,7 +6,7 @@ import pandas as pd
 from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 
-PARTS = {"error": "Mean |θ − p| of one sample", "ratio": "÷ non-private"}
+PARTS = {"error": "Mean |θ − p|\nof one sample", "ratio": "Its ratio to\nnon-private"}
 
 
 @figure("fig2_sampling_error")
@@ -38,4 +38,4 @@ def errors(sampling_error):
     last = ratio[ratio.n == ratio.n.max()].groupby("method").value.max()
     holds = last.get("ops", 0) > 2 and last.get("laplace", 9) < 1.2
     words = "OPS stays behind, Laplace catches up" if holds else ""
-    return facets.finish(grid, words, style.AXES["n"])
+    return facets.finish(grid, words, "n", note="T: temperature of OPS, whose θ is in [a₀, 1 − a₀]")

@@ -64,10 +64,10 @@ def naive_bayes(war_logs_differences):
 @claim(
     "F8",
     "section 5, figure 6",
-    "Where cells hold many events, the HMM's Laplace release is ahead of OPS, most at small epsilon.",
+    "With the HMM and many events per cell, Laplace is ahead of OPS, most at small epsilon.",
     f"{PAIRED}Laplace minus OPS above {THRESHOLD:g} standard errors at every epsilon against both truncations, and "
-    "largest at the smallest epsilon. The paper's Iraq data are not public: stand-ins, and our selection of the Afghan "
-    f"cells with most events. {PROCEDURE}",
+    "largest at the smallest epsilon. Data: stand-ins for the paper's Iraq logs, which are not public, and our "
+    f"selection of the Afghan cells with most events. {PROCEDURE}",
 )
 def dense(war_logs_differences, war_logs_likelihood):
     rows = paper(war_logs_differences, "hmm")
@@ -88,7 +88,7 @@ def dense(war_logs_differences, war_logs_likelihood):
 @claim(
     "F9",
     "section 5, figure 6",
-    "With few events per cell (Afghanistan), OPS competes with the HMM's Laplace release.",
+    "With the HMM and few events per cell (Afghanistan), OPS competes with Laplace.",
     f"{PAIRED}at every epsilon, for at least one truncation, Laplace minus OPS is not above {THRESHOLD:g} standard "
     f"errors. {PROCEDURE}",
 )
@@ -104,11 +104,11 @@ def sparse(war_logs_differences, war_logs_likelihood):
 @claim(
     "F18",
     "ours",
-    "The paper's sampler from random starts ends below seeded starts in log joint, with many states; its held-out "
-    f"likelihood is less than {ALIKE:g} nats an event away from epsilon = {LARGE:g} on.",
-    "mean log joint over chains and draws on the first split's counts, seeded less random, above 0 without privacy and "
-    f"at every epsilon of clipped Laplace; {PAIRED}seeded less random within {ALIKE:g} nats, without privacy and at "
-    f"epsilon >= {LARGE:g}. {{reached}}",
+    "With many states the paper's sampler ends at a lower log joint from random starts than from seeded ones. "
+    f"From epsilon = {LARGE:g} on their held-out likelihoods differ by less than {ALIKE:g} nats an event.",
+    "log joint, mean over chains and draws on the first split's counts: seeded minus random above 0 without "
+    f"privacy and at every epsilon of clipped Laplace; {PAIRED}seeded minus random within {ALIKE:g} nats, without "
+    f"privacy and at epsilon >= {LARGE:g}. {{reached}}",
 )
 def starts(war_logs_likelihood, war_logs_differences):
     keys = ["dataset", "n_states", "method", "variant", "epsilon"]
@@ -134,8 +134,8 @@ def starts(war_logs_likelihood, war_logs_differences):
 @claim(
     "F20",
     "ours",
-    "Gibbs sampling that pays for every update needs no convergence, and costs likelihood for it: one sample of OPS is "
-    "ahead.",
+    "Gibbs sampling that is charged for every update needs no convergence, but its likelihood is below that of "
+    "one OPS sample.",
     f"{PAIRED}OPS (from random starts) minus paid updates above {THRESHOLD:g} standard errors at every epsilon, each "
     "truncation",
 )
@@ -160,10 +160,11 @@ def family(rows, score: str, sign: int = 1) -> dict:
 @claim(
     "F29",
     "ours",
-    f"On the dense data the noise-aware reading of Laplace's release is ahead of OPS from epsilon = {LARGE:g} on, and "
+    f"On the dense data, Laplace's release read with its noise is ahead of OPS from epsilon = {LARGE:g} on, and "
     f"not behind at {SMALL:g}.",
-    f"{PAIRED}noise-aware minus OPS, both truncations, its prior tempered and not, each score: all four ahead at each "
-    f"epsilon >= {LARGE:g}, none at {SMALL:g} behind; {HOLM} and score. Other data beside it. {{reached}}",
+    f"{PAIRED}noise-aware minus OPS, with both truncations, with its prior tempered and not, by each score. "
+    f"Noise-aware is ahead of all four at each epsilon >= {LARGE:g}, and behind none at {SMALL:g}; {HOLM} and "
+    "score. Other data beside it. {reached}",
 )
 def aware(war_logs_differences, war_logs_likelihood):
     rows = select(war_logs_differences, first="gibbs", second="ops", start="seeded")
@@ -186,10 +187,10 @@ def aware(war_logs_differences, war_logs_likelihood):
 @claim(
     "F31",
     "ours",
-    f"At epsilon = {SMALL:g} one state with Laplace noise predicts held-out cells better than many states by any "
-    "private method.",
-    f"{PAIRED}naive Bayes with clipped totals minus the HMM of most states by each private method, from seeded starts, "
-    f"each score: all ahead; {HOLM} and score. {{reached}}",
+    f"At epsilon = {SMALL:g} one state with Laplace noise predicts held-out cells better than any private method "
+    "with many states.",
+    f"{PAIRED}naive Bayes with clipped totals minus the HMM of most states by each private method, from seeded "
+    f"starts, by each score: ahead of all; {HOLM} and score. {{reached}}",
 )
 def one_state(war_logs_differences, war_logs_likelihood):
     rows = select(war_logs_differences, first="one_state", epsilon=SMALL)
@@ -237,8 +238,8 @@ def of_laplace(differences, model: str):
 @claim(
     "N9",
     "ours",
-    "Noise-aware inference of naive Bayes gains held-out likelihood over noisy counts taken for counts at the smallest "
-    "epsilon, and loses none at any.",
+    "With naive Bayes noise-aware inference has a higher held-out likelihood than noisy counts taken for exact at "
+    "the smallest epsilon, and a lower one at none.",
     f"{AWARE}beyond {THRESHOLD:g} standard errors",
     variant="paper, corrected",
 )
@@ -253,8 +254,8 @@ def aware_bayes(war_logs_differences):
 @claim(
     "N10",
     "ours",
-    "Noise-aware inference of the HMM gains held-out likelihood over noisy counts taken for counts at the smallest "
-    "epsilon, and loses none at any.",
+    "With the HMM noise-aware inference has a higher held-out likelihood than noisy counts taken for exact at the "
+    "smallest epsilon, and a lower one at none.",
     f"{AWARE}{HOLM} and score. {{reached}}",
     variant="paper, corrected",
 )

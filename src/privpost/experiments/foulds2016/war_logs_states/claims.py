@@ -46,8 +46,8 @@ def shares_used(row, case: str):
     "F10",
     "section 5",
     "Given many states, the non-private HMM uses all of them.",
-    "mean number of states that hold any cell (most frequent states), over independent chains: above the model's less "
-    f"1/2; {PROCEDURE}",
+    "number of states that hold any cell by its most frequent state, mean over independent chains: above the "
+    f"model's number of states less 1/2; {PROCEDURE}",
 )
 def uses_all(war_logs_states_used):
     for dataset, start, row in of_many(war_logs_states_used, "non_private"):
@@ -60,7 +60,7 @@ def uses_all(war_logs_states_used):
 @claim(
     "F30",
     "section 5",
-    "Given many states, the private HMM gives substantial numbers of cells to two or three only.",
+    "Given many states, the private HMM gives substantial numbers of cells to only two or three of them.",
     "mean number of states that hold 1 % or 5 % of the cells over independent releases: within 2 standard errors of "
     f"{FEW} to {MOST}; the paper does not say which share is substantial; {PROCEDURE}",
 )
@@ -109,7 +109,7 @@ def operations(table, by=("method", "dataset", "n_states")):
 @claim(
     "F12",
     "section 5 and supplement",
-    "Afghanistan: enemy casualty rates are below friendly or host ones in all states, below civilian ones in two.",
+    "Afghanistan: enemy casualty rates are below friendly or host ones in all states, and below civilian ones in two.",
     "posterior means of the Laplace HMM's emissions, comparison of numbers; one release, so that the noise of another "
     f"is not in the verdict; {PROCEDURE}",
 )
@@ -133,8 +133,8 @@ def casualties(war_logs_emissions):
 @claim(
     "F13",
     "section 5, figure 7",
-    "Afghanistan: the states of OPS's final sample are noisy against an estimate from all of its samples after "
-    "burn-in.",
+    "Afghanistan: the states of OPS's final sample are noisy compared with an estimate from all of its samples "
+    "after burn-in.",
     "share of neighbouring months of a region whose states differ: larger in OPS's final sample than in its most "
     f"frequent states by {LIMIT} standard errors over independent releases, for each truncation (the most frequent "
     f"states may not be released); {PROCEDURE}",
@@ -171,11 +171,12 @@ def complexity(war_logs_operations):
     "F16",
     "ours",
     "The map of OPS's final sample is noisier than the Laplace HMM's.",
-    "share of neighbouring months of a region whose states differ, and of cells that disagree with one non-private "
-    "chain's map, from seeded starts: OPS's final sample minus Laplace's most frequent states and minus its final "
-    f"sample (like for like), above {LIMIT} standard errors over independent releases, for each truncation; for the "
-    "disagreement also above twice the share of cells in which other non-private chains' maps differ from the one of "
-    "reference, so that the mean over those, labels held, could not turn it",
+    "two measures, from seeded starts: the share of neighbouring months of a region whose states differ, and the "
+    "share of cells that disagree with one non-private chain's map. OPS's final sample minus Laplace's most "
+    f"frequent states, and minus its final sample (like for like), is above {LIMIT} standard errors over "
+    "independent releases, for each truncation. For the disagreement the difference is also above twice the share "
+    "of cells in which other non-private chains' maps differ from that chain's, so that another reference could "
+    "not change the verdict",
 )
 def noisier_map(war_logs_maps):
     yield untestable("all maps of all methods are identical")
@@ -205,9 +206,10 @@ def noisier_map(war_logs_maps):
 @claim(
     "F17",
     "section 5, figures 4 and 5",
-    "Iraq: most regions turn to the other state after the surge peaked in September 2007.",
+    "Iraq: most regions turn to the other state after the peak of the surge in September 2007.",
     f"month from which on a region keeps its last state, in one Laplace release: {SURGE_PEAK} or later in most "
-    f"regions, with all levels, and without the one that was not recorded from the first month on; {PROCEDURE}",
+    "regions, with all levels, and again without the level that was not recorded from the first month on; "
+    f"{PROCEDURE}",
 )
 def surge(war_logs_turns):
     yield untestable("no real data of Iraq are there")

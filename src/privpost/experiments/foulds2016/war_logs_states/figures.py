@@ -60,8 +60,8 @@ def emissions(war_logs_emissions):
     )
     order = sorted(dict.fromkeys(table.row), key=lambda row: [row.split(":")[0], "rare levels" in row])
     grid = facets.dots(
-        facets.named(table), "probability", "row", col="state", names={row: row for row in order},
-        size=(style.WIDTH, 0.2),
+        facets.named(table, names={"laplace": "Laplace, counts clipped at 0"}), "probability", "row", col="state",
+        names={row: row for row in order}, size=(style.WIDTH, 0.2),
     )  # fmt: skip
     change = rest.pivot_table(index=["field", "state"], columns="method", values="probability")
     more = "laplace" in change and (change.laplace > change.non_private).all()
@@ -136,16 +136,16 @@ def final_sample(war_logs_assignments, war_logs_emissions):
         states = _map(panel, rows, colors).ffill(axis=1).to_numpy()
         jumps = int((np.abs(np.diff(states, axis=1)) > 0).sum())
         changes.setdefault(kind, []).append(jumps)
-        panel.set_title(f"M = {truncation:g}, {jumps} jumps{_failed(rows)}:\n{KINDS[kind]}", fontsize=7)
+        panel.set_title(f"{KINDS[kind]}, M = {truncation:g}:\n{jumps} jumps{_failed(rows)}", fontsize=7)
     holds = all(last > usual for last, usual in zip(changes["final"], changes["mode"], strict=True))
-    answer = "The sample that OPS releases jumps more than its chain's mode" if holds else ""
+    answer = "The sample that OPS releases jumps more than its chain's most frequent states" if holds else ""
     xlabel = f"{facets.words('dataset', AFGHANISTAN)}, OPS, {facets.fixed(table, 'epsilon')}"
-    return facets.finish(canvas, answer, xlabel, "", _state_entries(table, colors))
+    return facets.finish(canvas, answer, xlabel, "", _state_entries(table, colors), note=style.TRUNCATION)
 
 
 def _failed(rows) -> str:
     """Return a mark for rows whose chains have not converged."""
-    return "" if rows.converged.astype(bool).all() else " (not converged)"
+    return "" if rows.converged.astype(bool).all() else " (chain not converged)"
 
 
 def _grid(rows):
@@ -164,7 +164,7 @@ def _stack(axes, grid, dataset: str, looks) -> None:
     axes.stackplot(range(grid.shape[1]), of_all, step="mid", colors=colors, linewidth=0)
     _years(axes, grid.columns)
     axes.set(xlim=(-0.5, grid.shape[1] - 0.5), ylim=(0, 1))
-    axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 % of\nregions"])
 
 
 def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
@@ -218,4 +218,5 @@ def _state_entries(table, colors) -> list:
 
     states = table[["dataset", "state"]].drop_duplicates().itertuples(index=False)
     looks = dict(_look(colors, dataset, int(state)) for dataset, state in sorted(states))
-    return [Patch(color=color, label=words) for words, color in looks.items()]
+    empty = Patch(facecolor="white", edgecolor=style.GREY, linewidth=0.6, label="No data")
+    return [*(Patch(color=color, label=words) for words, color in looks.items()), empty]

@@ -32,11 +32,11 @@ def checked(rows, sides):
 @claim(
     "F25",
     "section 4.2",
-    "The Laplace release is useful where aggregate statistics are large relative to the noise: there it is ahead of "
-    "Gibbs sampling that pays for every update, and elsewhere not.",
-    f"held-out loss, paid updates less clipped Laplace, by either score: above {THRESHOLD:g} standard errors where a "
-    f"level's events in a cell exceed {FACTOR:g} noise scales 2D/epsilon, and not above where they are below a "
-    f"{FACTOR:g}rd of one; all chains count, converged or not",
+    "The Laplace release is useful where aggregate statistics are large relative to the noise: there, and only "
+    "there, it is ahead of Gibbs sampling that is charged for every update.",
+    f"held-out loss of paid updates less that of clipped Laplace, by either score: above {THRESHOLD:g} standard "
+    f"errors where a cell has more events of a level than {FACTOR:g} noise scales 2D/epsilon, and not above where "
+    f"it has fewer than a {FACTOR:g}rd of one; all chains count, converged or not",
 )
 def condition(who_leads_pairs):
     rows, ahead = select(who_leads_pairs, method="private_gibbs", less="laplace"), partial(above, limit=THRESHOLD)
@@ -48,8 +48,8 @@ def condition(who_leads_pairs):
 @claim(
     "F26",
     "ours",
-    "Where a level has more than m = 4D²/(Δ epsilon) events in a cell OPS is nowhere clearly ahead of clipped Laplace "
-    "counts, and where it has fewer they are nowhere clearly ahead of OPS.",
+    "Let m be 4D²/(Δ epsilon). Where a cell has more than m events of a level, OPS is nowhere clearly ahead of "
+    "clipped Laplace counts; where it has fewer, they are nowhere clearly ahead of OPS.",
     f"sign of OPS's loss less clipped Laplace's beyond {THRESHOLD:g} standard errors, by either score: never against "
     f"Laplace at more than {FACTOR:g} times that m, never against OPS at less than a {FACTOR:g}rd of it; all chains "
     "count, converged or not",

@@ -19,8 +19,8 @@ def exact(table):
 @claim(
     "G11",
     "section 3.1 and appendix",
-    "The Dirichlet-categorical curves behave like the beta-Bernoulli ones: an asymptote at 1 + min(alpha) / "
-    "coefficient, and a finite supremum from O(d^3) pairs below it.",
+    "The Dirichlet-categorical curves behave like the beta-Bernoulli ones: they have an asymptote at 1 + "
+    "min(alpha) / coefficient, and below it a finite supremum over O(d^3) pairs.",
     "finite exactly below the asymptote at every tabulated order",
     variant="corrected",
 )
@@ -36,8 +36,8 @@ def asymptotes(dirichlet):
     "ours",
     "The truncated concentrated DP bound of Dirichlet posterior sampling (Ponnoprat 2022) holds for the diffused "
     "mechanism, and charges more than the exact supremum.",
-    "the bound over the exact supremum at every tabulated order that it covers, with the best constant at each "
-    f"order and with one constant for all: never below 1 (relative rounding {ROUNDING:g})",
+    "the bound over the exact supremum at every tabulated order that the bound covers, with the best constant at "
+    f"each order and with one constant for all: never below 1 (relative rounding {ROUNDING:g})",
 )
 def published_bound(dirichlet):
     for name, rows in exact(dirichlet[dirichlet.method == "diffused"]):

@@ -12,8 +12,9 @@ def curves(dirichlet):
     """RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix).
 
     Exact suprema over neighbouring data sets, columns are numbers of categories, one curve per coefficient r or m
-    (others and the asymmetric prior are in the table); it ends at its asymptote, where the cost becomes infinite. Last
-    row: how much more a published bound charges for the diffused mechanism. Computed, not simulated: there are no bars.
+    (others and the asymmetric prior are in the table); it ends at its asymptote (dashed), where the cost becomes
+    infinite. Last row: how much more a published bound charges for the diffused mechanism. Computed, not simulated:
+    there are no bars.
     """
     table = dirichlet[(dirichlet.supremum == "exact") & (dirichlet.method != "direct")]
     holds = table.bound_ratio.min() >= 1
@@ -22,8 +23,8 @@ def curves(dirichlet):
     coefficients = facets.ordered(table.coefficient)
     table = table[table.coefficient.isin([coefficients[0], coefficients[len(coefficients) // 2], coefficients[-1]])]
     table = table[(table.prior == "symmetric") & (table.order < table.asymptote)].replace(np.inf, np.nan)
-    cost = table.assign(part=[f"{style.look(name).label}: ε" for name in table.method], value=table.epsilon)
-    bound = table[table.bound_ratio.notna()].assign(part="Published bound\n÷ supremum", value=table.bound_ratio)
+    cost = table.assign(part=[f"{style.look(name).label}:\ncost ε" for name in table.method], value=table.epsilon)
+    bound = table[table.bound_ratio.notna()].assign(part="Diffused: bound\n÷ exact cost", value=table.bound_ratio)
     names = {value: f"r or m = {value:g}" for value in facets.ordered(table.coefficient)}
     names |= {number: f"{number} categories" for number in facets.ordered(table.categories)}
     grid = facets.lines(
@@ -31,6 +32,8 @@ def curves(dirichlet):
         names=names, size=(style.WIDTH, 1.3), xscale="log", yscale="log",
     )  # fmt: skip
     for axes, rows in facets.each(grid):
-        axes.set_ylim((0.9, 30) if rows.part.iloc[0].startswith("Published") else (1e-3, 10))
-    answer = "The published bound overcharges, the more the nearer to the asymptote" if holds and growing.all() else ""
-    return facets.finish(grid, answer, style.AXES["order"], "Privacy cost ε, (λ, ε)-RDP")
+        axes.set_ylim((0.9, 30) if "bound" in rows.part.iloc[0] else (1e-3, 10))
+        for asymptote in rows.asymptote[rows.asymptote < rows.order.max() * 1.1].unique():
+            axes.axvline(asymptote, color=style.GREY, linewidth=0.6, linestyle="--", label="Asymptote")
+    answer = "The published bound overcharges diffused samples, the more the nearer to the asymptote"
+    return facets.finish(grid, answer if holds and growing.all() else "", "order", note="ε: that of (λ, ε)-RDP")

@@ -10,8 +10,8 @@ LEVEL = 0.05
 @claim(
     "G15",
     "ours",
-    "Langevin steps cost at every number of steps no more than an exact draw with the same power of the "
-    "likelihood, and after four relaxation times are as good.",
+    "After any number of Langevin steps the state costs no more than an exact draw with the same power of the "
+    "likelihood. After four relaxation times it is as good.",
     "RDP charge at the study's order; test error and log-likelihood not significantly behind the exact draw's "
     "(one-sided t, 5 %, Bonferroni)",
     variant="public bounds",

@@ -41,9 +41,10 @@ def counts(rows, limit: float) -> dict[str, int]:
 @claim(
     "{id}",
     "{place}",
-    "Both samplers have a {words} than OPS at every epsilon, order and data set, under the paper's charge and with "
-    "the paper's radius.",
-    "paired difference in {score} from OPS, in favour of the other in every cell (one-sided t, 5 %, Bonferroni)",
+    "Both samplers have a {words} than OPS at every epsilon, order and data set, with OPS on the paper's ball "
+    "and charged as in the paper.",
+    "paired difference in {score} between each sampler and OPS, in favour of the sampler in every cell "
+    "(one-sided t, 5 %, Bonferroni)",
     cases=(
         {"id": "G7", "place": "section 5.2, figure 3", "score": "test error", "words": "lower test error"},
         {"id": "G14", "place": "appendix", "score": "test log likelihood", "words": "larger test log-likelihood"},
@@ -64,9 +65,8 @@ def beats_ops(logistic_pairs, id, place, score, words):
     "G8",
     "section 5.2, figure 3",
     "Diffused sampling is at least as good as concentrated sampling everywhere.",
-    "paired difference between the two not significantly against diffused in any cell (one-sided t, 5 %, "
-    "Bonferroni over data sets, orders and epsilons), test error and log-likelihood; from the run with the most "
-    "draws",
+    "paired difference between the two, in test error and in log-likelihood: in no cell significantly against "
+    "diffused (one-sided t, 5 %, Bonferroni over data sets, orders and epsilons); from the run with the most draws",
 )
 def diffused_not_behind(logistic_pairs):
     rows = select(logistic_pairs, variant="paper", first="concentrated", second="diffused")
@@ -91,9 +91,10 @@ def diffused_not_behind(logistic_pairs):
 @claim(
     "G9",
     "section 5.2",
-    "At the same parameters posterior sampling has the smaller RDP epsilon than OPS up to the order 2n/rho "
-    "(n/rho under what OPS's pure cost implies; charged by theorem 17 too, OPS never costs more).",
-    "epsilon of one draw against OPS's at orders 1 % and more on either side of the crossing",
+    "At the same parameters a posterior draw has a smaller RDP epsilon than OPS, as the paper charges it, up to "
+    "the order 2n/rho. Charged what its pure cost implies, OPS costs more up to the order n/rho. Charged by "
+    "theorem 17 as well, it never costs more.",
+    "epsilon of one draw against that of OPS, at orders on either side of the crossing and at least 1 % away from it",
     variant="paper, corrected_charge, own_bound",
 )
 def crossing(rdp_glm):
@@ -116,12 +117,12 @@ def crossing(rdp_glm):
 @claim(
     "G10",
     "ours",
-    "With the paper's radius, and charged at the smaller of what its pure cost implies and theorem 17's bound, which "
-    "holds on its ball too, OPS is nowhere behind diffused sampling: on that ball its loss in figure 3 comes from the "
-    "charge.",
-    "paired difference between OPS and diffused sampling not significantly against OPS in any cell (one-sided t, "
-    "5 %, Bonferroni over data sets, orders, epsilons and both scalings of the features), test error and "
-    "log-likelihood",
+    "Charge OPS, on the paper's ball, the smaller of what its pure cost implies and the bound of theorem 17, "
+    "which holds on that ball too. Then OPS is nowhere behind diffused sampling: its loss in figure 3 comes from "
+    "the charge.",
+    "paired difference between OPS and diffused sampling, in test error and in log-likelihood: in no cell "
+    "significantly against OPS (one-sided t, 5 %, Bonferroni over data sets, orders, epsilons and both scalings "
+    "of the features)",
     variant="own_bound, corrected_own_bound",
 )
 def own_bound(logistic_pairs):
@@ -139,8 +140,8 @@ def own_bound(logistic_pairs):
 @claim(
     "G25",
     "ours",
-    "OPS on its smallest ball is pure epsilon-DP, and at epsilon = e^0 to e^3 it has a test error below that of the "
-    "paper's OPS by more than {gain} on every data set.",
+    "OPS on its smallest ball is pure epsilon-DP. At epsilon = e^0 to e^3 its test error is more than {gain} "
+    "below that of the paper's OPS on every data set.",
     "difference in test error, unpaired, above {gain} and above 0 (one-sided t, 5 %, Bonferroni) at every epsilon",
     variant="paper, smallest_ball",
 )
@@ -168,8 +169,8 @@ def smallest_ball(logistic):
 @claim(
     "G26",
     "ours",
-    "On Abalone at the largest order OPS on its smallest ball, though pure, has a lower test error than concentrated "
-    "sampling at epsilon = e^0 to e^3 and than diffused sampling at e^2 and e^3.",
+    "On Abalone at the largest order OPS on its smallest ball, though pure, has a lower test error than "
+    "concentrated sampling at epsilon = e^0 to e^3, and than diffused sampling at e^2 and e^3.",
     "paired difference in test error over splits beyond 0 in favour of OPS at each of these epsilons (one-sided t, "
     "5 %, Bonferroni)",
     variant="smallest_ball",
@@ -201,13 +202,14 @@ def smallest_ball_beside_samplers(logistic_pairs):
 @claim(
     "G29",
     "ours",
-    "Noise on the mode beats exact draws on Adult in some cells, where at the mode nearly every answer is the "
-    "majority's. Both have the same power of the likelihood, but the noise is as wide as the prior, wider than the "
-    "posterior: in half of the draws it changes no answer, in the rest it turns the likeliest others right.",
-    "paired difference in test error between noise on the mode and diffused sampling, both with features scaled by "
-    "public bounds, in favour of noise in some cell (one-sided t, 5 %, Bonferroni over orders and epsilons); in each "
-    "such cell the power is the same, the draw's error at least {majority:.0%} of the majority's, and its "
-    "log-likelihood above that of the noise, at the same limit",
+    "On Adult noise on the mode beats exact draws in some cells, in which the mode predicts the larger class for "
+    "nearly every record. Both have the same power of the likelihood, but the noise is as wide as the prior, and "
+    "wider than the posterior. In half of the draws it changes no prediction; in the rest it gets the likeliest "
+    "records of the other class right.",
+    "paired difference in test error between noise on the mode and diffused sampling, both with features scaled "
+    "by public bounds: in favour of noise in some cell (one-sided t, 5 %, Bonferroni over orders and epsilons). "
+    "In each such cell the power is the same, the draw's error is at least {majority:.0%} of that of predicting "
+    "the larger class, and its log-likelihood is above that of the noise, at the same limit",
     variant="corrected",
 )
 def noise_on_the_mode(logistic, logistic_pairs):
@@ -239,9 +241,9 @@ def noise_on_the_mode(logistic, logistic_pairs):
 @claim(
     "G27",
     "section 5.2",
-    "The ball of radius c/beta is the smallest one that is sure to hold the mode of the posterior.",
-    "the bound sqrt(rho kappa/beta) on the mode's norm, whatever the data, at the power 1 where it is largest, not "
-    "below c/beta (exact, no multiplicity)",
+    "The ball of radius c/beta is the smallest one that surely holds the mode of the posterior.",
+    "whatever the data, the mode is no farther from 0 than sqrt(rho kappa/beta). At the power rho = 1, where this "
+    "distance is largest, it must not be below c/beta (exact, no multiplicity)",
 )
 def radius_of_the_mode(ops_radius):
     # The bound at the power ρ is √ρ times the bound at the power 1.
@@ -256,10 +258,12 @@ def radius_of_the_mode(ops_radius):
 @claim(
     "G28",
     "ours",
-    "The smallest ball sure to hold the mode has the radius sqrt(rho kappa/beta). At one pure epsilon OPS has on it a "
-    "test error at most {loss} above that of the best radius, and below that on the paper's ball.",
-    "farthest mode of equal records within {rim} of the smallest ball's rim; test error on the smallest ball at most "
-    "{loss} above the least, and below that on the paper's ball (one-sided t, 5 %, Bonferroni over data sets)",
+    "The smallest ball that surely holds the mode has the radius sqrt(rho kappa/beta). At the same pure epsilon "
+    "the test error of OPS on it is at most {loss} above that on the best ball, and below that on the paper's "
+    "ball.",
+    "farthest mode of equal records within {rim} of the smallest ball's rim; test error on the smallest ball at "
+    "most {loss} above the least of all balls, and below that on the paper's ball (one-sided t, 5 %, Bonferroni "
+    "over data sets)",
 )
 def radius_matters(ops_radius):
     yield word("loss", LOSS)

@@ -28,7 +28,8 @@ def test_error(logistic):
             (rows.majority_error - rows.mean_reference).iloc[0], color=style.GREY, linestyle=":", linewidth=0.8
         )
     guess = facets.entry(linestyle=":", linewidth=0.8, label="Guess the larger class")
-    return facets.finish(grid, _answer(table), style.AXES["log_epsilon"], "Test error above non-private", [guess])
+    ylabel = "Test error above non-private (linear below 0.01)"
+    return facets.finish(grid, _answer(table), "log_epsilon", ylabel, [guess], note=style.ABSENT)
 
 
 @figure("appendix_loglikelihood")
@@ -42,8 +43,9 @@ def log_likelihood(logistic):
     grid = _curves(table, "order")
     for axes, _ in facets.each(grid):
         facets.decades(axes, 0.01, table["mean"])
-    words = _answer(table) and "By log-likelihood, too, OPS never leads when charged as in the paper"
-    return facets.finish(grid, words, style.AXES["log_epsilon"], "Negative log-likelihood above non-private [nats]")
+    words = _answer(table) and "By log-likelihood, too, OPS on the paper's ball never leads"
+    ylabel = "Negative log-likelihood above non-private\n[nats, linear below 0.01]"
+    return facets.finish(grid, words, "log_epsilon", ylabel)
 
 
 @figure("method_ranking")
@@ -51,9 +53,9 @@ def ranking(logistic_pairs):
     """Which of the diffused and the concentrated sampler has the lower test error (ours; Geumlek et al. 2017, figure
     3).
 
-    Paired difference in test error, concentrated less diffused, against ln ε; above 0 diffused is ahead. Bars are 95 %
-    intervals of the mean difference: over draws on one split (hollow) or, where there are more draws, over splits
-    (filled).
+    Test error of concentrated less that of diffused sampling, paired, against ln ε; above 0 diffused is ahead. Bars are
+    95 % intervals of the mean. A hollow point has one split, and its bar shows the spread over draws. A filled point
+    has several splits, and its bar shows the spread over splits.
     """
     contest = {"variant": "paper", "first": "concentrated", "second": "diffused", "metric": "test_error"}
     table = decisive(select(logistic_pairs, **contest))
@@ -62,16 +64,16 @@ def ranking(logistic_pairs):
     table = table.assign(at=table.log_epsilon + shift, splits=table.n_splits > 1)
     grid = facets.lines(
         table, "at", "difference_mean", "difference_sem", col="dataset", hue="order", solid="splits",
-        size=(_width(table), 1.9), share=(True, False), xticks=[-4, -2, 0, 2],
+        size=(style.WIDTH, 1.9), share=(True, False), xticks=[-4, -2, 0, 2],
     )  # fmt: skip
     for axes, _ in facets.each(grid):
         axes.axhline(0, color="black", linewidth=0.8)
     wins = table[table.difference_mean + style.NORMAL_95 * table.difference_sem < 0]
     alone = wins.dataset.unique().tolist() == ["abalone"] and wins.order.nunique() == 1
     words = f"Concentrated wins on Abalone alone, at λ = {wins.order.min():g} and small ε" if alone else ""
-    one_split = facets.entry(marker="o", markerfacecolor="white", linestyle="", label="One split")
+    one_split = facets.hollow("draws of one split")
     ylabel = "Test error, concentrated\nless diffused (> 0: diffused better)"
-    return facets.finish(grid, words, style.AXES["log_epsilon"], ylabel, [one_split])
+    return facets.finish(grid, words, "log_epsilon", ylabel, [one_split], note="Each panel has its own scale")
 
 
 @figure("ops_radius")
@@ -84,7 +86,8 @@ def radius(ops_radius):
     """
     table = select(ops_radius, metric="test_error").assign(method="ops")
     grid = facets.lines(
-        facets.named(table), "radius", "mean", "sem", col="dataset", share=(True, True), xscale="log",
+        facets.named(table), "radius", "mean", "sem", col="dataset", names=facets.sized(table), share=(True, True),
+        size=(style.WIDTH, 1.7), xscale="log",
     )  # fmt: skip
     better = []
     for axes, rows in facets.each(grid):
@@ -97,15 +100,12 @@ def radius(ops_radius):
                 words, (place, height), xycoords=("data", "axes fraction"), xytext=(-2, 0), textcoords="offset points",
                 rotation=90, ha="right", va="bottom", fontsize=7, color=style.GREY,
             )  # fmt: skip
-        better.append(rows["mean"].min() < 0.9 * error)
-    words = "OPS is better on a smaller ball than the paper's" if all(better) else ""
+        better.append(rows["mean"][rows.radius < place / 10].min() < 0.9 * error)
+    words = "OPS errs least on a ball far smaller than the paper's" if all(better) else ""
     guess = facets.entry(linestyle=":", linewidth=0.8, label="Guess the larger class")
     ylabel = f"Test error at\n{facets.fixed(table, 'log_epsilon')} (pure DP)"
-    return facets.finish(grid, words, "Radius R of the ball", ylabel, [guess])
-
-
-def _width(table) -> float:
-    return style.WIDTH if table.dataset.nunique() > 1 else style.NARROW
+    note = "Smallest: the smallest ball that is sure to hold the mode"
+    return facets.finish(grid, words, "Radius R of the ball that weights are drawn from", ylabel, [guess], note=note)
 
 
 def _losses(table, metric: str, variant: str):
@@ -116,9 +116,10 @@ def _losses(table, metric: str, variant: str):
 
 
 def _curves(table, row: str):
+    shown = table.assign(ball=(table.method == "ops").map({True: "the paper's ball", False: ""}))
     return facets.lines(
-        facets.named(table), "log_epsilon", "mean", "sem", row=row, col="dataset", size=(_width(table), 1.3),
-        share=(True, True), xticks=[-4, -2, 0, 2],
+        facets.named(shown, "ball"), "log_epsilon", "mean", "sem", row=row, col="dataset", names=facets.sized(table),
+        size=(style.WIDTH, 1.3), share=(True, True), xticks=[-4, -2, 0, 2],
     )  # fmt: skip
 
 
@@ -128,4 +129,4 @@ def _answer(table) -> str:
     others = table[table.method.isin(["diffused", "concentrated"])]
     behind = others.set_index(worst.index.names).join(worst, how="inner")
     holds = len(behind) > 0 and (behind.ops >= behind["mean"]).all()
-    return "Charged as in the paper, OPS never leads" if holds else ""
+    return "OPS on the paper's ball never leads" if holds else ""

@@ -51,7 +51,10 @@ SETTINGS = Schema(
     glm_powers=Vector(Real(above=0, at_most=1), says="powers of the likelihood in the table rdp_glm"),
     variant=Choice(
         *VARIANTS,
-        says="how OPS is charged: as in the `paper`, or with one of its constants, its ball or its power changed",
+        says="how features are scaled and OPS is charged: `paper` scales by the data's own range, which is private, "
+        "and charges OPS twice its pure cost at every order; `corrected_charge` charges what its pure cost implies, "
+        "`own_bound` the smaller of that and theorem 17, `smallest_ball` the pure cost on the smallest ball; "
+        "`corrected` and `corrected_own_bound` scale by public bounds",
     ),
     method=Choice(*METHODS, says=METHOD),
     order=Real(at_least=1, optional=True, says=ORDER.says),

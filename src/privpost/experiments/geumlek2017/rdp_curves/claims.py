@@ -49,8 +49,8 @@ def smaller_coefficients(rdp_curves):
     "G13",
     "corollary 2",
     "The supremum over neighbouring data sets is the largest of the divergences of four pairs.",
-    "epsilon of the paper's pairs against the supremum over all pairs of data sets that exist, at every tabulated "
-    f"order and coefficient: nowhere smaller, and nowhere larger (relative rounding {ROUNDING:g})",
+    "largest epsilon of the paper's pairs against the supremum over all pairs of data sets that exist, at every "
+    f"tabulated order and coefficient: neither smaller nor larger (relative rounding {ROUNDING:g})",
     variant="paper, exact",
 )
 def pairs(rdp_curves):
@@ -71,12 +71,12 @@ def pairs(rdp_curves):
 @claim(
     "G16",
     "ours, beside figure 1",
-    "A posterior draw that is rounded down to a public number of bits has a finite cost at every order, also "
-    "beyond the asymptote of the ideal draw, and nearly the ideal draw's error.",
+    "A posterior draw that is rounded down to a public number of bits has a finite cost at every order, even "
+    "beyond the asymptote of the unrounded draw, and nearly that draw's error.",
     "largest Rényi divergence of the rounded laws over all neighbouring counts, at orders below, at and beyond "
-    f"the asymptote and at order infinity (exact but for rounding of {OF_SUMS:g} relative): finite, at most "
-    "the ideal draw's, and growing with the number of bits; root mean squared error within "
-    f"{SMALL:.0%} at some number",
+    f"the asymptote and at order infinity (exact but for rounding of {OF_SUMS:g} relative): finite, at most the "
+    f"unrounded draw's, and growing with the number of bits; root mean squared error within {SMALL:.0%} at some "
+    "number of bits",
 )
 def rounded_draws(rounding):
     beyond = rounding[np.isinf(rounding.ideal) & np.isfinite(rounding.order)]

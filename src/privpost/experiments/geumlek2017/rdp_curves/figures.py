@@ -21,6 +21,7 @@ def curves(rdp_curves):
     methods, largest = facets.ordered(table.method, "method"), table.order.max()
     canvas, axes = facets.subplots(1, len(methods), 2.6, sharey=True)
     shades = facets.shades(facets.ordered(table.coefficient))
+    names = {"diffused": "coefficient r", "concentrated": "coefficient m"}
     for panel, method in zip(axes[0], methods, strict=True):
         for coefficient, shade in shades.items():
             exact = select(table, method=method, coefficient=coefficient, supremum="exact")
@@ -33,15 +34,15 @@ def curves(rdp_curves):
                 panel.axvline(asymptote, color=shade, linewidth=0.6, linestyle="--")
             _name(panel, exact, coefficient, shade, largest, row=list(shades).index(coefficient) % 2)
         panel.set(xlim=(0, largest), ylim=(0, TOP), xticks=range(0, 21, 5))
-        panel.set_title(f"{style.look(method).label} posterior", pad=20)
+        panel.set_title(f"{style.look(method).label}\n{names.get(method, 'coefficient')} at each curve", pad=20)
     exact = table[(table.supremum == "exact") & (table.coefficient < 1)]
     costs = exact.pivot_table(index=["coefficient", "order"], columns="method", values="epsilon")
     holds = {"diffused", "concentrated"} <= set(costs) and (costs.diffused <= costs.concentrated + 1e-9).all()
-    answer = "At the same coefficient the diffused posterior costs less" if holds else ""
-    asymptote = facets.entry(
-        label="Asymptote; the numbers are r (diffused) or m (concentrated)", linestyle="--", linewidth=0.6
+    answer = "At the same coefficient below 1 the diffused posterior costs less" if holds else ""
+    asymptote = facets.entry(label="Asymptote", linestyle="--", linewidth=0.6)
+    return facets.finish(
+        canvas, answer, "order", "Privacy cost ε, (λ, ε)-RDP", [asymptote], note="Beta-Bernoulli model"
     )
-    return facets.finish(canvas, answer, style.AXES["order"], "Privacy cost ε, (λ, ε)-RDP", [asymptote])
 
 
 def _name(axes, curve, coefficient: float, shade, largest: float, row: int) -> None:

@@ -25,8 +25,8 @@ def convex(theorem15):
     "G24",
     "section 3.1, after corollary 2",
     "The boundary situations that decide the supremum depend on the model, not on the number of records.",
-    "beta-Bernoulli, exact divergences of all neighbouring counts: those with 0 and 1, or with n - 1 and n, successes "
-    "have the largest at every n, weight of the likelihood and order",
+    "beta-Bernoulli, exact divergences of all neighbouring counts: the pairs with 0 and 1, or with n - 1 and n, "
+    "successes have the largest at every n, weight of the likelihood and order",
 )
 def at_the_boundary(theorem15):
     for n, rows in theorem15.groupby("n"):

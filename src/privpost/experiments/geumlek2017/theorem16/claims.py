@@ -10,8 +10,8 @@ from privpost.lab.claims import check, claim, number
     "section 4.2",
     "The bound of theorem 16 is tight for logistic regression.",
     "exact divergence between two posteriors in a plane, by quadrature, over the bound: at most 1, and nearer to "
-    "its limit for n to infinity as n grows; that limit, a closed form, is at least (1 - 1/M)/(1 + exp(-sqrt M))^2 "
-    "with M growing like 1/sqrt(beta), so no smaller constant would do",
+    "its limit for n to infinity as n grows. That limit, a closed form, is at least (1 - 1/M)/(1 + exp(-sqrt "
+    "M))^2, where M grows like 1/sqrt(beta), so no smaller constant would do",
 )
 def tight(theorem16, theorem16_limits):
     logistic = theorem16[theorem16.radius.isna() & (theorem16.link == "logistic")].sort_values("n")
@@ -53,8 +53,8 @@ def three_links(theorem16):
 @claim(
     "G19",
     "ours",
-    "With the weights restricted to a ball and the slopes that a loss has there in place of B, theorem 16 holds "
-    "for all three links.",
+    "Theorem 16 holds for all three links if the weights lie in a ball and B comes from the slopes that the loss "
+    "has there.",
     "exact divergence between two posteriors in a plane, by quadrature, at most the bound with B of the ball",
 )
 def in_a_ball(theorem16):

@@ -28,17 +28,17 @@ def links(theorem16):
         for panel, (ball, column) in PANELS.items()
     ]
     table = pd.concat(parts).dropna(subset="share")
-    table = table.assign(place=table.link.map(lambda link: [*LINKS, link].index(link))).sort_values(["place", "order"])
-    kind = table.link.map(lambda link: LINKS.get(link, link)) + table.order.map(", λ = {:g}".format)
-    panels = {panel: panel for panel in PANELS}
+    names = LINKS | {panel: panel for panel in PANELS}
     grid = facets.lines(
-        table.assign(kind=kind), "n", "share", col="panel", hue="kind", names=panels, size=(style.WIDTH, 2.0),
+        facets.named(table, "order", hue="link", names=names), "n", "share", col="panel", hue="link", names=names,
+        size=(style.WIDTH, 2.0),
         share=(True, True), xscale="log", yscale="log", ylim=(1e-4, 3 * TOP),
     )  # fmt: skip
     for axes, _ in facets.each(grid):
-        axes.axhspan(1, 3 * TOP, color="#B2182B", alpha=0.08, linewidth=0)
+        axes.axhspan(1, 3 * TOP, color="#B2182B", alpha=0.08, linewidth=0, label="The bound is broken")
         axes.set_yticks([1e-4, 1e-2, 1, 100, 1e4, TOP], labels=["10⁻⁴", "0.01", "1", "100", "10⁴", "∞"])
     whole = theorem16[theorem16.radius.isna()].groupby("link").share_of_paper.max()
     holds = whole.get("logistic", 2) <= 1 and (whole.drop("logistic") > 1).all() and (theorem16.share_of_own.max() <= 1)
-    answer = "With B = 1 theorem 16 holds for logistic regression alone" if holds else ""
-    return facets.finish(grid, answer, style.AXES["n"], "Rényi divergence ÷ bound")
+    answer = "Over all weights, with B = 1, theorem 16 holds for logistic regression alone" if holds else ""
+    note = "B: bound of the loss's slope; theorem 16 is the paper's"
+    return facets.finish(grid, answer, "n", "Rényi divergence ÷ bound", note=note)

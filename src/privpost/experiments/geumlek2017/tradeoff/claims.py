@@ -22,7 +22,8 @@ def curves(tradeoff, order):
 @claim(
     "G3",
     "section 5.1, figure 2 (a)",
-    "Below the critical order diffused and concentrated reach KL 0 at a finite epsilon, the Gaussian never does.",
+    "Below the critical order diffused and concentrated sampling reach KL 0 at a finite epsilon; the Gaussian "
+    "mechanism never does.",
     f"smallest KL over the epsilon axis: below {ROUNDING:g}, or above the quadrature's error",
     variant=BOTH,
 )
@@ -42,7 +43,7 @@ def reach_the_posterior(tradeoff):
 @claim(
     "G4",
     "section 5.1, figure 2 (b)",
-    "Above the critical order both samplers stay bounded away from the true posterior; the Gaussian tends to it.",
+    "Above the critical order both samplers stay away from the true posterior; the Gaussian mechanism tends to it.",
     "KL at the largest epsilon: constant and positive for the samplers, below 1 % of their floors for the Gaussian",
     variant=BOTH,
 )
@@ -69,7 +70,8 @@ def modes(curve) -> int:
 @claim(
     "G5",
     "section 5.1, figure 2",
-    "As epsilon tends to 0: diffused degrades to the prior, concentrated to a point mass, the Gaussian is bimodal.",
+    "As epsilon tends to 0, diffused sampling tends to the prior and concentrated sampling to a point mass; the "
+    "Gaussian mechanism becomes bimodal.",
     "at the smallest epsilon: diffused's coefficient falls like the root of epsilon and its KL grows by less than "
     "2 % a step, to within 1 % of the prior's; concentrated's sd < 0.01 about the prior's mean with KL growing "
     "like 1/epsilon; the Gaussian's density has two local maxima (of at least 5 % of the highest)",
@@ -113,9 +115,11 @@ def small_budgets(tradeoff, limits):
 @claim(
     "G22",
     "section 5.1, figure 2",
-    "Concentrated sampling degrades only to the log likelihood under the mode of the prior.",
-    "mean of the output at the smallest epsilon against the prior's mode, the maximum of diffused's density there, to "
-    "a step of its grid: in theta, and in the natural parameter, whose density has a factor theta (1 - theta)",
+    "As epsilon tends to 0, the log-likelihood of concentrated sampling falls no further than to that under the "
+    "prior's mode.",
+    "mean of the output at the smallest epsilon against the prior's mode, which is where diffused's density is "
+    "largest, to a step of its grid: in theta, and in the natural parameter, whose density has a factor theta (1 "
+    "- theta)",
     variant=BOTH,
 )
 def mode_of_the_prior(limits):
@@ -134,10 +138,11 @@ def mode_of_the_prior(limits):
 @claim(
     "G6",
     "section 5.1, figure 2 (c, d)",
-    "Held-out likelihood has the limits of the KL test, and is kinder to concentrated than the KL test.",
-    "smallest epsilon: concentrated's mean below diffused's though its KL is larger; largest epsilon: excess over "
-    "the true posterior is 0 exactly where the KL vanishes; both with {allowed}. The standard errors are those of "
-    "unpaired means, larger than the differences' own, as the methods share their random numbers",
+    "Held-out likelihood has the same limits as KL, and is kinder to concentrated sampling than KL.",
+    "at the smallest epsilon concentrated's mean is below diffused's though its KL is larger; at the largest "
+    "epsilon the excess over the true posterior is 0 exactly where the KL vanishes; both with {allowed}. The "
+    "standard errors are those of unpaired means, larger than the differences' own, as the methods share their "
+    "random numbers",
     variant=BOTH,
 )
 def held_out(tradeoff):

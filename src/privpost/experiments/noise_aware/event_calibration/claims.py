@@ -23,9 +23,10 @@ def place(row) -> str:
 @claim(
     "N6",
     "ours",
-    "On data from its own law the noise-aware posterior of event models is calibrated: that of naive Bayes, which is "
-    "exact, and that of hidden Markov models, which takes counts for Poisson; on the models' own law, where a cell's "
-    "fields share its events and n is public, the latter is calibrated too, and as wide as the exact one.",
+    "On data from the law that it assumes the noise-aware posterior of event models is calibrated, both the exact "
+    "one of naive Bayes and that of hidden Markov models, which takes counts for Poisson. On the models' own law, "
+    "in which a cell's fields share its events and n is public, the latter is calibrated too, and as wide as the "
+    "exact one.",
     f"tests of U in every row (law, model, n, epsilon) where those of the non-private posterior pass: "
     f"{width_claims.BOTH}; {{seen}}; mean absolute difference of U, by draws, from the exact posterior's at most "
     f"0.5 / sqrt(effective draws); standard deviation within {width_claims.GOAL:.0%} of the exact one",
@@ -60,8 +61,8 @@ def aware_calibrated(event_calibration):
 @claim(
     "N7",
     "ours",
-    "Noisy counts taken for counts give posteriors that are not calibrated at the smallest epsilon, clipped or "
-    "projected.",
+    "Noisy counts taken for exact, clipped or projected, give posteriors that are not calibrated at the smallest "
+    "epsilon.",
     f"KS test of U: p-value below {LEVEL:g} / number of rows (law, model, n, variant) at the smallest epsilon",
     variant="paper, corrected",
 )
@@ -77,7 +78,7 @@ def naive_miscalibrated(event_calibration):
 @claim(
     "N8",
     "ours",
-    "The noise-aware predictive law is closer to the true one than that of noisy counts taken for counts.",
+    "The noise-aware predictive law is closer to the true one than that of noisy counts taken for exact.",
     "divergence of the posterior mean from the true law of a field, noise-naive minus noise-aware, paired over trials: "
     f"above {{limit:.2f}} standard errors (joint false-alarm rate {LEVEL:g}) at the smallest epsilon, below minus that "
     "nowhere",

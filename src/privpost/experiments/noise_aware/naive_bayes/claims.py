@@ -12,8 +12,8 @@ from privpost.lab.claims import check, claim, number, word
     "N1",
     "ours",
     "The noise-aware posterior of naive Bayes is calibrated at every n and epsilon.",
-    f"quantiles of the class and of an attribute given either class, in {{tests}} rows, where the true posterior "
-    f"passes: {width_claims.BOTH}, so do all attributes; {{seen}}; parameters drawn from the prior",
+    "quantiles of the class and of an attribute given either class, in {tests} rows, where the true posterior "
+    f"passes: {width_claims.BOTH}; all attributes pass, too; {{seen}}; parameters drawn from the prior",
 )
 def aware_calibrated(naive_bayes_calibration):
     # Only where the parameters follow the prior is calibration defined.
@@ -24,8 +24,8 @@ def aware_calibrated(naive_bayes_calibration):
 @claim(
     "N2",
     "ours",
-    "The posterior that ignores the noise is miscalibrated at small epsilon, from truncated and from least-squares "
-    "counts; a larger epsilon helps.",
+    "The posterior that ignores the noise is miscalibrated at small epsilon, both from truncated and from "
+    "least-squares counts. A larger epsilon helps.",
     f"KS statistic beyond the limit at the smallest epsilon (joint false-alarm rate {LEVEL} over {{tests}} tests); the "
     "mean over parameters at the largest epsilon below that at the smallest; parameters drawn from the prior",
     variant="paper, consistent",
@@ -47,8 +47,8 @@ def naive_miscalibrated(naive_bayes_calibration):
 @claim(
     "N3",
     "ours",
-    "Noise-aware predictions of naive Bayes have the higher held-out log-likelihood at every n and epsilon, of records "
-    "and of labels, and are not less accurate; also where the parameters do not follow the prior.",
+    "Noise-aware predictions of naive Bayes have a higher held-out log-likelihood of records and of labels at "
+    "every n and epsilon, and are not less accurate. This holds even if the parameters do not follow the prior.",
     f"paired differences to truncated and to least-squares counts beyond joint chance ({LEVEL} per metric and "
     "variant); accuracy not below by as much",
     variant="paper, consistent",

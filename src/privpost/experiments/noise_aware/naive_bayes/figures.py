@@ -35,5 +35,5 @@ def losses(naive_bayes):
     )  # fmt: skip
     least = shown.groupby(["metric", "epsilon", shown.method == "naive"]).value.min().unstack()
     holds = {True, False} <= set(least) and (least[False] < least[True]).all()
-    words = "Counting the noise in is better by every measure" if holds else ""
-    return facets.finish(grid, words, f"{style.AXES['epsilon']}, at {facets.fixed(table, 'n')}")
+    words = "The exact noise-aware posterior is best by every measure" if holds else ""
+    return facets.finish(grid, words, "epsilon", note=f"Naive Bayes, synthetic records, {facets.fixed(table, 'n')}")

@@ -34,10 +34,10 @@ def aware(regression_calibration):
 @claim(
     "N19",
     "ours",
-    "Noisy moments that are taken for the data's give a posterior of the weight that is not calibrated, as it is far "
-    "narrower than the noise-aware one.",
-    f"p-value of z² below {LEVEL:g} over the number of rows, and posterior sd of the noise-aware posterior at least "
-    f"{WIDER:g} times as large, at the smallest epsilon",
+    "If noisy moments are taken for exact, the posterior of the weight is not calibrated, as it is far narrower "
+    "than the noise-aware one.",
+    f"at the smallest epsilon the p-value of z² is below {LEVEL:g} over the number of rows, and the standard "
+    f"deviation of the noise-aware posterior is at least {WIDER:g} times as large",
 )
 def naive(regression_calibration):
     rows = select(regression_calibration, method="naive")
@@ -56,11 +56,11 @@ def naive(regression_calibration):
 @claim(
     "N20",
     "ours",
-    "The chain's law is the integrated posterior, and so is, as far as its draws tell, that of the paper's normal "
-    "proposals. Random walks of the moments make the chain move where noise is large.",
+    "The chain has the law of the integrated posterior. So has, as far as its draws tell, the chain with the "
+    "paper's normal proposals. Random walks of the moments make a chain move where noise is large.",
     f"largest distance of distribution functions, mean over releases: at most {LIMIT:g} times that of as many "
-    "independent draws as the chain's are worth; at the smallest epsilon and largest n more effective draws with walks "
-    "than without",
+    "independent draws as the chain's are worth; at the smallest epsilon and largest n more effective draws with "
+    "random walks than without",
 )
 def oracle(regression_calibration):
     rows = regression_calibration[regression_calibration.n_oracles > 0]

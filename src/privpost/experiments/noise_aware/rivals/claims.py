@@ -66,11 +66,12 @@ def spread_at(points) -> Spread:
 @claim(
     "N11",
     "ours",
-    "Samplers of latent records, tables and weighted simulations have the exact posterior given the release: what "
-    "separates them from it is the number of their draws.",
-    f"rows whose draws are worth at least {FEW}, per method: distance over that of as many independent draws, median "
-    f"at most {LIMIT}; and mean error of the posterior's sd at epsilon of at most 1 within {OF_SD:.0%}. A noise scale "
-    "told 20 % too small or 25 % too large is seen by the second alone; smaller errors may not be; {rows}",
+    "Samplers of latent records and tables, and weighted simulations, have the exact posterior given the release. "
+    "Only the number of their draws separates them from it.",
+    f"rows whose draws are worth at least {FEW}, per method: the distance over that of as many independent draws "
+    f"is at most {LIMIT} in the median, and at epsilon of at most 1 the mean error of the posterior's sd is within "
+    f"{OF_SD:.0%}. Only the second sees a noise scale told 20 % too small or 25 % too large, and may not see less; "
+    "{rows}",
 )
 def exact_laws(rivals):
     counted_rows = []
@@ -91,7 +92,7 @@ def exact_laws(rivals):
 @claim(
     "N12",
     "ours",
-    "A posterior that takes the noise into account is calibrated over all tasks, and one that does not is too narrow.",
+    "A posterior that takes the noise into account is calibrated over all tasks; one that does not is too narrow.",
     "true parameters of {releases} releases at each point, n = 100 (or fewer) and epsilon = 1: two-sided chi-squared "
     "test of z² over all points, and that of Kolmogorov and Smirnov on ranks at each, together at level "
     f"{LEVEL} over the methods ({{seen}}); for the naive posterior the half of z² that finds posteriors too narrow",
@@ -159,8 +160,8 @@ def networks(rivals):
 @claim(
     "N13",
     "ours",
-    "A normal law of the latent sum needs records: quadrature with it is as near to the exact posterior as its number "
-    "of draws allows at n = 1000, and not everywhere at n = 10.",
+    "Quadrature with a normal law of the latent sum needs records: at n = 1000 it is as near to the exact "
+    "posterior as its number of draws allows, at n = 10 not everywhere.",
     f"distance of quadrature over that of as many independent draws: at most {LIMIT} in every row of the largest n, "
     f"with the posterior's sd within {OF_SD:.0%}; above {LIMIT} somewhere at the smallest n",
 )
@@ -185,8 +186,8 @@ def normal_sums(rivals):
 @claim(
     "N14",
     "ours",
-    "Normal likelihoods that add the variance of the noise do not have its law: at small epsilon, where Laplace noise "
-    "rules, they are farther from the exact posterior than its quadrature.",
+    "A normal likelihood with the variance of Laplace noise is not exact: at small epsilon, where the noise "
+    "rules, it is farther from the exact posterior than quadrature.",
     "distance of the normal likelihood over that of quadrature, redacted sums, at the smallest epsilon: above 1 beyond "
     "two joint standard errors in each row with at least 100 records",
 )
@@ -206,7 +207,7 @@ def laplace_tails(rivals):
 @claim(
     "N15",
     "ours",
-    "Four chains that begin among the prior's draws reach the exact posterior within 500 steps.",
+    "Four chains that start from draws of the prior reach the exact posterior within 500 steps.",
     f"distance of Gibbs and of data augmentation, mean over releases: at most {FAR:g} standard deviations in every row "
     f"whose draws are worth at least {FEW}, by task",
 )
@@ -222,11 +223,11 @@ def reached(rivals):
 @claim(
     "N22",
     "ours",
-    "A classifier does not tell an exact method's draws from the posterior's, and tells a standard deviation that "
-    "is a tenth too small.",
-    f"accuracy on as many draws of either, mean over releases: below {TOLD} at every point, of samplers where their "
-    f"draws are worth at least {MANY}; that of exact draws a tenth too narrow is larger than of exact draws by two "
-    f"joint standard errors at {SEEN:.0%} of the points or more",
+    "A classifier cannot tell an exact method's draws from the posterior's. It can if their standard deviation is "
+    "a tenth too small.",
+    f"the classifier's accuracy on as many draws of either, mean over releases: below {TOLD} at every point; for "
+    f"samplers, where their draws are worth at least {MANY}. On exact draws made a tenth too narrow it is larger "
+    f"than on exact draws by two joint standard errors, at {SEEN:.0%} of the points or more",
 )
 def indistinguishable(rivals, classifier):
     for method in ("exact", *EXACT):
@@ -247,8 +248,8 @@ def indistinguishable(rivals, classifier):
 @claim(
     "N23",
     "ours",
-    "A normal law with the noise's variance (NAPSU-MQ) has the exact posterior under Gaussian noise, and not under "
-    "Laplace noise at small epsilon.",
+    "A normal law with the noise's variance (NAPSU-MQ) gives the exact posterior under Gaussian noise, but not "
+    "under Laplace noise at small epsilon.",
     f"bits and categories, at least 100 records: the classifier's accuracy is below {TOLD} at every epsilon under "
     "Gaussian noise, where the prior is told apart somewhere; under Laplace noise of the smallest epsilon it is above",
 )
@@ -271,7 +272,8 @@ def normal_noise(rivals):
 @claim(
     "N21",
     "ours",
-    "Not to know n widens a posterior by as much as the exact sum over n says: at small epsilon, and hardly at large.",
+    "If n is not known, the posterior is wider by as much as the exact sum over n says: at small epsilon, and "
+    "hardly at large.",
     "posterior sd given the same release with n private over that with n known, by sums: above 1 by {allowed} at the "
     "smallest epsilon, and smaller at the largest; samplers that use no such sum have the width of it within "
     f"{OF_SD:.0%} or three of its standard errors",

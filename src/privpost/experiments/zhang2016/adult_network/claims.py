@@ -13,8 +13,8 @@ MARGIN = 0.05
 @claim(
     "Z17",
     "ours",
-    "On real data the noise-aware posterior of a Laplace release is nearer to the true posterior than the "
-    "paper's from the same release, and predicts no worse, at every epsilon.",
+    "On real data the noise-aware posterior of a Laplace release is, at every epsilon, nearer to the true "
+    "posterior than the paper's posterior from the same release, and predicts no worse.",
     "networks of 14 nodes on Adult, paired over repeats: KL divergence less than that of the paper's posterior, and "
     f"accuracy lower by less than {MARGIN:g} (non-inferiority), each beyond the one-sided limit of Student's t "
     f"({100 * LEVEL:g} % over all comparisons); chains only where their R-hat is at most {LARGEST_RHAT}",

@@ -20,4 +20,5 @@ def divergence(adult_network):
     most = table[table.n == table.n.max()].pivot_table("divergence_mean", "epsilon", "method")
     holds = "consistent" in most and (most.idxmin(axis=1) == "consistent").all()
     words = "With many records Laplace with consistent counts is nearest" if holds else ""
-    return facets.finish(grid, words, style.AXES["epsilon"], "KL(non-private ‖ released)\n[nats per record]")
+    ylabel = "KL(non-private ‖ released)\n[nats per record]"
+    return facets.finish(grid, words, "epsilon", ylabel, note=f"Adult. {style.ABSENT}")

@@ -16,9 +16,10 @@ LEVEL_OFF = 1.1
 @claim(
     "Z4",
     "section on the Fourier domain",
-    "Marginals released through Fourier coefficients are consistent with each other, Laplace's are not.",
-    f"largest difference of a cell of what two families share, over {CONSISTENCY_RELEASES} releases: below "
-    f"{ROUNDING:g} of the largest count (rounding), against above {1e6 * ROUNDING:g} of it",
+    "Marginals released through Fourier coefficients are consistent with each other; Laplace's are not.",
+    "two families' marginals over the nodes that they share: largest difference of a cell over "
+    f"{CONSISTENCY_RELEASES} releases below {ROUNDING:g} of the largest count (rounding) for Fourier, above "
+    f"{1e6 * ROUNDING:g} of it for Laplace",
 )
 def marginals_agree(consistency):
     published, truncated = (select(consistency, variant=variant) for variant in ("published", "truncated"))
@@ -57,8 +58,8 @@ def statements(table) -> dict:
     "Z6",
     "propositions, theorems and lemmas of the utility sections",
     "Each utility bound holds.",
-    "frequency of exceedance over simulated releases at most what the bound allows plus {allowed}; c_ij exhaustively "
-    "over counts",
+    "how often simulated releases exceed the bound: at most what the bound allows plus {allowed}; c_ij "
+    "exhaustively over counts",
     variant="restored formulas, as printed",
 )
 def utility_bounds(bounds):
@@ -76,7 +77,7 @@ def utility_bounds(bounds):
 @claim(
     "Z7",
     "remark 1",
-    "The Fourier mechanism has the smaller noise scale unless a variable is child to more than half of the graph.",
+    "The Fourier mechanism has the smaller noise scale, unless a variable is a child of more than half of the graph.",
     "ratio of noise scales, exact, on all graphs whose largest in-degree is at most |I|/2: on the coefficients, as "
     "the paper compares, and on the counts that are published",
 )
@@ -93,10 +94,10 @@ def smaller_noise(noise_scale):
 @claim(
     "Z18",
     "remark 1",
-    "The downward closure has at most |I| 2^(1 + max in-degree) sets, and the denser the graph, the greater the "
-    "reduction of the noise scale.",
-    "size of the closure on every graph; Fourier's noise scale on a coefficient over Laplace's, exact, on graphs of as "
-    "many nodes in the order of their average in-degree: falls from each to the next",
+    "The downward closure has at most |I| 2^(1 + max in-degree) sets. The denser the graph, the more Fourier "
+    "reduces the noise scale.",
+    "size of the closure on every graph; Fourier's noise scale on a coefficient over Laplace's, exact, on graphs "
+    "with the same number of nodes: falls from each to the next in the order of their average in-degree",
 )
 def denser_graphs(noise_scale):
     graphs = noise_scale.drop_duplicates("graph").sort_values("average_in_degree")
@@ -165,13 +166,15 @@ def privacy(bounds):
     "Z13",
     "corollary 4, table 1",
     "Algorithm 3, with Delta = L r, is epsilon-DP.",
-    "one node on the mechanism's grid, L = ln 199, r = 1, epsilon = 1: largest log-ratio of a grid point's "
-    "probability between neighbouring counts, over all of them (exact)",
+    "one node on the mechanism's grid, its score the posterior density as algorithm 3 prints it, L = ln 199, r = 1, "
+    "epsilon = 1: largest log-ratio of a grid point's probability between neighbouring counts, over all (exact)",
 )
 def map_estimate_privacy(bounds):
     rows = select(bounds, statement="corollary 4").sort_values("n")
     yield check("the loss is at most epsilon with Delta = L r", exact(bounds, "corollary 4")[0])
     yield from numbers({f"largest loss at epsilon = 1, n = {row.n:g}": row.empirical for row in rows.itertuples()})
+    for score in ("the probability", "the log-density"):
+        yield from number(f"smallest and largest with {score} as score", exact(bounds, f"corollary 4 with {score}")[1])
     enumerated = exact(bounds, "corollary 4 with enumerated sensitivity")[1]
     yield from number("with the enumerated sensitivity, smallest and largest", enumerated)
 
@@ -179,7 +182,7 @@ def map_estimate_privacy(bounds):
 @claim(
     "Z14",
     "lemmas 2 and 3",
-    "Lipschitz constants of the nodes, or their concentration under the prior, give those of the network.",
+    "The Lipschitz constants of the nodes, or their concentration under the prior, give those of the network.",
     "largest log-ratio of the likelihoods of two records per node in which they differ, over all pairs of records, "
     "at most the largest node's; the prior's mass outside the L-Lipschitz parameters at most exp(-cL) (exact)",
 )

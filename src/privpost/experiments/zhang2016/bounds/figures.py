@@ -8,7 +8,7 @@ from privpost.experiments.zhang2016.statements import STATEMENTS
 
 WIDEST = 1e6
 BROKEN = "#B2182B"
-NOISE = {"fourier_coefficient": "per coefficient (the paper's)", "fourier_cell": "per published count"}
+NOISE = {"fourier_coefficient": "on a coefficient (the paper's)", "fourier_cell": "on a published count"}
 
 
 @figure("bounds")
@@ -35,14 +35,15 @@ def bounds(bounds):
             marker = ("o" if holds else "X") if not out else ">" if holds else "<"
             color, size = style.COLORS[0] if holds else BROKEN, 3.5 if out else 2.2
             axes.plot(part.ratio, part.y, marker, color=color, markersize=size, markeredgewidth=0, alpha=0.8)
-        words = f"{broken} of {len(rows)} broken" if broken else f"holds in all {len(rows)}"
+        words = f"{broken} of {len(rows)} broken"
         axes.text(WIDEST * 3, place, words, fontsize=7, va="center", color=BROKEN if broken else style.GREY)
     axes.set(xscale="log", xlim=(1 / WIDEST / 2, 2 * WIDEST), ylim=(len(shown) - 0.5, -0.5))
     axes.set_yticks(range(len(shown)), list(shown.values()))
     axes.grid(axis="y", visible=False)
     holds = table[table.statement.isin(list(STATEMENTS))].groupby("statement").holds.all()
-    words = f"{(~holds).sum()} of {len(holds)} printed statements are broken by some setting"
-    return facets.finish(canvas, "" if holds.all() else words, "Bound ÷ empirical value", below=False)
+    words = f"{(~holds).sum()} of {len(holds)} printed statements are broken in some case (red)"
+    note = "A point is a case: one graph, n, ε and parameter. Triangles: beyond the axis"
+    return facets.finish(canvas, "" if holds.all() else words, "Bound ÷ empirical value", note=note, below=False)
 
 
 @figure("noise_scale")
@@ -66,11 +67,12 @@ def scales(noise_scale):
         worst = rows[rows["max"] > rows["min"] * (1 + 1e-9)]
         grid.ax.plot(worst.share, worst["max"], markerfacecolor="white", **look)
     facets.band(grid.ax, 1e-9, 1)
-    grid.ax.axvline(0.5, color=style.GREY, linewidth=0.8, linestyle=":")
+    grid.ax.axvline(0.5, color=style.GREY, linewidth=0.8, linestyle=":", label="The paper's limit: half of the nodes")
     grid.ax.set_ylim(ends["min"].min() / 1.5, ends["max"].max() * 1.5)
     coefficient, cell = (ends[ends.part == part] for part in NOISE)
     holds = coefficient["max"][coefficient.share <= 0.5].max() < 1 <= cell["min"].min() + 1e-9
-    words = "Fourier adds less noise per coefficient, more per count" if holds else ""
-    hollow = facets.entry(marker="s", markerfacecolor="white", linestyle="", label="Hollow: worst node")
+    words = "To a published count Fourier never adds less noise; to a coefficient it does up to half of the nodes"
     less = facets.entry(marker="s", color=style.BAND, linestyle="", markersize=6, label="Fourier adds less noise")
-    return facets.finish(grid, words, "Largest in-degree ÷ nodes", "Noise scale, Fourier ÷ Laplace", [hollow, less])
+    note, ylabel = "Lines: graphs of 10 nodes; other points: other graphs", "Noise scale, Fourier ÷ Laplace"
+    handles = [facets.hollow("worst node; filled: best"), less]
+    return facets.finish(grid, words if holds else "", "Largest in-degree ÷ nodes", ylabel, handles, note=note)

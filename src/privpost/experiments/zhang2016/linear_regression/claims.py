@@ -13,7 +13,7 @@ def curves(table):
 @claim(
     "Z9",
     "section on linear regression, figure 2",
-    "As the prior gets more concentrated the posterior sampler enjoys increasing privacy.",
+    "The more concentrated the prior, the more private the posterior sampler.",
     "epsilon falls from each prior precision b to the next (closed form, no data, no multiplicity)",
 )
 def privacy(linear_regression):
@@ -42,7 +42,7 @@ def proportional(linear_regression):
 @claim(
     "Z5",
     "section on linear regression, figure 2",
-    "A more concentrated prior raises the MSE of both regressions, and the private one is only slightly worse.",
+    "A more concentrated prior raises the MSE of both regressions; the private one is only slightly worse.",
     "at each noise variance, which the paper does not state: paired differences over splits above 0 by {allowed}; "
     "slightly: less than 1 % of the MSE, the height of the paper's figure",
 )

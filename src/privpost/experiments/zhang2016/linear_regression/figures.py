@@ -24,6 +24,6 @@ def regression(linear_regression):
         size=(style.NARROW + 1, 1.9), yscale="log",
     )  # fmt: skip
     most = table.groupby("noise_variance").excess.max()
-    parts = [f"{most[value]:.2g} % for ε from {cost[value]}" for value in (most.idxmax(), most.idxmin())]
-    words = "One private sample adds at most " + ", ".join(parts) if 0 < most.max() < 10 else ""
+    parts = [f"{most[value]:.3g} % at ε of {cost[value]}" for value in (most.idxmax(), most.idxmin())]
+    words = "One private sample adds to the error at most " + " and ".join(parts) if 0 < most.max() < 10 else ""
     return facets.finish(grid, words, "Precision b of the prior", "Error above that of\nridge regression [%]")

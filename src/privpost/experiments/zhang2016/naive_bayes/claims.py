@@ -44,8 +44,8 @@ def loss(naive_bayes_pairs):
     "Z2",
     FIGURE,
     "Fourier is a little less accurate than Laplace, because of the increments.",
-    "paired differences of accuracy on stealthy runs, limits of {allowed}: below 0 at some epsilon, above 0 at none, "
-    f"within {SMALL:g} at all; the reason is tested by a far larger increment, ln 10, which may gain at none",
+    "paired differences of accuracy on stealthy runs, limits of {allowed}: below 0 at some epsilon, above 0 at "
+    f"none, within {SMALL:g} at all. A far larger increment, ln 10, tests the reason: it may gain at none",
 )
 def fourier(naive_bayes, naive_bayes_pairs):
     # On stealthy runs, as the paper plots them.

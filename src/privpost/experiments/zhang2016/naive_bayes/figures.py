@@ -9,7 +9,7 @@ from privpost.evaluation.rows import select
 
 PARTS = {"accuracy": "Accuracy on unseen examples [share]", "gain": "Accuracy less Laplace's [points]"}
 # Fourier's rows by variant and runs: the paper's, and the larger increment t of the bound.
-FOURIER = {("paper", "stealthy"): "stealthy runs", ("bound", "all"): "all runs, t = ln 10"}
+FOURIER = {("paper", "stealthy"): "runs without a negative count", ("bound", "all"): "all runs, t = ln 10"}
 
 
 @figure("fig1_naive_bayes")
@@ -36,28 +36,33 @@ def accuracy(naive_bayes, naive_bayes_pairs):
     )  # fmt: skip
     most, least = pairs["mean"].max(), pairs["mean"].min()
     words = f"Fourier gains at most {most:.1f} points of accuracy over Laplace, and loses up to {-least:.1f}"
-    return facets.finish(grid, words if 0 < most < -least else "", style.AXES["epsilon"])
+    note = "Synthetic data. t: increment that Fourier adds against negative counts"
+    return facets.finish(grid, words if 0 < most < -least else "", "epsilon", note=note)
 
 
 @figure("stealth")
 def stealth(stealth):
     """Share of stealthy Fourier releases against the increment t (Zhang et al. 2016, corollary 3).
 
-    Share of runs without a negative cell, naive Bayes, for some ε, and the bound 1 − exp(−t), which is that share's
-    least whatever ε. 95 % intervals over repeats are as narrow as the lines.
+    Share of runs without a negative count, which the paper calls stealthy, naive Bayes, for some ε, and the bound
+    1 − exp(−t), which is that share's least whatever ε. 95 % intervals over repeats are as narrow as the lines.
     """
     epsilons = facets.ordered(stealth.epsilon)
     shown = stealth[stealth.epsilon.isin([epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]])]
     grid = facets.lines(
         shown, "t", "stealth_rate", "stealth_sem", hue="epsilon", markers=False, size=(style.NARROW, 2.0),
-        xscale="log", ylim=(0, 1.02),
+        xscale="log", ylim=(0, 1.02), xlim=(0.008, 8),
     )  # fmt: skip
-    bound = shown[shown.epsilon == epsilons[0]].sort_values("t")
-    grid.ax.plot(bound.t, bound.bound, "--", color="#000000", linewidth=1, label="Bound 1 − exp(−t)")
+    line = shown[shown.epsilon == epsilons[0]].sort_values("t")
+    grid.ax.plot(line.t, line.bound, "--", color="#000000", linewidth=1, label="Bound 1 − exp(−t)")
     grid.ax.axhline(0.9, color=style.GREY, linewidth=0.6)
-    enough = shown[shown.stealth_rate >= 0.9].groupby("epsilon").t.min().max()
-    words = "A tenth of the bound's t gives 90 % stealthy releases" if enough < 0.1 * np.log(10) else ""
-    return facets.finish(grid, words, "Increment parameter t", "Share of stealthy releases")
+    enough, bound = shown[shown.stealth_rate >= 0.9].groupby("epsilon").t.min().max(), np.log(10)
+    for place in (enough, bound):
+        grid.ax.plot([place] * 2, [0, 0.9], ":", color=style.GREY, linewidth=0.8)
+        grid.ax.text(place * 1.06, 0.02, f"t = {place:.2g}", color=style.GREY, fontsize=7)
+    words = f"90 % of releases have no negative count at t = {enough:.2g}, where the bound asks for {bound:.2g}"
+    ylabel = "Share of releases without\na negative count"
+    return facets.finish(grid, words if enough < bound / 10 else "", "Increment t of the counts", ylabel)
 
 
 def _fourier(table):

@@ -1,0 +1,73 @@
+"""How a benchmark measures, and the row that it reports: a ratio of two values of one run."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+
+def row(what: str, against: str, ratio: float, *, ours=None, theirs=None, unit="", note="") -> dict:
+    """Return one row of the table: what was measured, against what, the ratio, and the two values in `unit`."""
+    values = {"ratio": float(ratio), "ours": ours, "theirs": theirs, "unit": unit, "note": note}
+    return {"what": what, "against": against, **values}
+
+
+def cpu_seconds(function: Callable, *arguments, calls: int = 1, repeats: int = 1, **keywords):
+    """Return the least CPU time of a call in seconds, over `repeats` loops of `calls`, and the last result.
+
+    It is the least CPU time of the process, as other work on the machine can only lengthen it.
+    """
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        for _ in range(calls):
+            result = function(*arguments, **keywords)
+        times.append((time.process_time() - start) / calls)
+    return min(times), result
+
+
+def side_by_side(functions: Sequence[Callable], calls: Sequence[int], repeats: int) -> list[float]:
+    """Return the least CPU time of a call of each function in seconds.
+
+    Functions are timed in turn, so that a spell in which the machine is slower, or its caches are shared, affects all.
+    """
+    for function in functions:
+        function()
+    times = [[cpu_seconds(f, calls=n)[0] for f, n in zip(functions, calls, strict=True)] for _ in range(repeats)]
+    return [min(column) for column in zip(*times, strict=True)]
+
+
+class Command(NamedTuple):
+    """The seconds that a command took, its children included, and what it printed on either stream."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    output: str
+
+
+def run_command(words: Sequence[str], folder: Path | None = None, **variables: str) -> Command:
+    """Run a command to its end, in a folder, with some environment variables set, and measure it.
+
+    Raises RuntimeError with its output when it fails.
+    """
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        cwd=folder,
+        # Compiled modules are kept, as everyone's are, whatever the shell of the measurement says.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **variables},
+    )
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)} ended with status {done.returncode}:\n{done.stdout[-2000:]}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Command(wall, cpu, done.stdout)
