@@ -28,7 +28,7 @@ _PRECISION = 64
 # A correct F decides at far lower precision; beyond this one the draw is refused.
 _LARGEST_PRECISION = 2**16
 # Bits of a draw that floats can guess; the others are left to bisection.
-_GUESSED = 44
+_GUESSED = 42
 # Whether draws are guessed first, see `guessing`.
 _guessing = contextvars.ContextVar("guessing", default=False)
 
