@@ -26,10 +26,11 @@ SCALES = (0.2, 0.5, 1.0, 2.3, 10.0, 100.0)
 
 @outer()
 def fits(noisy, mu, law):
-    """`event_kernels.fit` of arrays."""
+    """The logarithm of `event_kernels.fit` of arrays."""
     found = np.empty(len(noisy))
     for i in range(len(noisy)):
-        found[i] = event_kernels.fit(noisy[i], mu[i], law)
+        log_factor, factor = event_kernels.fit(noisy[i], mu[i], law)
+        found[i] = log_factor + math.log(factor)
     return found
 
 

@@ -99,6 +99,8 @@ def exact_charge(method, variant, order, mechanism, n):
     if variant == "smallest_ball":
         # Pure; on the ball a tempered record varies by at most ρR, and so do the numerator and the normaliser.
         return 2 * mechanism.power * smallest_radius(mechanism)
+    if (method, variant) == ("ops", "paper"):
+        return 4 * mechanism.power / mechanism.precision
     renyi = 2 * mechanism.power**2 * order / (n * mechanism.precision)
     if method == "output_noise":
         # The gradient at the mode is certified up to 1e-8.
@@ -110,8 +112,6 @@ def exact_charge(method, variant, order, mechanism, n):
         return order / 2 * (2 * mechanism.power * eta * left.sum()) ** 2 / (2 * eta * (left**2).sum())
     if method != "ops":
         return renyi
-    if variant == "paper":
-        return 4 * mechanism.power / mechanism.precision
     pure = two_point_divergence(2 * mechanism.power / mechanism.precision, order)
     return min(renyi, pure) if variant.endswith("own_bound") else pure
 

@@ -200,11 +200,12 @@ class LogisticPosterior:
             RuntimeError: the mode is not found.
         """
         weights = np.zeros(self.dimension) if start is None else start.mean
-        factor = self._factor(weights) if start is None else start.factor
+        factor = np.linalg.cholesky(self.precision(weights)) if start is None else start.factor
         for _ in range(50):
             weights = self._ascend(weights, factor)
-            factor = self._factor(weights)
-            gradient = self.gradient(weights)
+            predictors = self.features @ weights
+            factor = np.linalg.cholesky(self.precision_of(self.curvatures(predictors)))
+            gradient = self._gradient(weights, predictors)
             if gradient @ _solve(factor, gradient) <= _TOLERANCE:
                 return GaussianApproximation(weights, factor)
         # The message shows nothing of the data, which its reader may not be allowed to see.
@@ -222,9 +223,6 @@ class LogisticPosterior:
                 return mode
             mode = mode._replace(mean=mode.mean + _solve(mode.factor, self.gradient(mode.mean)))
         raise RuntimeError("no mode is accepted: the gradient is longer than it may be")
-
-    def _factor(self, weights: np.ndarray) -> np.ndarray:
-        return np.linalg.cholesky(self.precision(weights))
 
     def _ascend(self, weights: np.ndarray, factor: np.ndarray, n_steps: int = 25) -> np.ndarray:
         """Climb towards the mode by conjugate gradients, preconditioned with a precision from nearby.

@@ -15,7 +15,7 @@ ratio of both sides. Exact for every m, s̄ and κ, in real arithmetic; they onl
 import itertools
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -140,6 +140,11 @@ class Envelope:
             raise ArithmeticError(f"log-acceptance is {worst}; it must be <= 0, so the envelope is none")
         return log_acceptance
 
+    @cached_property
+    def _at_mode(self) -> tuple[np.ndarray, float]:
+        """The predictors at the mode (n,), and −f(m)."""
+        return self.law.features @ self.mode.mean, self.law.log_density(self.mode.mean[None])[0]
+
     def _choose(self, uniforms):
         log_weights = np.array([shell.log_weight for shell in self.shells])
         shares = np.cumsum(np.exp(log_weights - logsumexp(log_weights)))
@@ -171,8 +176,7 @@ class Envelope:
         """−(f − f(m)) − ln N_j within the proposal's shell, else −inf, shape (k,)."""
         result = np.empty(len(steps))
         posterior, mode = self.law, self.mode.mean
-        at_mode = posterior.features @ mode
-        lowest = posterior.log_density(mode[None])[0]
+        at_mode, lowest = self._at_mode
         starts = np.array([shell.start for shell in self.shells])
         ends = np.append(starts[1:], np.inf)
         rows = max(1, _ELEMENTS // len(at_mode))
@@ -216,7 +220,7 @@ def envelope(
     """
     if start is not None and ends is None and start.posterior.is_law_of(posterior):
         return start
-    law, basis = _merged(posterior) if draws else (posterior, None)
+    law, basis = _merged(posterior, start) if draws else (posterior, None)
     mode = law.at_mode(start.mode if start is not None and np.array_equal(start.basis, basis) else None)
     if posterior.radius is not None and np.linalg.norm(mode.mean) > posterior.radius:
         raise ValueError(f"radius is {posterior.radius}; the posterior's mode lies outside the ball")
@@ -240,11 +244,14 @@ def envelope(
     return Envelope(posterior, law, basis, mode, shells, scales, math.exp(min(total + 0.5 * log_determinant, _MOST)))
 
 
-def _merged(posterior) -> tuple[LogisticPosterior, np.ndarray | None]:
+def _merged(posterior, start: Envelope | None = None) -> tuple[LogisticPosterior, np.ndarray | None]:
     """The law of r < d orthonormal combinations of the weights, without the ball, and the combinations (r, d), or None.
 
     Of m equal columns x the likelihood sees only √m x times the sum of their weights over √m; of zero columns, nothing.
+    Those of `start` are taken where its features are the same.
     """
+    if start is not None and start.basis is not None and np.array_equal(start.posterior.features, posterior.features):
+        return replace(posterior, features=start.law.features, radius=None), start.basis
     columns = partial(np.take, posterior.features, axis=1)
     _, first, group, counts = np.unique(posterior.features.sum(axis=0), True, True, True)
     told, twice = np.flatnonzero(posterior.features.any(axis=0)[first]), np.flatnonzero(counts[group] > 1)

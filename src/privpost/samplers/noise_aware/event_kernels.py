@@ -40,7 +40,7 @@ def sides(a, mu, s):
 
 @bare
 def fit(noisy, mu, law):
-    """ln of 2s p(noisy | μ) for Poisson(μ) plus Laplace(s) noise, μ > 0.
+    """2s p(noisy | μ) for Poisson(μ) plus Laplace(s) noise, μ > 0: the logarithm of one factor, and another in [1, 2].
 
     `law` is s, c = e^(−1/s), the nodes per unit of √(μ + c), and a table of `sides` (counts, nodes, 4), with 0 where
     empty. Between its nodes, which are filled when needed, the sides are interpolated by cubics; beyond them they are
@@ -48,7 +48,7 @@ def fit(noisy, mu, law):
     """
     s, c, per_unit, table = law
     if noisy < 0:
-        return noisy / s + mu * math.expm1(-1 / s)
+        return noisy / s + mu * (c - 1), 1.0
     k, place = int(noisy), (math.sqrt(mu + c) - math.sqrt(c)) * per_unit
     j = int(place)
     if j + 1 < table.shape[1]:
@@ -64,17 +64,22 @@ def fit(noisy, mu, law):
     else:
         below, _, above, _ = sides(k + 1.0, mu, s)
     low, high = below - noisy / s, above + (k + 1) * math.log(mu) + noisy / s
-    return max(low, high) if abs(low - high) > 40 else max(low, high) + math.log1p(math.exp(-abs(low - high)))
+    return max(low, high), 1.0 if abs(low - high) > 40 else 1 + math.exp(-abs(low - high))
 
 
 @bare
 def _total(noisy, cells, begin, end, rates, phi, law):
     """ln p of the noisy counts (cells, levels) in some cells of one state, from level `begin` to `end`."""
-    total = 0.0
+    total, product = 0.0, 1.0
     for c in cells:
         for v in range(begin, end):
-            total += fit(noisy[c, v], rates[c] * phi[v], law)
-    return total
+            log_factor, factor = fit(noisy[c, v], rates[c] * phi[v], law)
+            total += log_factor
+            product *= factor
+            # A logarithm for many factors takes less time than one for each.
+            if product > 1e300:
+                total, product = total + math.log(product), 1.0
+    return total + math.log(product)
 
 
 @bare

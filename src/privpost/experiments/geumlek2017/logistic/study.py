@@ -118,7 +118,7 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
         kind = LogisticOps
         options["charge"] = config.variant if config.variant in ("paper", "smallest_ball") else "corrected_charge"
     epsilons = [math.inf if value is None else math.exp(value) for value in config.log_epsilon]
-    if config.variant == "smallest_ball":
+    if is_pure(config):
         # Pure ε, which is charged at every order as the paper does.
         budgets = [Cost("pure", epsilon) for epsilon in epsilons]
         if on_balls(config):
@@ -130,6 +130,11 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
         # An infinite budget draws from the true posterior.
         return [(budget, partial(kind, model, n, budget.order, **options)) for budget in budgets]
     return [(budget, partial(kind.calibrate, model, n, budget, **options)) for budget in budgets]
+
+
+def is_pure(config) -> bool:
+    """Return whether a cell's OPS has a pure ε, the same at every order."""
+    return config.variant == "smallest_ball" or (config.variant, config.method) == ("paper", "ops")
 
 
 def on_balls(config) -> bool:
@@ -163,11 +168,12 @@ def simulate(config, streams, ledger) -> dict:
         data = design if split == 0 else design.resplit(streams("split", split))
         repeats = config.trials // n_splits
         where = slice(split * repeats, (split + 1) * repeats)
+        statistics = model.statistics_of(data.train_features, data.train_labels)
         start = None if split == 0 else nearest
         # ε runs downwards. A search starts from the posterior at the ε before; at the largest ε, from that of the split
         # before.
         for j in reversed(range(math.prod(shape))):
-            draws, drawn = _draws(config, ledger, *mechanisms[n_splits, j], data, streams, split, j, repeats, start)
+            draws, drawn = _draws(config, ledger, *mechanisms[n_splits, j], statistics, streams, split, repeats, start)
             start = drawn.start
             nearest = start if j == math.prod(shape) - 1 else nearest
             values = np.stack(predictive_metrics(draws, data.test_features, data.test_labels))
@@ -191,9 +197,8 @@ def simulate(config, streams, ledger) -> dict:
     }
 
 
-def _draws(config, ledger, account: str, mechanism, data, streams, split: int, j: int, repeats: int, start):
+def _draws(config, ledger, account: str, mechanism, statistics, streams, split: int, repeats: int, start):
     """Return the draws of all repeats on one split at one ε, and how they were made."""
-    statistics = mechanism.model.statistics_of(data.train_features, data.train_labels)
     rng, size = streams("sampler", split), repeats * config.draws
     trials = slice(split * size, (split + 1) * size)
     return ledger.release(account, mechanism, statistics, rng, size=size, repeats=trials, start=start)
@@ -246,7 +251,7 @@ def tabulate(cells):
 def _orders(cell, cells) -> list:
     """Return the orders at which a cell's results are compared: its own; if it has none, all those of its data set."""
     config = cell.config
-    if config.variant != "smallest_ball" or config.order is not None:
+    if not is_pure(config) or config.order is not None:
         return [config.order]
     return sorted({other.config.order for other in cells if other.config.dataset == config.dataset} - {None}) or [None]
 
