@@ -156,6 +156,10 @@ def test_quadrature_over_one_weight_agrees_with_the_closed_density():
             p, q = (law_of(mechanism, side) for side in pair)
             # 1e-4: the vertex lies between two nodes; at the ends both are exact.
             assert p.divergence(q, None) == pytest.approx(ratio.max(), rel=1e-4, abs=1e-9)
+            # Up to a constant on the ball, and nothing beyond it.
+            inside = radius * np.linspace(-0.99, 0.99, 9)[:, None]
+            assert np.ptp(mechanism.log_weight(inside, first) - mechanism.log_density(inside, first)) < 1e-9
+            assert np.all(np.isneginf(mechanism.log_weight(radius * np.array([[-1.01], [1.01]]), first)))
 
 
 @pytest.mark.parametrize("n, beta, share", [(2784, 1e-3, 0.63), (100_000, 1e-4, 0.75), (10_000_000, 1e-5, 0.81)])

@@ -185,15 +185,17 @@ def test_rates_of_waiting_times_lose_what_their_worst_neighbours_do():
     model, bounds, n = GammaExponential(2, 3), (0.5, 2.0), 4
     draw = GammaDraw(model, n, 2.0, 0.6, weighting="diffused", bounds=bounds)
     epsilon, cuts = np.array([0.0, 0.3, 1.0]), np.geomspace(1e-3, 20, 2000)
-    worst = np.zeros(3)
+    worst, renyi = np.zeros(3), 0.0
     for others in np.linspace(3 * bounds[0], 3 * bounds[1], 5):
         laws = [gamma(2 + 0.6 * n, scale=1 / (3 + 0.6 * (others + x))) for x in bounds]
         for p, q in (laws, laws[::-1]):
+            renyi = max(renyi, np.log(np.trapezoid(p.pdf(cuts) ** 2 / q.pdf(cuts), cuts)))
             for tail in ("sf", "cdf"):
                 gained = getattr(p, tail)(cuts) - np.exp(epsilon)[:, None] * getattr(q, tail)(cuts)
                 worst = np.maximum(worst, gained.max(axis=1))
     found = draw.loss.curve(epsilon)
     assert np.all(found >= worst * (1 - 1e-12)) and found == pytest.approx(worst, rel=1e-3)
+    assert draw.rdp(2.0) == pytest.approx(renyi, rel=1e-3)
 
 
 def test_gaussian_noise_is_between_its_exact_curve_and_its_renyi_curve():

@@ -11,9 +11,9 @@ import privpost
 from privpost.experiments.fair_axis.beta_bernoulli.study import Divergence
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
-from privpost.privacy.accounting.costs import Cost
+from privpost.privacy.accounting.costs import Cost, pure_to_rdp
 from privpost.privacy.checks import pure_epsilon, rdp_budget
-from privpost.privacy.divergences import densities
+from privpost.privacy.divergences import densities, masses
 
 BITS = privpost.BetaBernoulli(6, 12)
 CLOSED = [
@@ -50,6 +50,13 @@ def test_renyi_divergences_are_those_of_the_closed_forms(mechanism):
         exact = np.log(at / (2 * at - 1) * np.exp((at - 1) * eps) + (at - 1) / (2 * at - 1) * np.exp(-at * eps))
         assert found[1:] == pytest.approx(exact / (at - 1), rel=1e-6)
         assert found[0] == pytest.approx(eps - 1 + np.exp(-eps), rel=1e-6)
+
+
+def test_renyi_divergences_of_whole_numbers_are_those_of_two_answers():
+    """Geometric noise on one count loses ε or −ε, as randomised response does."""
+    orders = np.array([1.0, 1.5, 4.0])
+    found = masses.rdp(privpost.GeometricMechanism(BITS, 8, 0.7, coordinates="free"), orders)
+    assert found == pytest.approx(pure_to_rdp(0.7, orders), rel=1e-9)
 
 
 def test_a_divergence_beyond_the_asymptote_is_infinite():

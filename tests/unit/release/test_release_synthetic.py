@@ -14,6 +14,7 @@ from scipy import stats
 from privpost import BetaBernoulli, LaplaceMechanism
 from privpost.distributions import noise
 from privpost.release import synthetic
+from privpost.release.models.base import Posterior
 
 PREDICTIVE = [name for name in SPECS if name != "bounded_sum"]
 
@@ -47,6 +48,16 @@ def test_a_release_has_synthetic_data_beside_it(folder, model):
     assert again == (folder.path / "out.synthetic.csv").read_bytes()
     (folder.path / "third.synthetic.csv").write_text("mine")
     assert "exists; name another output" in folder.run("--again", "out.json", "--output", "third.json")[2]
+
+
+def test_sets_are_of_draws_far_apart_in_a_chain(tmp_path):
+    """Of five draws the first and the last one, which alone is 1."""
+    spec, kind = specification(tmp_path, content("beta_bernoulli", posterior={"draws": 5}, synthetic=2))
+    drawn = Posterior({"P": np.array([0.0, 0.0, 0.0, 0.0, 1.0])}, True, "", ())
+    synthetic.write(spec, kind, drawn, tmp_path / "out.json", np.random.default_rng(1))
+    with (tmp_path / "out.synthetic.csv").open(newline="") as handle:
+        levels = {row["synthetic_set"]: row["smokes"] for row in csv.DictReader(handle)}
+    assert levels == dict(zip("12", content("beta_bernoulli")["columns"]["smokes"]["levels"], strict=True))
 
 
 @pytest.mark.parametrize("model", PREDICTIVE)

@@ -93,3 +93,6 @@ def test_no_neighbours_are_farther_apart_than_the_lattice_says(law, variables):
     change = np.concatenate([change, np.abs(np.diff(one[..., i] * one[..., j], axis=0)[0])])
     largest = (change.sum(axis=1) if law == "laplace" else np.sqrt((change**2).sum(axis=1))).max()
     assert 0.8 * mechanism.sensitivity <= largest <= mechanism.sensitivity
+    # Noise without a spread adds nothing.
+    still = LatticeMoments(9, variables, 1e20 if law == "laplace" else 1e-20, law)
+    assert still.perturb(sums[0], rng) == pytest.approx(sums[0], abs=1e-6)

@@ -63,6 +63,23 @@ def test_the_chain_has_the_law_that_quadrature_gives(mechanism):
     assert np.abs(off(drawn, exact, at)).max() < 4.6
 
 
+def test_jumps_leave_the_law_of_few_records_as_it_is():
+    """Of data sets drawn from the prior, where noise hides everything: ln det after 20 jumps, 5 standard errors."""
+    n, none, rng = 3, np.zeros((20_000, 2, 2)), np.random.default_rng(5)
+    before, chains = (
+        regression._Chains(MODEL, np.zeros((3, 1)), size, regression.Noise("gaussian", np.full(3, 1e6)), "wishart", 1)
+        for size in (0, n)
+    )
+    omega = before._covariance(MODEL.sample(MODEL.given(none, 0), rng), none, rng)
+    records = rng.standard_normal((len(none), n, 2)) @ np.swapaxes(np.linalg.cholesky(omega), -1, -2)
+    first = last = np.swapaxes(records, -1, -2) @ records
+    for _ in range(20):
+        last = chains._jumps(last, rng)
+    change = log_determinant(last) - log_determinant(first)
+    assert change.std() > 1
+    assert abs(change.mean()) < 5 * change.std() / np.sqrt(len(change))
+
+
 def test_a_wrong_noise_scale_is_seen():
     """Where the noise is about as large as the sampling error; 7.5 and 6.3 standard errors were measured."""
     mechanism = MomentsLaplace(MODEL, 200, 4.0)

@@ -26,7 +26,7 @@ class NormalUnknownVariance(ConjugateModel):
     Raises:
         ValueError: a setting outside its range.
 
-    >>> NormalUnknownVariance(0.0, 1.0, 3.0, 2.0).posterior([4.0, 6.0, 3.0])
+    >>> NormalUnknownVariance().posterior([4.0, 6.0, 3.0])
     array([ 4., 10.,  4.])
     """
 
