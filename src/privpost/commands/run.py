@@ -58,7 +58,8 @@ def main(argv: list[str]) -> int:
         if alone or any(getattr(options, name) for name in ABOUT_HYDRA):
             return _hydra([*words, *flags])
         asked = request.understand([*flags, *words])
-        for line in plan.lacking(asked.study) if asked.whole else ():
+        told = plan.lacking(asked.study) if asked.whole else [request.grid_on(asked.study, asked.settings)]
+        for line in filter(None, told):
             print(line, file=sys.stderr) if options.cfg else say(line)
         hydras = [*_in_hydras_words(asked, words), *flags]
         if options.dry_run:

@@ -180,7 +180,7 @@ def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: boo
         print(textwrap.fill(head, width, subsequent_indent=indent))
         for text in _about(claim, study, evidence, named):
             print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent + "  "))
-        rows = evidence_rows(claim.evidence) if evidence else []
+        rows = sorted(evidence_rows(claim.evidence) if evidence else [], key=lambda row: not _failed(row[0], claim))
         for name, value in rows:
             print(f"{indent}{name:<{max(len(name) for name, _ in rows)}}  {value}")
     outcomes = Counter(word for claim, _ in scored for word in {claim.verdict, claim.seen})
@@ -188,6 +188,13 @@ def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: boo
     there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""
     other = f"; {sum(before[claim.id] != outcome(claim) for claim, _ in scored)} not as published" if published else ""
     print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}{other}")
+
+
+def _failed(name: str, claim: Claim) -> bool:
+    """Whether evidence is about a check that fails: its name has most of the check's words."""
+    words = {*re.findall(r"[\w.]+", name)}
+    checks = [{*re.findall(r"[\w.]+", check)} for check in claim.failed]
+    return any(len(words & check) > 0.75 * len(check) for check in checks)
 
 
 def _about(claim: Claim, study: str, evidence: bool, named: bool) -> Iterator[str]:

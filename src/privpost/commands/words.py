@@ -1,11 +1,13 @@
 """The words of a command line: what --help lists of groups and a study, and what a shell completes beside Hydra."""
 
+import contextlib
 import os
 import textwrap
 from collections.abc import Iterable
 
 from privpost import configurations
 from privpost.lab import compose, grid, study
+from privpost.lab.schema import SettingError
 
 
 def groups() -> str:
@@ -32,12 +34,22 @@ def of_study(name: str) -> list[str]:
 
 
 def complete(commands: Iterable[str]) -> bool:
-    """Print the studies or commands that a shell's last word begins; False where it is for Hydra to complete it.
+    """Print the studies, values or commands that a shell's last word begins; False where Hydra completes it.
 
-    Hydra knows keys, scales and data sets, but no group whose options are in folders, as studies are.
+    Hydra knows keys, scales and data sets, but neither what a setting may be nor a group whose options are in folders,
+    as studies are.
     """
     line = os.environ.get("COMP_LINE", "").split(" ")
-    studies = [f"study={name}" for name in compose.study_names()] if line[-1].startswith("study=") else []
-    offered = [word for word in studies or (commands if len(line) == 2 else ()) if word.startswith(line[-1])]
+    key, equals, _ = line[-1].partition("=")
+    if key == "study" and equals:
+        known: Iterable[str] = compose.study_names()
+    else:
+        given = dict(word.split("=", 1) for word in line[1:] if "=" in word)
+        setting = None
+        with contextlib.suppress(SettingError, KeyError):
+            setting = grid.load_study(given["study"]).schema.fields.get(key)
+        known = getattr(setting, "words", ()) if equals else ()
+    words = [f"{key}={value}" for value in known] if equals else (commands if len(line) == 2 else ())
+    offered = [word for word in words if word.startswith(line[-1])]
     print(" ".join(offered), end="")
     return bool(offered)

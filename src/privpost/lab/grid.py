@@ -111,15 +111,20 @@ def read_by(study: Study) -> list[Study]:
     return [beside[name] for name in names]
 
 
+def blocks(study: Study) -> list[dict[str, list]]:
+    """Return the maps of the study's sweep, each from key to values."""
+    return [
+        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
+        for block in _blocks(_scaled(study).get("sweep"), study.file)
+    ]
+
+
 def points(study: Study) -> list[dict[str, Any]]:
     """Return the points of the study's sweep as maps from key to value.
 
     Raises SettingError for more points than `LARGEST_GRID`.
     """
-    factorials = [
-        {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
-        for block in _blocks(_scaled(study).get("sweep"), study.file)
-    ]
+    factorials = blocks(study)
     check_size(sum(math.prod(map(len, block.values())) for block in factorials), f"{study.file}: sweep")
     return [
         dict(zip(block, combination, strict=True))

@@ -3,11 +3,13 @@
 import itertools
 import math
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from privpost.lab import grid
+from privpost.lab.compose import hydra_value
 from privpost.lab.grid import LARGEST_GRID, check_size
 from privpost.lab.project import built
 from privpost.lab.schema import SettingError, suggest
@@ -103,6 +105,19 @@ def _once(words: list[str]) -> dict[str, str]:
             raise SettingError(f"{key} is given twice, as {given[key]!r} and {value!r}; leave one of them out.")
         given[key] = value
     return given
+
+
+def grid_on(study: Study, settings: list[str]) -> str:
+    """Return a line with the commands that give a study's grid on a data set that was given alone, or nothing."""
+    if [key_of(word) for word in settings] != ["dataset"]:
+        return ""
+    names, blocks = values(settings[0]), grid.blocks(study)
+    commands = []
+    for block in [one for one in blocks if {*names} & {*one.get("dataset", ())}] or blocks[:1]:
+        axes = [f"{key}={','.join(map(hydra_value, axis))}" for key, axis in block.items() if key != "dataset"]
+        commands += [shlex.join(["privpost", "-m", f"study={study.name}", *settings, *axes])] if axes else []
+    said = f"{settings[0]} alone is one point, at the study's other settings; the grid on it:"
+    return "\n  ".join([said, *dict.fromkeys(commands)]) if commands else ""
 
 
 def _study(given: Mapping[str, str]) -> Study:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -121,11 +122,14 @@ def test_help_shows_the_groups_and_a_studys_settings(toy, capsys):
         ("privpost study=toy/", ["study=toy/curve"]),
         ("privpost study=toy/curve sc", []),
         ("privpost study=nothing", []),
+        ("privpost study=toy/curve method=", ["method=a", "method=b"]),
+        ("privpost study=toy/curve level=", []),
+        ("privpost study=toy/kurve method=", []),
         ("privpost pub", ["publish"]),
         ("privpost study=toy/curve pub", []),
     ],
 )
-def test_studies_and_commands_are_completed_and_hydra_does_the_rest(toy, monkeypatch, capsys, line, offered):
+def test_studies_values_and_commands_are_completed_and_hydra_does_the_rest(toy, monkeypatch, capsys, line, offered):
     monkeypatch.setenv("COMP_LINE", line)
     assert words.complete(cli.COMMANDS) == bool(offered)
     assert capsys.readouterr().out.split() == offered
@@ -292,6 +296,17 @@ def test_a_sweeps_folder_takes_no_other_sweep_and_no_file_of_the_user(toy, capsy
         assert privpost(*argv) == 2
         assert "own holds files that no sweep wrote (curve.csv)" in capsys.readouterr().err
     assert (toy.folder / "own/curve.csv").read_text() == "mine"
+
+
+def test_a_data_set_alone_is_a_point_and_the_grid_on_it_is_told(checkout):
+    asked = request.understand(["study=geumlek2017/logistic", "dataset=adult"])
+    assert len(asked.cells) == 1
+    said, *commands = request.grid_on(asked.study, asked.settings).splitlines()
+    assert said == "dataset=adult alone is one point, at the study's other settings; the grid on it:"
+    for command in commands:
+        _, multirun, *words = shlex.split(command)
+        assert multirun == "-m" and {cell.dataset for cell in request.understand(["-m", *words]).cells} == {"adult"}
+        assert request.grid_on(asked.study, words[1:]) == ""
 
 
 def test_a_sweep_that_is_there_is_not_written_again_until_its_code_changes(toy, monkeypatch, capsys):
