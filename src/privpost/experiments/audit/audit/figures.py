@@ -33,7 +33,7 @@ def tightness(audit):
     axes.set_yticks(range(len(methods)), [style.look(method).label for method in methods])
     axes.set(xlim=(0, 1.1), ylim=(len(methods) - 0.5, -0.5), xticks=[0, 0.25, 0.5, 0.75, 1])
     axes.grid(axis="y", visible=False)
-    words = "No method exceeds its claimed ε" if largest <= 1 + 1e-9 else ""
+    words = "No method is seen to exceed its claimed ε" if largest <= 1 + 1e-9 else ""
     ranges = facets.entry(color=style.COLORS[0], linewidth=0.8, label="Range over settings")
     note = "ε: each in its own privacy notion. Point: the largest"
     return facets.finish(canvas, words, "Share of the claimed ε", handles=[ranges], note=note)

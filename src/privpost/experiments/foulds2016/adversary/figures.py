@@ -90,7 +90,7 @@ def stopped(stopped_chains, stopped_hmm):
         for row in rows[(rows.start == "uniform") & (rows.cost == added + 1)].itertuples():
             axes.text(row.steps, row.cost / 2, f"+{added * 100:.0f} %", fontsize=7)
     holds = added < 0.1 and (most["mode"] > most["uniform"].clip(lower=1) * 1.05).all()
-    words = f"Chains from the mode cost more than an exact draw; a uniform start adds {added * 100:.0f} % at most"
+    words = f"Short chains from the mode cost more than an exact draw; a uniform start adds {added * 100:.0f} % at most"
     bounds = ("bound: share of an exact draw", ":"), ("bound: every update pays", "-.")
     handles = [facets.entry(linestyle=line, linewidth=0.8, label=label) for label, line in bounds]
     note = "Thin: bounds. Left of its first point a chain from the mode costs infinitely much"

@@ -35,7 +35,7 @@ def map_of_leaders(who_leads_pairs):
         cmap="RdBu_r", vmin=-1.5, vmax=1.5,
     )  # fmt: skip
     leads = (table[sure & table.pair.isin(list(MAPS.values()))].difference_mean < 0).any()
-    words = "" if leads else "OPS never leads: no blue number has a star"
+    words = "" if leads else "OPS never leads beyond 5 standard errors: no blue number has a star"
     note = "Numbers: held-out loss of OPS less the other's [nats per event]; red: OPS is worse\n"
     note += "*: beyond five standard errors; ( ): not converged"
     return facets.finish(grid, words, "Events per level and cell", "epsilon", note=note)

@@ -60,7 +60,7 @@ def stealth(stealth):
     for place in (enough, bound):
         grid.ax.plot([place] * 2, [0, 0.9], ":", color=style.GREY, linewidth=0.8)
         grid.ax.text(place * 1.06, 0.02, f"t = {place:.2g}", color=style.GREY, fontsize=7)
-    words = f"90 % of releases have no negative count at t = {enough:.2g}, where the bound asks for {bound:.2g}"
+    words = f"At least 90 % of releases have no negative count at t = {enough:.2g}; the bound asks for {bound:.2g}"
     ylabel = "Share of releases without\na negative count"
     return facets.finish(grid, words if enough < bound / 10 else "", "Increment t of the counts", ylabel)
 
