@@ -24,6 +24,8 @@ RECORD, FIGURE, ENDINGS = "sweep.json", "sweep", ("pdf", "png")
 # What Hydra writes into a sweep's folder: its records, and a folder for each job.
 HYDRAS = re.compile(r"multirun\.yaml|\.hydra|\.submitit|optimization_results\.yaml|\d+")
 
+PRIVATE_METADATA = "Rows with uses_private_metadata used what no ε pays for, such as the data's own range."
+
 
 class Written(NamedTuple):
     """The files of a sweep, sentences on what they leave out, and the errors of cells that gave none, by digest."""
@@ -111,6 +113,8 @@ def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell]) -> W
             frame.to_csv(temporary, index=False, lineterminator="\n")
     if points.tables:
         frames = {name: tables.read_table(folder / f"{name}.csv") for name in points.tables}
+        if any(frame.uses_private_metadata.any() for frame in frames.values() if "uses_private_metadata" in frame):
+            notes.append(PRIVATE_METADATA)
         drawn, more = _draw(study, frames, points.columns, drawings)
         paths, notes = paths + drawn, notes + more
     code = None if points.failed else _code(study)

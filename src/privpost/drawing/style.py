@@ -178,6 +178,24 @@ def power(value: float, wide: bool = False) -> str:
     return f"10{raised}" if factor == "1" else f"{factor}·10{raised}"
 
 
+def decades(axes, smallest: float, values, which: str = "y") -> None:
+    """Scale an axis logarithmically from `smallest` on, in both directions, and linearly around 0, for some values."""
+    values = np.asarray(values, float)
+    values = values[np.isfinite(values)]
+
+    def ticks(largest: float) -> list[float]:
+        last = np.floor(np.log10(max(largest, smallest)) + 1e-9)
+        return [10.0**exponent for exponent in range(round(np.log10(smallest)), int(last) + 1)]
+
+    negative = ticks(-values.min()) if (values < -smallest / 2).any() else []
+    places = [*(-tick for tick in reversed(negative)), 0.0, *ticks(values.max())]
+    getattr(axes, f"set_{which}scale")("symlog", linthresh=smallest)
+    getattr(axes, f"set_{which}ticks")(places, labels=[power(place) for place in places])
+    if not negative:
+        getattr(axes, f"set_{which}lim")(-smallest / 2, 1.6 * max(values.max(), smallest))
+    axes.minorticks_off()
+
+
 def _label_decades(axis) -> None:
     """Replace the ticks of a logarithmic axis: Matplotlib's are formulas, whose digits stand apart in other fonts."""
     from matplotlib import ticker

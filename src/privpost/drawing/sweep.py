@@ -289,4 +289,4 @@ def scale(axes, which: str, values) -> None:
     if places.min() > 0 and (places.max() >= wide * places.min() or geometric):
         getattr(axes, f"set_{which}scale")("log")
     elif places.min() == 0 and places.max() > 100 * values[values > 0].median():
-        facets.decades(axes, 10 ** np.floor(np.log10(places.max()) - 5), values, which)
+        style.decades(axes, 10 ** np.floor(np.log10(places.max()) - 5), values, which)

@@ -210,8 +210,8 @@ def calibrated(calibration, families, event_calibration, naive_bayes_calibration
     words = uniform.answer(right, "noise-aware posteriors with the right prior")
     words = words if (wrong.over[wrong.method != "naive"] > 1.5).any() else ""
     note = (
-        f"A point: one n from {table.n.min():g} to {table.n.max():,.0f}; 1 in 20 is beyond by chance; "
-        "a row without points was not run at that ε"
+        f"A point: one n from {table.n.min():g} to {table.n.max():,.0f}; 1 in 20 is beyond by chance\n"
+        "A row without points was not run at that ε"
     )
     label, band = uniform.LABEL.replace("\n", " "), uniform.band(grid, across=False, hollow=True)
     return facets.finish(grid, words, label, "", band, note=note)

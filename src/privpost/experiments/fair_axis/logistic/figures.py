@@ -23,7 +23,7 @@ def logistic(logistic):
         col="dataset", names=facets.sized(table), share=(True, True), size=(style.WIDTH, 2.0), xscale="log",
     )  # fmt: skip
     for axes, _ in facets.each(grid):
-        facets.decades(axes, 0.01, table["mean"])
+        style.decades(axes, 0.01, table["mean"])
     of = {name: rows.set_index(["dataset", "epsilon"])["mean"] for name, rows in table[~ball].groupby("method")}
     holds = {"ops", "ops_renyi", "diffused"} <= set(of)
     holds = holds and (of["ops_renyi"] - of["diffused"]).abs().max() < 0.01 < (of["ops"] - of["diffused"]).min()

@@ -23,7 +23,7 @@ def test_error(logistic):
     both = pd.concat([table, public[public.order == orders[len(orders) // 2]]])
     grid = _curves(both.assign(row=both.order.map(lambda order: facets.words("order", order)) + both.bounds), "row")
     for axes, rows in facets.each(grid):
-        facets.decades(axes, 0.01, [*both["mean"], 0.5])
+        style.decades(axes, 0.01, [*both["mean"], 0.5])
         axes.axhline(
             (rows.majority_error - rows.mean_reference).iloc[0], color=style.GREY, linestyle=":", linewidth=0.8
         )
@@ -42,7 +42,7 @@ def log_likelihood(logistic):
     table = table.assign(mean=-table["mean"])
     grid = _curves(table, "order")
     for axes, _ in facets.each(grid):
-        facets.decades(axes, 0.01, table["mean"])
+        style.decades(axes, 0.01, table["mean"])
     words = _answer(table) and "By log-likelihood, too, OPS on the paper's ball never leads"
     ylabel = "Negative log-likelihood above non-private\n[nats, linear below 0.01]"
     return facets.finish(grid, words, "log_epsilon", ylabel)
