@@ -123,8 +123,9 @@ def test_a_study_runs_on_data_of_ones_own(clone):
 
 
 def scores(said: str) -> dict[tuple[str, str], str]:
-    """Return what `privpost bench score` prints, by task and method."""
-    return {(line.split()[0], line.split()[1]): line.split(maxsplit=2)[2] for line in said.splitlines()[1:]}
+    """Return what `privpost bench score` prints after task, method, n and ε, by task and method."""
+    rows = (line.split(maxsplit=4) for line in said.splitlines()[1:])
+    return {(task, method): rest for task, method, _, _, rest in rows}
 
 
 def commands(clone, title: str) -> list[list[str]]:
