@@ -261,12 +261,13 @@ def save(figure, path: Path, dpi: int = 300) -> None:
 _EMBEDDED = {"GlyphOrder", "cvt ", "fpgm", "glyf", "head", "hhea", "hmtx", "loca", "maxp", "prep"}
 
 
-@contextlib.contextmanager
-def _letters_alone() -> Iterator[None]:
+def _letters_alone() -> contextlib.AbstractContextManager:
     """Embed of a font what a PDF needs: the subsets of other tables take most of the time, and no viewer reads them.
 
     Matplotlib leaves its callers no choice of tables.
     """
+    from unittest import mock
+
     from fontTools import subset
 
     load_font = subset.load_font
@@ -277,11 +278,7 @@ def _letters_alone() -> Iterator[None]:
             del font[table]
         return font
 
-    subset.load_font = load
-    try:
-        yield
-    finally:
-        subset.load_font = load_font
+    return mock.patch.object(subset, "load_font", load)
 
 
 _TEXT = re.compile(r'<text style="([^"]*?font-size: ([\d.]+)px;[^"]*)"([^>]*)>([^<]+)</text>')
