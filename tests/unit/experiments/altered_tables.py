@@ -38,7 +38,8 @@ def judged(study, id, frames):
     """Return the scored claim of an id, which has been declared under that id or for each of some cases; or None."""
     module = importlib.import_module(f"privpost.experiments.{study.replace('/', '.').removesuffix('.claims')}.claims")
     declared = (claim for claim in claims.declared(module) if fnmatchcase(id, re.sub(r"{\w+}", "*", claim.id)))
-    return next((scored for claim in declared for scored in claim.score(frames) if scored.id == id), None)
+    scored = (claim.score(frames) for claim in declared)
+    return next((claim for claim in scored if claim and claim.id == id), None)
 
 
 def checks_on(study, id, check, *lies):

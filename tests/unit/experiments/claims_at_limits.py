@@ -11,7 +11,7 @@ from privpost.lab.claims import declared
 
 def scored(module, id: str, **tables):
     (claim,) = (each for each in declared(module) if each.id == id)
-    return claim.score(tables)[0]
+    return claim.score(tables)
 
 
 def failed(module, id: str, **tables) -> set[str]:

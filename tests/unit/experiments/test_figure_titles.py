@@ -89,7 +89,7 @@ FALSE = [
      lambda t: scaled(t, "fourier_cell", 0.1, graph="chain_10")),
     ("zhang2016/naive_bayes", "fig1_naive_bayes", "naive_bayes_pairs", "over Laplace",
      lambda t: scaled(t, "difference_mean", -1, method="fourier")),
-    ("zhang2016/naive_bayes", "stealth", "stealth", "t = 0.14, where the bound asks for 2.3",
+    ("zhang2016/naive_bayes", "stealth", "stealth", "t = 0.14; the bound asks for 2.3",
      lambda t: t.assign(t=t.t * 10)),
     ("audit/audit", "tightness", "audit", "No method is seen", lambda t: scaled(t, "exact", 1.1)),
     ("geumlek2017/logistic", "appendix_loglikelihood", "logistic", "too, OPS on the paper's ball never",

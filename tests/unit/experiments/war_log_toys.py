@@ -52,4 +52,4 @@ def build(name: str) -> dict:
 
 def claims_of(function, **made) -> list:
     """Return the claims that one function declares, from tables by name."""
-    return [claim for declared in function.claims for claim in declared.score(made)]
+    return [claim for declared in function.claims if (claim := declared.score(made))]

@@ -127,7 +127,7 @@ def test_a_user_s_method_is_one_file(tmp_path, monkeypatch):
         for name in ("rejection", "broken", "odd")
     )
     assert found.inferred.draws.shape == (2, 1, 80, 1) and found.seconds >= 0 and found.status == ""
-    assert (broken.status, broken.reason) == ("failed", "ZeroDivisionError: no")
+    assert (broken.status, broken.reason) == ("failed", "ZeroDivisionError: no (broken.py:2)")
     assert odd.status == "failed" and "the shape must be (2, chains, draws, 1)" in odd.reason
 
 

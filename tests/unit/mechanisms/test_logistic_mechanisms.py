@@ -294,7 +294,7 @@ def test_noise_on_the_mode_is_certified(monkeypatch):
     # Scores of two means and two variances: beyond 4.5 once in 35,000 runs.
     assert (abs(draws.mean(axis=0) - mode.mean) < 4.5 * np.sqrt(1 / 0.4 / 20_000)).all()
     assert (abs(draws.var(axis=0) * 0.4 - 1) < 4.5 * np.sqrt(2 / 20_000)).all()
-    monkeypatch.setattr(LogisticPosterior, "gradient", lambda self, weights: np.full(2, 1e-3))
+    monkeypatch.setattr(LogisticPosterior, "_gradient", lambda self, weights, predictors: np.full(2, 1e-3))
     with pytest.raises(RuntimeError, match="no mode found"):
         mechanism.prepare(data.ravel())
     # Found, but not to a tolerance that floating-point numbers cannot reach.
