@@ -170,6 +170,8 @@ def power(value: float, wide: bool = False) -> str:
 
     On a `wide` axis fewer numbers are plain: those from 0.01 to 100.
     """
+    if not np.isfinite(value):
+        return f"{value:g}".replace("inf", "∞").replace("-", "−")
     if not value or (1e-2 if wide else 1e-4) <= abs(value) < (1e3 if wide else 2e4):
         return f"{value:g}".replace("-", "−")
     mantissa, exponent = f"{value:e}".split("e")

@@ -172,8 +172,9 @@ def test_one_layout_leaves_nothing_cut_off_at_any_resolution(tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(0.001, "0.001"), (1e-5, "10⁻⁵"), (2e-6, "2·10⁻⁶"), (10000, "10000"), (1e6, "10⁶"), (-0.5, "−0.5"), (0, "0")],
-)
+    [(0.001, "0.001"), (1e-5, "10⁻⁵"), (2e-6, "2·10⁻⁶"), (10000, "10000"), (1e6, "10⁶"), (-0.5, "−0.5"), (0, "0"),
+     (-np.inf, "−∞"), (np.nan, "nan")],
+)  # fmt: skip
 def test_numbers_of_ticks(value, words):
     assert style.power(value) == words
 
