@@ -88,15 +88,17 @@ def _forget(study: Study) -> None:
 
 def _announce(studies: list[Study], given: Namespace) -> forecast.Watch:
     """Say how much there is to do, and return what watches it."""
-    jobs, cells_known = [], 0
+    jobs, late, cells_known = [], [], 0
     for study in studies:
         grid_cells = grid.expand(study)
         cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
         cells_known += len(grid_cells)
         parts = [grid.shard_of(grid_cells, part + 1, study.shards) for part in range(study.shards)]
+        # These wait for the others, whose ledgers they read.
+        late += range(len(jobs), len(jobs) + len(parts)) if study.text.get("reads") else []
         jobs += [[cell for cell in part if not cell.path.exists()] for part in parts]
     waiting = sum(map(len, jobs))
-    watch = forecast.Watch(jobs, sys.stdout, given.cores, given.scale)
+    watch = forecast.Watch(jobs, sys.stdout, given.cores, given.scale, late)
     print(
         f"{counted(len(studies), 'study', 'studies')}, {counted(cells_known, 'cell')}, {cells_known - waiting} of "
         f"them in the store already. About {minutes(watch.left())} on {counted(given.cores, 'core')}.",

@@ -58,7 +58,7 @@ def compute(
     if cell.reads:
         config.ledgers = ledgers.contents(grid.read_by(study))
     try:
-        with noise.simulation():
+        with noise.simulation(), store.under_way(cell.path, cell.digest):
             arrays = study.module().simulate(config, Streams.of(cell), ledger)
     except ValueError as error:
         if _is_refusal(error):

@@ -1,8 +1,9 @@
-"""How long a run will still take: what is done, and what the rest took when it was published."""
+"""How long a rebuild will still take: what is done, what is under way, and what the rest took when it was published."""
 
 import contextlib
+import heapq
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 
 from privpost.lab import published, store
@@ -13,8 +14,57 @@ from privpost.progress import Progress
 PAUSE = 2.0
 # Assumed for a cell without a published time.
 DEFAULT_SECONDS = 2.0
+# A job's own start, in seconds: Python, imports, the configuration.
+OF_A_JOB = 3.0
 # Seconds of computing for which the published times weigh as much as this run's: the first cells tell little of others.
 TRUSTED = 10.0
+
+
+class Forecast:
+    """The remaining seconds of a run, from a schedule of the remaining cells at the speed so far.
+
+    Args:
+        expected: seconds that each cell should take, by digest.
+        jobs: the digests that each job computes, one after another.
+        late: the places in `jobs` of those that start after all others.
+    """
+
+    def __init__(self, expected: Mapping[str, float], jobs: Sequence[Sequence[str]], late: Iterable[int] = ()):
+        self._expected, self._jobs, self._late = expected, jobs, set(late)
+        self._took: dict[str, float] = {}
+        self.done: set[str] = set()
+
+    def finished(self, digest: str, seconds: float | None = None) -> None:
+        """Note that a cell is in the store, and what it took, where that is known."""
+        self.done.add(digest)
+        if seconds is not None:
+            self._took[digest] = seconds
+
+    def slowness(self, running: Mapping[str, float]) -> float:
+        """Return the ratio of the cells' times to the expected ones; `running` has the seconds of unfinished cells."""
+        took, expected = TRUSTED + sum(self._took.values()), TRUSTED + sum(self._expected[d] for d in self._took)
+        # A cell that is not done after its time is slower than that.
+        late = {d: s for d, s in running.items() if s > took / expected * self._expected.get(d, s)}
+        return (took + sum(late.values())) / (expected + sum(self._expected[d] for d in late))
+
+    def left(self, running: Mapping[str, float], cores: int) -> float:
+        """Return the seconds that are left on some cores."""
+        slow, early, late = self.slowness(running), [], []
+        for place, job in enumerate(self._jobs):
+            rest = [digest for digest in job if digest not in self.done]
+            seconds = sum(max(slow * self._expected[d] - running.get(d, 0.0), 0.0) for d in rest)
+            started = len(rest) < len(job) or any(digest in running for digest in rest)
+            if rest:
+                jobs = late if place in self._late else early
+                jobs.append((not started, -seconds - (0.0 if started else slow * OF_A_JOB)))
+        end = 0.0
+        for jobs in (early, late):
+            free = [end] * cores
+            # What is under way goes on; of the rest the longest starts first.
+            for _, seconds in sorted(jobs):
+                heapq.heappush(free, heapq.heappop(free) - seconds)
+            end = max(free)
+        return end
 
 
 class Watch:
@@ -22,43 +72,49 @@ class Watch:
 
     Args:
         jobs: the cells of each job that the store lacked when the run began; a job computes one after another.
+        late: the places in `jobs` of those that start after all others.
         stream: where the progress goes.
         cores: how many jobs run at a time.
         scale: at which the published times are known, or not.
     """
 
-    def __init__(self, jobs: Sequence[Sequence[Cell]], stream: TextIO, cores: int, scale: str):
+    def __init__(
+        self, jobs: Sequence[Sequence[Cell]], stream: TextIO, cores: int, scale: str, late: Iterable[int] = ()
+    ):
         cells = [cell for job in jobs for cell in job]
         self._waiting = {cell.digest: cell for cell in cells}
-        self._total, self._start = len(self._waiting), time.time()
-        self._jobs, self._cores = jobs, cores
+        self._folders = sorted({cell.path.parent for cell in cells})
+        self._total, self._start, self._cores = len(self._waiting), time.time(), cores
         # At another scale nothing is known: as if all cells took the same.
         known = published.expected_seconds() if scale == "paper" else {}
         took = {cell.digest: known.get(cell.study, {}).get(cell.slug, [DEFAULT_SECONDS]) for cell in cells}
-        self._expected = {digest: sum(seconds) / len(seconds) for digest, seconds in took.items()}
-        # What the finished cells took, and what they were expected to.
-        self._took = self._should = TRUSTED
+        expected = {digest: sum(seconds) / len(seconds) for digest, seconds in took.items()}
+        self._forecast = Forecast(expected, [[cell.digest for cell in job] for job in jobs], late)
         self.progress = Progress(stream, "cells")
 
-    def left(self) -> float:
-        """Return the seconds that are left: of all jobs together on the cores, or of the longest one."""
-        jobs = [sum(self._expected[cell.digest] for cell in job if cell.digest in self._waiting) for job in self._jobs]
-        return self._took / self._should * max(sum(jobs) / self._cores, max(jobs, default=0.0))
-
-    def finished(self, cell: Cell, seconds: float | None = None) -> None:
-        """Note that a cell is in the store, and what it took, where that is known."""
-        del self._waiting[cell.digest]
-        if seconds is not None:
-            self._took, self._should = self._took + seconds, self._should + self._expected[cell.digest]
+    def left(self, running: Mapping[str, float] | None = None) -> float:
+        """Return the seconds that are left; before the run, or with the seconds of the cells that are under way."""
+        return self._forecast.left(running or {}, self._cores)
 
     def look(self) -> None:
         """Look at the store, and show the cells that are done and the time left."""
         new = [cell for cell in self._waiting.values() if self._is_new(cell)]
         for cell in new:
-            self.finished(cell, store.seconds(cell.path))
+            del self._waiting[cell.digest]
+            self._forecast.finished(cell.digest, store.seconds(cell.path))
+        done, running = self._total - len(self._waiting), self._running()
         # After the last cell only tables and figures are left: say so once.
-        if new or 0 < len(self._waiting) < self._total:
-            self.progress.update(self._total - len(self._waiting), self._total, self.left())
+        if new or (self._waiting and (done or running)):
+            self.progress.update(done, self._total, self.left(running))
+
+    def _running(self) -> dict[str, float]:
+        """Return for how many seconds each cell has been under way; what a killed run left is older than this one."""
+        running = {}
+        for mark in (path for folder in self._folders for path in folder.glob(f".*{store.STARTED}")):
+            with contextlib.suppress(FileNotFoundError):
+                if (since := mark.stat().st_mtime) >= self._start - 1:
+                    running[mark.name.split(".")[1]] = time.time() - since
+        return {digest: seconds for digest, seconds in running.items() if digest in self._waiting}
 
     def _is_new(self, cell: Cell) -> bool:
         with contextlib.suppress(OSError):

@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import os
+import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from privpost import archive, atomic
 from privpost.lab.project import CannotWrite
 
 RECORD = "record"
-CORRUPT = ".corrupt"
+CORRUPT, STARTED = ".corrupt", ".started"
 # Names of arrays that numpy's savez takes for its own arguments.
 RESERVED = (RECORD, "file", "allow_pickle")
 
@@ -105,6 +106,21 @@ def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     except (ValueError, TypeError) as error:
         raise CorruptCell(f"{path} is not a readable result ({error})") from error
     return arrays, record
+
+
+@contextlib.contextmanager
+def under_way(path: Path, digest: str) -> Iterator[None]:
+    """Mark a cell as being computed, by a file next to its own, until the block ends."""
+    # Named as temporary files are: what a killed process leaves is found and removed with them.
+    mark = path.with_name(f".{digest}.{secrets.token_hex(4)}{STARTED}")
+    with contextlib.suppress(OSError):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            mark.unlink()
 
 
 def seconds(path: Path) -> float | None:
