@@ -62,8 +62,8 @@ def methods(model: EventCounts, counts) -> list[dict]:
     laplace = EventCountsLaplace(model, n, EPSILON)
 
     def follow(own, rng):
-        sampler = gibbs.Chains([gibbs.Group(own, observed)], gibbs.Layout.of(model.regions), prior_of(model))
-        gibbs.follow(sampler, [rng], ITERATIONS, [None])
+        sampler = gibbs.Chains(gibbs.Law(own, observed), gibbs.Layout.of(model.regions), prior_of(model))
+        gibbs.follow(sampler, rng, ITERATIONS)
 
     def noisy(rng):
         follow(count_tables.clip(model.tables(laplace.perturb(counts.ravel(), rng))), rng)

@@ -54,9 +54,9 @@ def exact_state_probabilities(counts, observed, n_states, a, b, temperature=1.0,
     return sequences, weights / weights.sum()
 
 
-def last(groups, prior, iterations, rng):
+def last(law, prior, iterations, rng):
     """The state after some iterations."""
-    ((state, _),) = run(gibbs.Chains(groups, LAYOUT, prior), [rng], draws=1, burn_in=iterations - 1)
+    ((state, _),) = run(gibbs.Chains(law, LAYOUT, prior), rng, draws=1, burn_in=iterations - 1)
     return state
 
 
@@ -68,9 +68,9 @@ def test_state_sequences_occur_as_often_as_enumeration_says(temperature, prior_t
     n_states, n_chains, iterations = 2, 20_000, 25
     sequences, exact = exact_state_probabilities(COUNTS, OBSERVED, n_states, a, b, temperature, prior_temperature)
     observed = np.tile(OBSERVED, (n_chains, 1))
-    group = gibbs.Group(COUNTS, observed, temperature, prior_temperature)
+    law = gibbs.Law(COUNTS, observed, temperature, prior_temperature)
     prior = gibbs.Prior(n_states, SIZES, a, b)
-    state = last([group], prior, iterations, np.random.default_rng(11))
+    state = last(law, prior, iterations, np.random.default_rng(11))
     # The last states of independent chains: a plain multinomial sample, if 25 iterations of 5 cells forget the start.
     codes = (state.states * (n_states ** np.arange(len(COUNTS) - 1, -1, -1))[:, None]).sum(axis=0)
     found = np.bincount(codes, minlength=len(sequences))
@@ -85,8 +85,8 @@ def test_state_sequences_occur_as_often_as_enumeration_says(temperature, prior_t
 def test_many_states_and_per_chain_counts_agree_with_enumeration() -> None:
     n_states, n_chains = 3, 20_000
     sequences, exact = exact_state_probabilities(COUNTS, OBSERVED, n_states, 0.5, 1.0)
-    group = gibbs.Group(np.tile(COUNTS, (n_chains, 1, 1)), np.tile(OBSERVED, (n_chains, 1)))
-    state = last([group], gibbs.Prior(n_states, SIZES, 0.5), 25, np.random.default_rng(12))
+    law = gibbs.Law(np.tile(COUNTS, (n_chains, 1, 1)), np.tile(OBSERVED, (n_chains, 1)))
+    state = last(law, gibbs.Prior(n_states, SIZES, 0.5), 25, np.random.default_rng(12))
     # Each cell pair's joint states; 243 sequences are too many for a chi-square test of the whole table.
     for s, t in itertools.combinations(range(len(COUNTS)), 2):
         for i, j in itertools.product(range(n_states), repeat=2):
@@ -181,8 +181,8 @@ def joint_distribution(lows, n_chains: int, one_pass) -> None:
     counts = counts_of(states, phi)
     observed = np.ones((n_chains, len(events)), bool)
     for _ in range(40):
-        chains = gibbs.Chains([gibbs.Group(counts, observed, lows=lows)], LAYOUT, prior)
-        state, _ = chains.step(chains.start(one_pass(states, counts, rng)), [rng])
+        chains = gibbs.Chains(gibbs.Law(counts, observed, lows=lows), LAYOUT, prior)
+        state, _ = chains.step(gibbs.State(one_pass(states, counts, rng)), rng)
         states, phi = state.states, np.exp(state.log_probabilities)
         counts = counts_of(states, phi)
     alternating = summaries(states, phi, counts)
@@ -196,15 +196,12 @@ def test_single_cells_and_whole_sweeps_keep_the_counts_of_moves() -> None:
     layout = gibbs.Layout.of(region)
     rng = np.random.default_rng(15)
     counts = rng.poisson(3.0, size=(7, 5)).astype(float)
-    groups = [
-        gibbs.Group(counts, rng.random((4, 7)) < 0.8),
-        gibbs.Group(counts, rng.random((3, 7)) < 0.8, temperature=5.0, lows=(0.01, 0.02)),
-    ]
-    for state, _ in run(gibbs.Chains(groups, layout, gibbs.Prior(4, SIZES)), [rng, rng], draws=10):
+    law = gibbs.Law(counts, rng.random((3, 7)) < 0.8, temperature=5.0, lows=(0.01, 0.02))
+    for state, _ in run(gibbs.Chains(law, layout, gibbs.Prior(4, SIZES)), rng, draws=10):
         assert np.array_equal(state.transitions, gibbs.transition_counts(state.states, layout, 4))
         assert state.states.min() >= 0
         assert state.states.max() < 4
-        assert np.exp(state.log_probabilities[4:, :, :3]).min() >= 0.01 - 1e-12
+        assert np.exp(state.log_probabilities[:, :, :3]).min() >= 0.01 - 1e-12
         assert np.allclose(np.exp(state.log_probabilities[:, :, 3:]).sum(axis=-1), 1, rtol=1e-12)
 
 
@@ -219,7 +216,7 @@ def test_single_cells_and_whole_sweeps_keep_the_counts_of_moves() -> None:
 def test_groups_out_of_range_are_refused(change, message) -> None:
     settings = {"counts": COUNTS, "observed": OBSERVED[None], **change}
     with pytest.raises(ValueError, match=message):
-        gibbs.Group(**settings)
+        gibbs.Law(**settings)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def ranks_p_values(epsilon: float, factor: float = 1.0) -> np.ndarray:
     sampler = event_counts.Chains(given, LAYOUT, PRIOR)
     draws = [
         functionals(state.probabilities, state.states.T, state.rates, noisy)
-        for state, _ in chain.run(sampler, [np.random.default_rng(4)], draws=19, burn_in=200, thin=15)
+        for state, _ in chain.run(sampler, np.random.default_rng(4), draws=19, burn_in=200, thin=15)
     ]
     truth = functionals(phi, states, rates, noisy)
     # Equal numbers of moves are put in random order.
@@ -159,7 +159,7 @@ def test_one_cell_s_emissions_follow_their_law_by_quadrature() -> None:
     n_chains = 4000
     given = event_counts.NoisyCounts(np.tile(noisy, (n_chains, 1, 1)), np.ones((n_chains, 1), bool), scale, mean)
     sampler = event_counts.Chains(given, gibbs.Layout.of([0]), gibbs.Prior(1, (2,)))
-    ((state, _),) = chain.run(sampler, [np.random.default_rng(5)], draws=1, burn_in=200)
+    ((state, _),) = chain.run(sampler, np.random.default_rng(5), draws=1, burn_in=200)
     found = state.probabilities[:, 0, 0]
     # 4.5 standard errors of a mean and, roughly, of a standard deviation.
     assert abs(found.mean() - exact[0]) < 4.5 * exact[1] / math.sqrt(n_chains)
@@ -186,8 +186,8 @@ def test_states_follow_their_law_by_enumeration(transition) -> None:
     weight[~observed] = 0
     sequences = np.array(list(itertools.product(range(n_states), repeat=6)))
     prior = gibbs.Prior(n_states, (2,), transition)
-    group = gibbs.Group(np.zeros((6, 2)), np.zeros((len(sequences), 6), bool))
-    logs = log_joint(gibbs.State(sequences.T, ()), group, layout, prior)[1]
+    law = gibbs.Law(np.zeros((6, 2)), np.zeros((len(sequences), 6), bool))
+    logs = log_joint(gibbs.State(sequences.T), law, layout, prior)[1]
     logs = logs + np.take_along_axis(weight[None], sequences[..., None], axis=2)[..., 0].sum(axis=1)
     exact = np.exp(logs - logs.max())
     exact *= 5000 / exact.sum()
@@ -209,7 +209,7 @@ def held_out_chains(other: float, behind: float = 0.0):
     sampler = event_counts.Chains(given, LAYOUT, PRIOR, Seeding(3, 5))
     assert not given.noisy[~observed].any()
     given.noisy[~observed] = behind
-    ((state, _),) = chain.run(sampler, [np.random.default_rng(9)], draws=1, burn_in=20)
+    ((state, _),) = chain.run(sampler, np.random.default_rng(9), draws=1, burn_in=20)
     return state, observed
 
 

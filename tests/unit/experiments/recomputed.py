@@ -77,15 +77,15 @@ def recorded(monkeypatch, kept) -> list[list]:
     """What is kept of every run of hidden Markov chains after each iteration, in the order of the runs."""
     runs, follow = [], gibbs.follow
 
-    def watched(sampler, rng, iterations, watches):
+    def watched(sampler, rng, iterations, given=None):
         runs.append([])
 
         def watch(iteration, state):
             runs[-1].append(kept(state))
-            if watches[0] is not None:
-                watches[0](iteration, state)
+            if given is not None:
+                given(iteration, state)
 
-        return follow(sampler, rng, iterations, [watch])
+        return follow(sampler, rng, iterations, watch)
 
     monkeypatch.setattr(gibbs, "follow", watched)
     return runs

@@ -94,9 +94,9 @@ def two_states_of_a_chain(patch):
         found = []
         for request in requests:
             own = request.mechanism
-            group, layout = own._group(request.statistics, request.lead, request.size), Layout.of(own.model.regions)
-            chains = Chains([group], layout, event_counts.prior_of(own.model))
-            run = chain.run(chains, [request.rng], draws=own.iterations + 1)
+            law, layout = own._law(request.statistics, request.lead, request.size), Layout.of(own.model.regions)
+            chains = Chains(law, layout, event_counts.prior_of(own.model))
+            run = chain.run(chains, request.rng, draws=own.iterations + 1)
             states = [state.probabilities.copy() for state, _ in run]
             found.append(Release(np.stack(states[-2:], axis=1)))
         return found

@@ -28,7 +28,7 @@ def test_a_diagnosis_traces_the_law_of_its_chains(method, start, prior) -> None:
     counts, observed = np.random.default_rng(1).poisson(6, (6, 5)).astype(float), np.ones((4, 6), bool)
     observed[:, 2] = False
     given = setup.given(Ledger(), row, counts, None, slice(0, 4), observed, np.arange(4))
-    diagnosis, seen = convergence.Diagnosis(given.group, setup.layout, setup.prior, [0, 3], 2), []
+    diagnosis, seen = convergence.Diagnosis(given.traced, setup.layout, setup.prior, [0, 3], 2), []
 
     def watch(iteration, state):
         diagnosis(iteration, state)
@@ -39,11 +39,11 @@ def test_a_diagnosis_traces_the_law_of_its_chains(method, start, prior) -> None:
     setup.follow(ledger, given, np.random.default_rng(2), slice(0, 4), watch)
     mechanism = setup.mechanism(row)
     temperature, lows = (mechanism.temperature, mechanism.lows) if private else (1.0, None)
-    own = gibbs.Group(counts, observed[:2], temperature, temperature if prior == "tempered" else 1.0, lows)
+    own = gibbs.Law(counts, observed[:2], temperature, temperature if prior == "tempered" else 1.0, lows)
     traced = np.stack(diagnosis._traces)
     assert len(traced) == 4
     for (states, logs), (joint, likelihood, entropy) in zip(seen[2:], traced, strict=True):
-        of_states = gibbs.State(states, (counts,), None, logs, None)
+        of_states = gibbs.State(states, None, logs)
         expected = log_joint(of_states, own, setup.layout, setup.prior)
         np.testing.assert_allclose((joint, likelihood), (sum(expected), expected[0]), rtol=1e-12)
         for chain in (0, 1):
@@ -65,7 +65,7 @@ def test_chains_in_two_equal_modes_have_not_converged() -> None:
     first, second = (tuple(np.repeat([0, 1], 12)), tuple(np.tile([0, 1], 12)))
     one, other, *_ = [chain for chain in range(number) if partitions[chain] == first]
     for chains, converged in (((one, other), True), ((one, partitions.index(second)), False)):
-        diagnosis = convergence.Diagnosis(given.group, setup.layout, setup.prior, chains, 100)
+        diagnosis = convergence.Diagnosis(given.traced, setup.layout, setup.prior, chains, 100)
         setup.follow(None, given, np.random.default_rng(3), slice(0, number), diagnosis)
         seen = diagnosis.summary()
         assert (seen["rhat"] < convergence.LIMIT) == converged

@@ -123,7 +123,7 @@ def test_noisy_counts_are_released_processed_and_told_by_how_much_is_clipped(sev
     # The noise-aware chain is told the noise that was added; its traces are of projected counts.
     assert (aware.law.scale, aware.law.n) == (8.0, 30)
     np.testing.assert_allclose(aware.law.noisy[observed], noisy[split][observed])
-    np.testing.assert_allclose(aware.group.counts[1:], projected.law.counts[1:])
+    np.testing.assert_allclose(aware.traced.counts[1:], projected.law.counts[1:])
 
 
 def test_more_chains_than_releases_are_not_charged() -> None:

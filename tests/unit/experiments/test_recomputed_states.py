@@ -227,7 +227,7 @@ def test_chains_have_the_lengths_of_the_study_and_a_release_of_their_own(monkeyp
     cell = run("foulds2016/war_logs_states", None, None, **settings, without="none")
     # With few states and with many, from both starts: four chains on exact counts, five on two noisy tables.
     expected = [(9, number) for number in (4, 5) * 4]
-    assert [(call.given[2], call.result[0].state.states.shape[1]) for call in runs] == expected
+    assert [(call.given[2], call.result.state.states.shape[1]) for call in runs] == expected
     # Chains of one law: all on exact counts, of the noisy ones those on the first release.
     watched = [list(call.given[3]) for call in judged]
     assert watched == [[0, 1, 2, 3], [0, 2, 3, 4]] * 4

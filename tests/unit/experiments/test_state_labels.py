@@ -18,8 +18,8 @@ def test_frequencies_of_states_whose_labels_are_switched_are_those_under_the_las
         states = np.where(rng.random(mode.shape) < 0.1, rng.integers(n_states, size=mode.shape), mode)
         labels = np.array([rng.permutation(n_states) for _ in range(2)])
         named = np.take_along_axis(labels, states.T, axis=1).T
-        plain(iteration, State(states, ()))
-        switched(iteration, State(named, ()))
+        plain(iteration, State(states))
+        switched(iteration, State(named))
     found, expected = switched.shares(45), plain.shares(45)
     for chain, own in enumerate(labels):
         np.testing.assert_array_equal(found[own, :, chain], expected[:, :, chain])

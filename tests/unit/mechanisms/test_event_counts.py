@@ -66,8 +66,8 @@ def test_held_out_cells_and_chains_for_diagnosis_leave_releases_alone() -> None:
 
 
 def test_the_priors_temperature_is_that_of_the_likelihood_or_1() -> None:
-    assert sampler(0.5)._group(COUNTS, (1,), 1).prior_temperature == sampler(0.5).temperature > 1
-    assert sampler(0.5, tempered_prior=False)._group(COUNTS, (1,), 1).prior_temperature == 1
+    assert sampler(0.5)._law(COUNTS, (1,), 1).prior_temperature == sampler(0.5).temperature > 1
+    assert sampler(0.5, tempered_prior=False)._law(COUNTS, (1,), 1).prior_temperature == 1
 
 
 def test_a_sample_of_unknown_convergence_costs_all_updates_and_has_no_cost_from_a_seeded_start() -> None:
@@ -81,9 +81,9 @@ def test_a_seeded_chain_starts_from_its_seeds_and_a_random_one_does_not_read_the
     starts, other = [], COUNTS[::-1].copy()
     for seeding in (None, Seeding(4, 2)):
         for counts in (COUNTS, other):
-            group = sampler(0.5, seeding=seeding).law(MODEL.tables(counts), np.ones((6, 5), bool))
-            chains = gibbs.Chains([group], gibbs.Layout.of(MODEL.regions), prior_of(MODEL), seeding)
-            starts.append(chains.init([np.random.default_rng(4)]).states)
+            law = sampler(0.5, seeding=seeding).law(MODEL.tables(counts), np.ones((6, 5), bool))
+            chains = gibbs.Chains(law, gibbs.Layout.of(MODEL.regions), prior_of(MODEL), seeding)
+            starts.append(chains.init(np.random.default_rng(4)).states)
     assert np.array_equal(starts[0], starts[1]) and not np.array_equal(starts[2], starts[3])
 
 

@@ -22,16 +22,14 @@ class Diagnosis:
     """Watches some chains after burn-in: log joint, log-likelihood, and entropy of the states' shares of the cells.
 
     Args:
-        group: what all chains run on; the traces are of its law.
+        law: what all chains run on; the traces are of its law.
         chains: the watched chains, which run on the same data.
     """
 
-    def __init__(
-        self, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, chains: Sequence[int], burn_in: int
-    ):
+    def __init__(self, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior, chains: Sequence[int], burn_in: int):
         chains = list(chains)
-        own = group.counts if np.ndim(group.counts) == 2 else group.counts[chains]
-        self._group = replace(group, counts=own, observed=group.observed[chains])
+        own = law.counts if np.ndim(law.counts) == 2 else law.counts[chains]
+        self._law = replace(law, counts=own, observed=law.observed[chains])
         self._given, self._chains, self._burn_in = (layout, prior), chains, burn_in
         self._traces: list[np.ndarray] = []
 
@@ -40,7 +38,7 @@ class Diagnosis:
             return
         states, (layout, prior) = state.states[:, self._chains], self._given
         own = state._replace(states=states, log_probabilities=state.log_probabilities[self._chains])
-        likelihood, log_prior = log_joint(own, self._group, layout, prior)
+        likelihood, log_prior = log_joint(own, self._law, layout, prior)
         shares = np.stack([(states == k).mean(axis=0) for k in range(prior.n_states)])
         self._traces.append(np.stack([likelihood + log_prior, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 

@@ -93,16 +93,16 @@ class Run(NamedTuple):
 
     row: Row
     mechanism: Any
-    law: gibbs.Group | event_counts.NoisyCounts
+    law: gibbs.Law | event_counts.NoisyCounts
     clipped: float = np.nan
 
     @property
-    def group(self) -> gibbs.Group:
+    def traced(self) -> gibbs.Law:
         """The law whose log joint traces the chains; noise-aware chains have no counts, and take projected ones."""
-        if isinstance(self.law, gibbs.Group):
+        if isinstance(self.law, gibbs.Law):
             return self.law
         noisy, sizes = self.law.noisy, self.mechanism.model.sizes
-        return gibbs.Group(count_tables.project(noisy, sizes), self.law.observed)
+        return gibbs.Law(count_tables.project(noisy, sizes), self.law.observed)
 
 
 @dataclass(frozen=True)
@@ -193,14 +193,14 @@ class Setup:
         mechanism = self.mechanism(row)
         if row.method in ("non_private", *SAMPLED):
             own = counts if np.ndim(counts) == 2 else counts[split]
-            law = mechanism.law(own, observed) if mechanism else gibbs.Group(own, observed)
+            law = mechanism.law(own, observed) if mechanism else gibbs.Law(own, observed)
             return Run(row, mechanism, law)
         noisy = self.noisy(ledger, row, counts, noise, repeats)
         if row.method == "gibbs":
             return Run(row, mechanism, event_counts.NoisyCounts(noisy[split], observed, mechanism.scale, self.n))
         valid, own = processed(noisy, self.model.sizes, row.variant), observed[: len(noisy)]
         clipped = np.mean(((valid <= 0) & (noisy != 0))[own]) if row.variant != "sums" else np.nan
-        return Run(row, mechanism, gibbs.Group(valid[split], observed), float(clipped))
+        return Run(row, mechanism, gibbs.Law(valid[split], observed), float(clipped))
 
     def follow(self, ledger: Ledger, run: Run, rng, repeats: slice, watch: Callable | None) -> gibbs.End:
         """Run a row's chains to their end; those of exact events through the ledger, which charges each repeat's draw.
@@ -216,9 +216,8 @@ class Setup:
             given = {"size": size if counts.ndim == 1 else None, "repeats": repeats, **watched}
             return ledger.release(row.account, run.mechanism, counts, rng, **given).info
         kind = event_counts.Chains if row.method == "gibbs" else gibbs.Chains
-        laws = run.law if row.method == "gibbs" else [run.law]
-        sampler = kind(laws, self.layout, self.prior, self.start(row))
-        return gibbs.follow(sampler, [rng], self.length(row)[0], [watch])[0]
+        sampler = kind(run.law, self.layout, self.prior, self.start(row))
+        return gibbs.follow(sampler, rng, self.length(row)[0], watch)
 
 
 def processed(noisy, sizes: Sequence[int], variant: str) -> np.ndarray:

@@ -131,7 +131,7 @@ def chain_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, rep
     held, burn_in = [], setup.length(row)[1]
     # A chain that pays for its updates need not converge.
     watched = np.flatnonzero(split == 0) if row.method != "private_gibbs" else []
-    diagnosis = Diagnosis(run.group, setup.layout, setup.prior, watched, burn_in) if len(watched) > 1 else None
+    diagnosis = Diagnosis(run.traced, setup.layout, setup.prior, watched, burn_in) if len(watched) > 1 else None
 
     def watch(iteration, state):
         if iteration >= burn_in:

@@ -57,9 +57,9 @@ class Chain:
         self._grid = np.array(list(itertools.product(range(grid), repeat=N_STATES)))
         # The prior law of the states is the mechanism's law for cells without events.
         empty = mechanism.law(np.zeros((cells, LEVELS)), np.ones((len(self.paths), cells), bool))
-        without = gibbs.Group(empty.counts, empty.observed, empty.temperature, empty.prior_temperature)
+        without = gibbs.Law(empty.counts, empty.observed, empty.temperature, empty.prior_temperature)
         settings = gibbs.Layout.of(mechanism.model.regions), prior_of(mechanism.model)
-        self._log_prior = log_joint(gibbs.State(self.paths.T, (empty.counts,)), without, *settings)[1]
+        self._log_prior = log_joint(gibbs.State(self.paths.T), without, *settings)[1]
         differ = self.paths[:, None] != self.paths[None]
         self._alike = [~np.delete(differ, cell, axis=2).any(axis=2) for cell in range(cells)]
 

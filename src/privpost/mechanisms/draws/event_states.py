@@ -132,13 +132,13 @@ class HiddenMarkovSampler(TemperedEvents):
             is diagnosis.
         """
         lead = np.shape(statistics)[:-1] if size is None else (size,)
-        group = self._group(statistics, lead, size, observed)
-        sampler = gibbs.Chains([group], gibbs.Layout.of(self.model.regions), prior_of(self.model), self.seeding)
-        end: Any = gibbs.follow(sampler, [rng], self.iterations, [watch])[0]
+        law = self._law(statistics, lead, size, observed)
+        sampler = gibbs.Chains(law, gibbs.Layout.of(self.model.regions), prior_of(self.model), self.seeding)
+        end: Any = gibbs.follow(sampler, rng, self.iterations, watch)
         values = end.state.probabilities[: math.prod(lead)]
         return Release(values.reshape(*lead, *self.model.theta_shape), end)
 
-    def _group(self, statistics, lead, size=None, observed=None) -> gibbs.Group:
+    def _law(self, statistics, lead, size=None, observed=None) -> gibbs.Law:
         counts = self.model.tables(statistics)
         if size is None:
             counts = counts.reshape(-1, *counts.shape[-2:])
@@ -146,10 +146,10 @@ class HiddenMarkovSampler(TemperedEvents):
             observed = np.ones((math.prod(lead), counts.shape[-2]), bool)
         return self.law(counts, observed)
 
-    def law(self, counts, observed) -> gibbs.Group:
-        """Chains at the sample's temperature and truncation; arguments as of `gibbs.Group`."""
+    def law(self, counts, observed) -> gibbs.Law:
+        """Chains at the sample's temperature and truncation; arguments as of `gibbs.Law`."""
         prior = self.temperature if self.tempered_prior else 1.0
-        return gibbs.Group(counts, observed, self.temperature, prior, self.lows)
+        return gibbs.Law(counts, observed, self.temperature, prior, self.lows)
 
     def unconverged_cost(self) -> float:
         """ε of one sample if nothing is known of the chain's convergence: the sum over all updates.

@@ -59,9 +59,9 @@ class EventCountsLaplace(LaplaceMechanism):
         """Emission probabilities (..., K, levels) at the end of a chain on each clipped release."""
         counts = self.model.tables(self.project(release))
         flat = counts.reshape(-1, *counts.shape[-2:])
-        group = gibbs.Group(flat, np.ones(flat.shape[:2], bool))
-        sampler = gibbs.Chains([group], gibbs.Layout.of(self.model.regions), prior_of(self.model))
-        end: Any = gibbs.follow(sampler, [rng], self.iterations, [None])[0]
+        law = gibbs.Law(flat, np.ones(flat.shape[:2], bool))
+        sampler = gibbs.Chains(law, gibbs.Layout.of(self.model.regions), prior_of(self.model))
+        end: Any = gibbs.follow(sampler, rng, self.iterations)
         return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
@@ -84,7 +84,7 @@ class EventCountsLaplace(LaplaceMechanism):
         )
         sampler = event_counts.Chains(given, gibbs.Layout.of(self.model.regions), prior, Seeding(1))
         sweeps = max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
-        run = chain.run(sampler, [rng], draws=sweeps, burn_in=BURN_IN, thin=THIN)
+        run = chain.run(sampler, rng, draws=sweeps, burn_in=BURN_IN, thin=THIN)
         chains = np.stack([state.probabilities.copy() for state, _ in run])
         # Sorted, the draws do not depend on the order of the states.
         return noise_aware_draws.diagnosed(chains, draws, np.sort(chains, axis=2))

@@ -39,8 +39,8 @@ class Layout(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Group:
-    """Chains that share a temperature and a truncation.
+class Law:
+    """The events that chains are given, and how the chains' law is tempered and truncated.
 
     Attributes:
         counts: (cells, levels) for all chains, or (chains, cells, levels) for each; real-valued. Where noise makes them
@@ -68,23 +68,16 @@ class Group:
 class State(NamedTuple):
     """All chains after an iteration.
 
-    `states` (cells, chains); `counts` of each group; `probabilities` (chains, K, levels), the fields one after the
-    other, and their logarithms; `transitions` (K, K, chains), the counts of moves from state to state; `rates`
-    (chains, cells) of noise-aware chains only. All but states and counts may be None before the first iteration.
+    `states` (cells, chains); `probabilities` (chains, K, levels), the fields one after the other, and their logarithms;
+    `transitions` (K, K, chains), the counts of moves from state to state; `rates` (chains, cells) of noise-aware chains
+    only. All but the states may be None before the first iteration.
     """
 
     states: np.ndarray
-    counts: Sequence[np.ndarray]
     probabilities: np.ndarray | None = None
     log_probabilities: np.ndarray | None = None
     transitions: np.ndarray | None = None
     rates: np.ndarray | None = None
-
-    def part(self, group: int, chains: slice) -> State:
-        """The chains of one group, as views."""
-        own = [None if values is None else values[chains] for values in (*self[2:4], self.rates)]
-        moves = None if self.transitions is None else self.transitions[:, :, chains]
-        return State(self.states[:, chains], self.counts[group : group + 1], own[0], own[1], moves, own[2])
 
 
 @dataclass(frozen=True)
@@ -126,93 +119,71 @@ def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarr
 
 
 class Chains:
-    """All chains of all groups, one group after the other (`chain.Sampler`); `rng` is one generator per group.
+    """Chains that share a law (`chain.Sampler`).
 
-    An iteration's cost is the number of gamma and exponential variates for the emissions of each group's chains,
-    rejected ones included: shape (groups,). Those of a seeding are not counted.
+    An iteration's cost is the number of gamma and exponential variates for the emissions of all chains, rejected ones
+    included. Those of a seeding are not counted.
 
     Args:
         seeding: a `seeds.Seeding`, by which each chain starts; None for states drawn uniformly, as the paper's.
     """
 
-    def __init__(self, groups: Sequence[Group], layout: Layout, prior: Prior, seeding=None):
-        self.groups, self.prior, self.seeding = groups, prior, seeding
-        ends = np.cumsum([len(group.observed) for group in groups])
-        self.slices = [slice(int(end - len(group.observed)), int(end)) for end, group in zip(ends, groups, strict=True)]
-        self.layout = layout
-        self._probabilities, self._logs = np.empty((2, int(ends[-1]), prior.n_states, sum(prior.sizes)))
+    def __init__(self, law: Law, layout: Layout, prior: Prior, seeding=None):
         # Imported only to run chains: loading the compiler takes longer than most commands.
         from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
-        self._sweep = explicit_sweep
+        self.law, self.layout, self.prior, self.seeding, self._sweep = law, layout, prior, seeding, explicit_sweep
 
-    def init(self, rng: Sequence[np.random.Generator]) -> State:
+    def init(self, rng: np.random.Generator) -> State:
         """Return the states before the first iteration: drawn uniformly, or the seeding's."""
-        draws = [
-            own.integers(self.prior.n_states, size=group.observed.shape[::-1])
-            if self.seeding is None
-            else self.seeding.states(group, self.layout, self.prior, own)
-            for group, own in zip(self.groups, rng, strict=True)
-        ]
-        return self.start(np.concatenate(draws, axis=1))
+        if self.seeding is not None:
+            return State(self.seeding.states(self.law, self.layout, self.prior, rng))
+        return State(rng.integers(self.prior.n_states, size=self.law.observed.shape[::-1]))
 
-    def start(self, states) -> State:
-        """Return the state before the first iteration, with a copy of states (cells, chains)."""
-        return State(np.array(states, dtype=np.intp), tuple(group.counts for group in self.groups))
-
-    def step(self, state: State, rng: Sequence[np.random.Generator]) -> tuple[State, np.ndarray]:
-        """Draw the emissions given the states, then every state given all others."""
-        states, probabilities, logs = state.states, self._probabilities, self._logs
-        variates, n_states = np.zeros(len(self.groups), np.int64), self.prior.n_states
-        moves = transition_counts(states, self.layout, n_states)
-        for place, (group, chains, group_rng) in enumerate(zip(self.groups, self.slices, rng, strict=True)):
-            totals = np.maximum(state_totals(group.counts, states[:, chains], group.observed, n_states), 0.0)
-            probabilities[chains], variates[place] = draw_emissions(group, totals, self.prior, group_rng)
-            np.log(probabilities[chains], out=logs[chains])
-            scores = logs[chains] @ np.swapaxes(group.counts, -1, -2)
-            scores *= group.observed[:, None] / group.temperature
-            scores -= scores.max(axis=1, keepdims=True)
-            np.exp(scores, out=scores)
-            uniforms = group_rng.random((len(states), len(group.observed)))
-            settings = 1 / group.prior_temperature, self.prior.transition
-            self._sweep(states[:, chains], scores, uniforms, tuple(self.layout), *settings, moves[..., chains])
-        return State(states, state.counts, probabilities, logs, moves), variates
+    def step(self, state: State, rng: np.random.Generator) -> tuple[State, int]:
+        """Draw the emissions given the states, then every state given all others; the states change in place."""
+        law, prior, states = self.law, self.prior, state.states
+        moves = transition_counts(states, self.layout, prior.n_states)
+        totals = np.maximum(state_totals(law.counts, states, law.observed, prior.n_states), 0.0)
+        probabilities, variates = draw_emissions(law, totals, prior, rng)
+        logs = np.log(probabilities)
+        scores = logs @ np.swapaxes(law.counts, -1, -2)
+        scores *= law.observed[:, None] / law.temperature
+        scores -= scores.max(axis=1, keepdims=True)
+        np.exp(scores, out=scores)
+        settings = tuple(self.layout), 1 / law.prior_temperature, prior.transition, moves
+        self._sweep(states, scores, rng.random(states.shape), *settings)
+        return State(states, probabilities, logs, moves), variates
 
 
 class End(NamedTuple):
-    """A group's last state, and the number of variates for its emissions."""
+    """The chains' last state, and the number of variates for their emissions."""
 
     state: State
     variates: int
 
 
-def follow(
-    sampler: Chains, rng: Sequence[np.random.Generator], iterations: int, watches: Sequence[Callable | None]
-) -> list[End]:
-    """Run chains for at least one iteration, and call each group's watch after every one.
-
-    A watch is None, or a function of the iteration's number, from 0, and the group's `State`.
-    """
+def follow(sampler: Chains, rng: np.random.Generator, iterations: int, watch: Callable | None = None) -> End:
+    """Run chains for at least one iteration, and call `watch(iteration, state)` after every one, from iteration 0."""
     variates = 0
     for iteration, (state, (cost,)) in enumerate(chain.run(sampler, rng, draws=iterations)):
-        variates = variates + cost
-        for place, (chains, watch) in enumerate(zip(sampler.slices, watches, strict=True)):
-            if watch is not None:
-                watch(iteration, state.part(place, chains))
-    return [End(state.part(place, chains), int(variates[place])) for place, chains in enumerate(sampler.slices)]
+        variates += cost
+        if watch is not None:
+            watch(iteration, state)
+    return End(state, variates)
 
 
 def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
-    """Counts of the observed cells summed by state, shape (chains, K, levels); arguments as in `Group` and `State`."""
+    """Counts of the observed cells summed by state, shape (chains, K, levels); arguments as in `Law` and `State`."""
     member = (states.T[:, None] == np.arange(n_states)[:, None]) & observed[:, None]
     return member.astype(float) @ counts
 
 
-def draw_emissions(group: Group, totals, prior: Prior, rng) -> tuple[np.ndarray, int]:
+def draw_emissions(law: Law, totals, prior: Prior, rng) -> tuple[np.ndarray, int]:
     """Draw the levels' probabilities given their totals (..., levels) in states; return them, and how many variates."""
-    concentration = 1 + (prior.emission - 1) / group.prior_temperature + totals / group.temperature
+    concentration = 1 + (prior.emission - 1) / law.prior_temperature + totals / law.temperature
     draws, variates = np.empty_like(concentration), 0
-    lows = [0.0] * len(prior.sizes) if group.lows is None else group.lows
+    lows = [0.0] * len(prior.sizes) if law.lows is None else law.lows
     for field, low in zip(prior.fields, lows, strict=True):
         if low > 0:
             draws[..., field], number = truncated_dirichlet.sample_counted(concentration[..., field], low, rng)

@@ -11,23 +11,23 @@ from privpost.samplers.hidden_markov import gibbs
 
 
 def log_joint(
-    state: gibbs.State, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior
+    state: gibbs.State, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-likelihood and log-prior (chains,) of one group's chains in their law, tempered as it is, up to constants.
+    """Log-likelihood and log-prior (chains,) of chains in their law, tempered as it is, up to constants.
 
     Emissions are integrated out, so that only `state.states` is read; those of a truncated law are not, as they would
     need an integral: there the log-likelihood is that of counts given states and `state.log_probabilities`, and the
     log-prior has the emissions' too. Totals of negative counts are clipped at 0, as in the sampler.
     """
-    b = (prior.emission - 1) / group.prior_temperature
-    totals = np.maximum(gibbs.state_totals(group.counts, state.states, group.observed, prior.n_states), 0.0)
-    totals /= group.temperature
+    b = (prior.emission - 1) / law.prior_temperature
+    totals = np.maximum(gibbs.state_totals(law.counts, state.states, law.observed, prior.n_states), 0.0)
+    totals /= law.temperature
     a, n_states = prior.transition, prior.n_states
     moves = gibbs.transition_counts(state.states, layout, n_states)
     rows = (gammaln(moves + a) - math.lgamma(a)).sum(axis=1)
     rows += math.lgamma(n_states * a) - gammaln(moves.sum(axis=1) + n_states * a)
-    before = (rows.sum(axis=0) - layout.first.sum() * math.log(n_states)) / group.prior_temperature
-    if group.lows is not None:
+    before = (rows.sum(axis=0) - layout.first.sum() * math.log(n_states)) / law.prior_temperature
+    if law.lows is not None:
         logs = state.log_probabilities
         return (totals * logs).sum(axis=(1, 2)), before + b * logs.sum(axis=(1, 2))
     likelihood = (gammaln(totals + 1 + b) - gammaln(1 + b)).sum(axis=(1, 2))

@@ -37,26 +37,26 @@ class Seeding:
     def __post_init__(self):
         check_range("[1, inf)", starts=self.starts, iterations=self.iterations)
 
-    def states(self, group: gibbs.Group, layout: gibbs.Layout, prior: gibbs.Prior, rng) -> np.ndarray:
-        """States (cells, chains) that the chains of a group start from."""
-        shape, at_once = group.observed.shape, max(1, _AT_ONCE // self.starts)
+    def states(self, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior, rng) -> np.ndarray:
+        """States (cells, chains) that the chains of a law start from."""
+        shape, at_once = law.observed.shape, max(1, _AT_ONCE // self.starts)
         best, tables = (
             np.empty(shape[::-1], np.intp),
-            np.broadcast_to(group.counts, (shape[0], *group.counts.shape[-2:])),
+            np.broadcast_to(law.counts, (shape[0], *law.counts.shape[-2:])),
         )
         for begin in range(0, shape[0], at_once):
             chains = slice(begin, begin + at_once)
-            observed = group.observed[chains]
-            shared = group.counts.ndim == 2 or at_once == 1
+            observed = law.observed[chains]
+            shared = law.counts.ndim == 2 or at_once == 1
             counts = tables[begin] if shared else np.repeat(tables[chains], self.starts, axis=0)
-            law = replace(group, counts=counts, observed=np.repeat(observed, self.starts, axis=0))
-            states = rng.integers(prior.n_states, size=law.observed.shape[::-1])
+            own = replace(law, counts=counts, observed=np.repeat(observed, self.starts, axis=0))
+            states = rng.integers(prior.n_states, size=own.observed.shape[::-1])
             for place, (seen, table) in enumerate(zip(observed, tables[chains], strict=True)):
-                tempered, first = np.maximum(table[seen], 0.0) / group.temperature, place * self.starts
+                tempered, first = np.maximum(table[seen], 0.0) / law.temperature, place * self.starts
                 states[seen, first : first + self.starts] = partitions(tempered, prior, self.starts, rng)
-            sampler = gibbs.Chains([law], layout, prior)
-            ((state, _),) = chain.run(sampler, [rng], draws=1, thin=self.iterations, state=sampler.start(states))
-            joints = sum(log_joint(state, law, layout, prior)).reshape(len(observed), self.starts)
+            sampler = gibbs.Chains(own, layout, prior)
+            ((state, _),) = chain.run(sampler, rng, draws=1, thin=self.iterations, state=gibbs.State(states))
+            joints = sum(log_joint(state, own, layout, prior)).reshape(len(observed), self.starts)
             best[:, chains] = state.states[:, joints.argmax(axis=1) + self.starts * np.arange(len(observed))]
         return best
 

@@ -14,7 +14,6 @@ field; transitions; states by forward filtering and backward sampling. Held-out 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +51,7 @@ class NoisyCounts:
 
 
 class Chains:
-    """Chains on one release each (`chain.Sampler`), as `gibbs.Chains` of a single group; `rng` has one generator.
+    """Chains on one release each (`chain.Sampler`), as `gibbs.Chains`.
 
     Args:
         seeding: where the chains start, given the projected noisy counts; None for states drawn uniformly.
@@ -63,9 +62,8 @@ class Chains:
         from privpost.samplers.noise_aware.event_kernels import sweeps
 
         self._sweeps, self.given, self.layout, self.prior = sweeps, given, layout, prior
-        self.groups = [gibbs.Group(count_tables.project(given.noisy, prior.sizes), given.observed)]
-        self._start = gibbs.Chains(self.groups, layout, prior, seeding)
-        self.slices = self._start.slices
+        law = gibbs.Law(count_tables.project(given.noisy, prior.sizes), given.observed)
+        self._start = gibbs.Chains(law, layout, prior, seeding)
         self._bounds = np.concatenate([[0], np.cumsum(prior.sizes)])
         rates, most, c = self._rates(given.noisy), max(given.noisy.max(), 0.0), math.exp(-1 / given.scale)
         self._widths = np.minimum(1.0, 2 * np.sqrt((2 * given.scale**2 + rates) / len(prior.sizes)) / rates)
@@ -80,25 +78,25 @@ class Chains:
         totals = np.add.reduceat(noisy, self._bounds[:-1], axis=-1) @ weights / weights.sum()
         return np.maximum(totals, 0.05 * max(totals[self.given.observed].mean(), 1.0))
 
-    def init(self, rng: Sequence[np.random.Generator]) -> gibbs.State:
+    def init(self, rng: np.random.Generator) -> gibbs.State:
         """Return the start's states, with emissions and rates by the release with the same noise once more.
 
         So chains begin farther apart than the posterior is wide, and agree only when they have forgotten their starts.
         """
-        state, (group,), prior = self._start.init(rng), self.groups, self.prior
-        again = self.given.noisy + rng[0].laplace(0, self.given.scale, self.given.noisy.shape)
+        states, law, prior = self._start.init(rng).states, self._start.law, self.prior
+        again = self.given.noisy + rng.laplace(0, self.given.scale, self.given.noisy.shape)
         totals = count_tables.project(again, prior.sizes)
-        totals = gibbs.state_totals(totals, state.states, group.observed, prior.n_states)
-        emissions, _ = gibbs.draw_emissions(group, totals, prior, rng[0])
-        moves = gibbs.transition_counts(state.states, self.layout, prior.n_states)
-        return gibbs.State(state.states, state.counts, emissions, np.log(emissions), moves, self._rates(again))
+        totals = gibbs.state_totals(totals, states, law.observed, prior.n_states)
+        emissions, _ = gibbs.draw_emissions(law, totals, prior, rng)
+        moves = gibbs.transition_counts(states, self.layout, prior.n_states)
+        return gibbs.State(states, emissions, np.log(emissions), moves, self._rates(again))
 
-    def step(self, state: gibbs.State, rng: Sequence[np.random.Generator]) -> tuple[gibbs.State, np.ndarray]:
+    def step(self, state: gibbs.State, rng: np.random.Generator) -> tuple[gibbs.State, int]:
         """One sweep of every chain; the cost, the number of emissions drawn given counts, is 0."""
         given, mean = self.given, self.given.n / len(self.layout.first)
         self._sweeps(
             given.noisy, given.observed, self.layout.first, state.states, state.rates, state.probabilities,
             state.transitions, self._bounds, self._widths,
-            (mean, float(self.prior.transition), float(self.prior.emission)), self._law, rng[0],
+            (mean, float(self.prior.transition), float(self.prior.emission)), self._law, rng,
         )  # fmt: skip
-        return state._replace(log_probabilities=np.log(state.probabilities)), np.zeros(1, int)
+        return state._replace(log_probabilities=np.log(state.probabilities)), 0

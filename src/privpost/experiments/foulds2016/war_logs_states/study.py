@@ -129,7 +129,7 @@ def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, 
         run = setup.given(ledger, row, counts, noise, given, observed, split)
         iterations, burn_in = setup.length(row)
         seen = Frequencies((n_states, len(counts), repeats), burn_in)
-        diagnosis = Diagnosis(run.group, setup.layout, setup.prior, watched, burn_in)
+        diagnosis = Diagnosis(run.traced, setup.layout, setup.prior, watched, burn_in)
 
         def watch(iteration, state, watches=(seen, diagnosis)):
             for one in watches:

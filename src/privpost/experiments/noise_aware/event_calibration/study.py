@@ -181,7 +181,7 @@ def _chain_draws(setup, row, counts, scale, burn_in, rng) -> np.ndarray:
     """Return a chain's draws (iterations, trials, levels) of the probabilities in the first cell's state."""
     observed, draws, field = np.ones(counts.shape[:2], bool), [], setup.prior.fields[0]
     noise_aware = row.method == "gibbs"
-    law = event_counts.NoisyCounts(counts, observed, scale, setup.n) if noise_aware else gibbs.Group(counts, observed)
+    law = event_counts.NoisyCounts(counts, observed, scale, setup.n) if noise_aware else gibbs.Law(counts, observed)
 
     def watch(iteration, state):
         if iteration >= burn_in:
