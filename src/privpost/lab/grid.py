@@ -243,7 +243,7 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
         sizes = _checked_sizes(sizes, where, fit="block" not in overrides)
     data, overrides = _identity(study, settings.get("dataset")), (*base.overrides, *words)
     cell = replace(base, settings=settings, within=within, sizes=sizes, data=data, overrides=overrides)
-    if check := getattr(study.module(), "check", None):
+    if check := study.once("check", lambda: getattr(study.module(), "check", None)):
         check(cell.config)
     return cell
 

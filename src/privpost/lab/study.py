@@ -51,7 +51,7 @@ class Study:
         """The name with an underscore for the slash, as rules and flat files use it."""
         return self.name.replace("/", "_")
 
-    @property
+    @functools.cached_property
     def file(self) -> str:
         return f"{configurations.folder()}/study/{self.name}.yaml"
 
