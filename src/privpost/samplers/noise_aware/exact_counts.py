@@ -88,7 +88,7 @@ def class_counts(
     s, ends = np.arange(n + 1.0), np.cumsum(sizes)
     log_factorial = gammaln(s + 1)
     log_prior = gammaln(concentration + s) - log_factorial
-    # Sums are most precise near this guess of the class sizes: the mean of the fields' noisy sums, weighted by 1/levels.
+    # Sums are most precise near this guess of the class sizes: the fields' noisy sums, averaged with weights 1/levels.
     guess = np.add.reduceat(np.maximum(release, 0.0), ends - sizes, axis=1) @ (1 / np.array(sizes)) + 1e-9
     guess /= (1 / np.array(sizes)).sum()
     guess *= min(1.0, n / guess.sum()) if elsewhere else n / guess.sum()

@@ -201,7 +201,7 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
 
 
 def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
-    """Return edges far beyond the prior's range, even in θ's coordinate, denser where records fall into the interval."""
+    """Return edges far beyond the prior's range, even in θ's coordinate, denser where records fall into [low, high]."""
     to_theta, coordinate = coordinates(model)
     least, most = coordinate(parameter_edges(model, 1))
     limit = 700.0 if np.isfinite(model.support).any() else np.inf
