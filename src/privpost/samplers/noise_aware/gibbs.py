@@ -36,7 +36,7 @@ class State(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A Gibbs sampler (`chain.Sampler`) for one batch of releases; a sweep's cost is its number of rejected proposals."""
+    """A Gibbs sampler (`chain.Sampler`) for one batch of releases; a sweep's cost is the number of rejections."""
 
     init: Callable[[np.random.Generator], State]
     step: Callable[[State, np.random.Generator], tuple[State, int]]
@@ -205,7 +205,7 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
 
 
 def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (q, trials) and factor L (q, q, trials) of N(·, LLᵀ) ∝ N(mean, covariance) × N(observed, variance).
+    """Return m (q, trials) and factor L (q, q, trials) of N(m, LLᵀ) ∝ N(mean, covariance) × N(observed, diag variance).
 
     It conditions on one coordinate after the other and inverts no matrix, so the covariance may be singular.
     """

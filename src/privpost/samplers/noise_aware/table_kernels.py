@@ -70,7 +70,7 @@ def _added(by, place, n_pairs, moved, c):
 
 @bare
 def _gain(k, c, moved, counts, release, precision, steps, logs):
-    """Return the log-ratio of the noise's density and of the integrated θ's factors if chain c moves `moved` records."""
+    """Return the log-ratio of the noise's density and the integrated θ's factors if chain c moves `moved` records."""
     log_gamma, log_gamma_total = logs[1], logs[2]
     n_pairs = steps.first_pair[k + 1] - steps.first_pair[k]
     noise, prior, place = 0.0, 0.0, steps.first_by[k]
@@ -106,7 +106,7 @@ def _take(k, c, moved, table, counts, steps):
 
 @inner
 def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
-    """Propose each chain's number of records of a move, 0 if a cell has too few; compute the log-ratio of n!/Π_x h_x!."""
+    """Propose numbers of records for a move, 0 if a cell has too few, and compute the log-ratio of n!/Π_x h_x!."""
     width, log_factorial = widths[rng.integers(0, len(widths))], logs[0]
     for c in range(len(gains)):
         step = rng.integers(-width, width)
