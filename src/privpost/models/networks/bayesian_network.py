@@ -47,12 +47,12 @@ class BayesianNetwork(BetaPrior):
 
     @classmethod
     def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
-        """The network on a networkx DiGraph; columns in the order of its nodes. Raises as the class."""
+        """Return the network on a networkx DiGraph, with columns in the order of its nodes; errors as for the class."""
         return cls(graphs.from_digraph(digraph), alpha, beta)
 
     @classmethod
     def from_yaml(cls, path, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
-        """The network on a graph in YAML, `nodes: {node: [parents], …}`. Raises as the class."""
+        """Return the network on a graph in YAML, `nodes: {node: [parents], …}`; errors as for the class."""
         return cls(graphs.from_yaml(path), alpha, beta)
 
     @functools.cached_property
@@ -62,13 +62,13 @@ class BayesianNetwork(BetaPrior):
 
     @functools.cached_property
     def families(self) -> tuple[tuple[int, ...], ...]:
-        """For each node the column numbers of its parents and then of itself."""
+        """For each node, the column numbers of its parents followed by its own."""
         column = {node: i for i, node in enumerate(self.nodes)}
         return tuple((*(column[parent] for parent in parents), column[node]) for node, parents in self.parents)
 
     @functools.cached_property
     def offsets(self) -> np.ndarray:
-        """Index of each node's first θ, and the number m of all, shape (|I| + 1,)."""
+        """Index of each node's first θ, followed by the number m of all θ; shape (|I| + 1,)."""
         return np.cumsum([0, *(2 ** (len(family) - 1) for family in self.families)])
 
     @functools.cached_property
@@ -78,9 +78,9 @@ class BayesianNetwork(BetaPrior):
 
     @property
     def records(self) -> np.ndarray:
-        """All rows of bits, shape (2^|I|, |I|); from 9 nodes on the rows of zeros and of ones.
+        """All rows of bits, shape (2^|I|, |I|); with more than 8 nodes, only the rows of all zeros and of all ones.
 
-        Between these two every node's family is in another cell, so that the statistics differ most.
+        In these two rows every node's family falls into different cells, so their statistics differ most.
         """
         size = len(self.nodes)
         if size > LARGEST_ALPHABET:
@@ -223,7 +223,7 @@ class BayesianNetwork(BetaPrior):
     def cell_probabilities(self, theta) -> np.ndarray:
         """Probability of every cell of the statistics, P(parents = j, x_i = 1) and P(parents = j, x_i = 0).
 
-        Exact, by summing over all records; one record's expected statistics.
+        They are one record's expected statistics, computed exactly by summing over all records.
 
         Args:
             theta: shape (..., m).

@@ -92,7 +92,7 @@ class Envelope:
 
     @property
     def log_least(self) -> float:
-        """A lower bound on ln of the proposals per draw in the ball, as the Gaussian's density is at most its peak's."""
+        """A lower bound on ln of the proposals per draw in the ball: the Gaussian's density is at most its peak."""
         radius, d = self.posterior.radius, self.posterior.dimension
         log_expected = math.log(self.expected)
         if radius is None or not math.isfinite(radius):
@@ -121,7 +121,7 @@ class Envelope:
         return self.mode.mean + steps, self.log_acceptance(steps, exponents, shells)
 
     def steps(self, normals, uniforms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return steps from the mode (k, d), the exponents of their envelope (k,) and the indices of their shells (k,)."""
+        """Return steps from the mode (k, d), exponents of their envelope (k,) and indices of their shells (k,)."""
         shells = self._choose(uniforms[:, 0])
         steps, exponents = np.empty_like(normals), np.empty(len(normals))
         for j in np.unique(shells):
@@ -160,7 +160,7 @@ class Envelope:
         return steps, 0.5 * np.einsum("kd,kd->k", normals, normals) - constant
 
     def _into_tail(self, shell: Shell, steps, uniforms):
-        """In each step, move one record's predictor into one of its tails; the rest keeps its law given the predictor."""
+        """In each step, move one record's predictor into one of its tails; the rest keeps its conditional law."""
         tails, n = shell.tails, len(self.scales)
         shares = np.cumsum(np.exp(tails.log_mass - logsumexp(tails.log_mass)))
         picked = np.minimum(np.searchsorted(shares, uniforms[:, 0], side="right"), 2 * n - 1)

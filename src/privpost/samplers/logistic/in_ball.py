@@ -2,8 +2,8 @@
 
 On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times the density with precision nβ + λ, both unnormalised. So
 proposals come from the posterior under this stronger prior (`logistic.exact`), and a proposal inside the ball is
-accepted with probability exp(λ(‖w‖² − R²)/2). Laplace's method chooses λ ≥ 0 such that E‖w‖² is about R²; λ affects only
-the number of proposals.
+accepted with probability exp(λ(‖w‖² − R²)/2). Laplace's method chooses λ ≥ 0 such that E‖w‖² is about R²; λ affects
+only the number of proposals.
 """
 
 from dataclasses import dataclass, fields, replace

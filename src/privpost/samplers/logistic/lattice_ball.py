@@ -18,8 +18,8 @@ accepted proposals have the law p, for any m and any S ≥ 2R|g|; neither has to
 *Time.* w·∇U(w) ≥ P|w|² − ρκn, as s/(1 + e^s) ≤ κ, and its mean under exp(−U) on R^d is d (by parts). So the mean of
 |w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa), thus F(q) ≤ F(q₀) exp(a(q − q₀))
 for some a, and a law with F(q₀) exp(a(q − q₀)) has the mean q₀ + (−ln F(q₀) − 1)/a: at its mean F is at least 1/e. So
-with a ball of R² ≥ (ρκn + d)/P, at least 1/e of the share that `logistic.public_time` proves without a ball is accepted.
-The lattice costs next to nothing: the integral of exp(−U) over a cell with middle w is at most
+with a ball of R² ≥ (ρκn + d)/P the accepted share is at least 1/e of the one that `logistic.public_time` proves without
+a ball. The lattice costs next to nothing: the integral of exp(−U) over a cell with middle w is at most
 γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), and the cells of the ball's points cover the ball of radius R − γ√d/2.
 """
 
@@ -131,7 +131,7 @@ class LatticeBall(PublicTime):
 
     @property
     def log_expected(self) -> float:
-        """ln of the largest mean number of proposals per draw: that without a ball, times e and a factor for the table."""
+        """ln of the largest mean number of proposals per draw: without a ball, times e, times a factor for the table."""
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
 

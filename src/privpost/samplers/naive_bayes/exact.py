@@ -128,7 +128,7 @@ def _leaves(model, pairs, n, scale) -> Leaf:
 
 
 def _convolutions(ones, zeros, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Return Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K}, T = 0..n, for rows a and b; direct sums keep the tails precise."""
+    """Return Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K}, T = 0..n, for rows a, b; direct sums keep the tails precise."""
     shape = ones.shape
     sums, moments = np.empty((2, ones.size // shape[-1], shape[-1]))
     ones, zeros = ones.reshape(sums.shape), zeros.reshape(sums.shape)
