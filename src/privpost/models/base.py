@@ -158,7 +158,7 @@ class Regression(metaclass=Checked):
 
 
 class ConjugateModel(metaclass=Checked):
-    """Exponential-family likelihood with a conjugate prior; subclasses are frozen dataclasses with the prior's settings.
+    """Exponential-family likelihood with its conjugate prior; subclasses are frozen dataclasses of prior settings.
 
     Shapes: `statistics` are (..., d), `parameters` of the prior and the posterior (..., k), `theta` is
     (..., *theta_shape); leading axes are trials and broadcast.

@@ -42,8 +42,8 @@ def steepest(link: str, reach: float) -> tuple[float, float]:
 def largest_change(link: str, reach: float) -> float:
     """Return the largest norm of the difference of two records' loss gradients, in units of c, where cR = reach.
 
-    Gradients of records with different labels differ by at most L₀ + L₁ (`steepest`). Two records x and x' with the same
-    label have gradients s(x·w) x and s(x'·w) x' with one slope s. They differ most if w lies between x and x' in their
+    Gradients of records with different labels differ by at most L₀ + L₁ (`steepest`). Two records x and x' with equal
+    labels have gradients s(x·w) x and s(x'·w) x' with one slope s. They differ most if w lies between x and x' in their
     plane; the norm is then a function of five numbers and is maximised. For a symmetric link it is at most L₀ + L₁.
 
     Raises:

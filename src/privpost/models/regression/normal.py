@@ -118,7 +118,6 @@ class NormalRegression(SecondMoments):
         """Log-density of second moments (..., d + 1, d + 1) of n ≥ d + 1 records, with the parameters integrated out.
 
         Up to a constant it is
-
         (n − d − 2)/2 ln|S| − (ν + n)/2 ln|ψI + XᵀX| − ½ ln|bI + XᵀX| − (shape + n/2) ln(posterior rate).
         """
         d = self.dimension

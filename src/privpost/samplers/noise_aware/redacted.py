@@ -150,9 +150,7 @@ class Table(NamedTuple):
         return table if np.isfinite(values).all() and error.max() < CLOSE else None
 
     def write(self, theta, moments) -> bool:
-        """Write the moments at θ (trials,) to `moments` (4, trials) if the table covers all θ; return whether it does.
-
-        """
+        """Write the moments at θ (trials,) to `moments` (4, trials) and return True, if the table covers all θ."""
         place = self.coordinate(theta * self.multiple)
         place -= self.start
         place /= self.step
