@@ -17,8 +17,8 @@ INTERVALS = (-1.0, 1.0), (1.0, np.inf), (-np.inf, -1.0)
 class ClampedMoments(metaclass=Checked):
     """Normal records of unknown mean and variance, with statistics (Σr, Σr²), r = (x − centre)/half-width in [−1, 1].
 
-    r is clamped, and u is r before it is clamped. A sum that omits records beyond the bounds (Bernstein and Sheldon 2018,
-    section 3.3) falls again as the variance grows, so two variances can explain it; Σr² does not fall.
+    r is clamped, and u is r before it is clamped. A sum that omits records beyond the bounds (Bernstein and Sheldon
+    2018, section 3.3) falls again as the variance grows, so two variances can explain it; Σr² does not fall.
 
     Attributes:
         family: the model, with its prior.
@@ -126,9 +126,9 @@ class ClampedMoments(metaclass=Checked):
 def moments_within(mean, variance, low: float, high: float) -> np.ndarray:
     """Return E[x^k 1(low ≤ x ≤ high)] for k = 0 to 4 and x ~ N(mean, variance), shape (5, ...).
 
-    Integration by parts on [l, h] gives M_k = mean M_(k−1) + variance ((k−1) M_(k−2) − h^(k−1) f(h) + l^(k−1) f(l)) with
-    the density f. If the standard deviation is much larger than the interval, digits are lost: on [−1, 1] the error is
-    about variance² times the rounding error.
+    Integration by parts on [l, h], with the density f, gives
+    M_k = mean M_(k−1) + variance ((k−1) M_(k−2) − h^(k−1) f(h) + l^(k−1) f(l)). If the standard deviation is much
+    larger than the interval, digits are lost: on [−1, 1] the error is about variance² times the rounding error.
     """
     mean, variance = np.asarray(mean, float), np.asarray(variance, float)
     sd = np.sqrt(variance)

@@ -44,7 +44,7 @@ class DirichletCategorical(BoundedFamily):
 
     @property
     def extreme_records(self):
-        """Three records, the last included, whose statistics differ most; pairs of all levels could be too many."""
+        """At most three records, the last included, whose statistics differ most; all pairs of levels could be many."""
         return np.unique([0, 1, len(self.concentration) - 1])
 
     @property

@@ -150,7 +150,7 @@ class Table(NamedTuple):
         return table if np.isfinite(values).all() and error.max() < CLOSE else None
 
     def write(self, theta, moments) -> bool:
-        """Write the moments at θ (trials,) to `moments` (4, trials) and return True, if the table covers all θ."""
+        """If the table covers all θ (trials,), write their moments to `moments` (4, trials); return whether it does."""
         place = self.coordinate(theta * self.multiple)
         place -= self.start
         place /= self.step
