@@ -37,7 +37,7 @@ Distribution = Callable[[Fraction], Any]
 
 @functools.cache
 def flint():
-    """The package python-flint; raises ValueError where it is not installed."""
+    """Return the package python-flint; raise ValueError if it is not installed."""
     return lookup.optional("flint", "exact draws need the package python-flint", INSTALL)
 
 
@@ -49,7 +49,7 @@ def ball(value: Fraction):
 def parameter(value: Fraction):
     """Return a ball of positive width around a parameter.
 
-    For exact whole numbers FLINT would sum finite series, which can take twenty times as long.
+    A positive width avoids finite series, which FLINT sums for exact whole numbers and which can take 20 times as long.
     """
     context = flint().ctx
     return ball(value) + flint().arb(0, flint().arb(2) ** -(2 * context.prec))
@@ -152,7 +152,7 @@ class Draw:
 
 
 def seconds(one, other, bits: int) -> np.ndarray:
-    """Estimate the seconds that a beta distribution function takes, to a factor of 2; measured from .05 to 1e9.
+    """Estimate a beta distribution function's time in seconds, to a factor of about 2; measured from .05 to 1e9.
 
     A gamma distribution function takes as long as the beta one that has its shape as both parameters.
     """
@@ -189,7 +189,7 @@ def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
 
 
 def in_units_of_time(unit: float, draw: Callable[[], Any]) -> Any:
-    """Return the result of a draw when a unit of processor time ends; the wait is busy, so it counts as such time."""
+    """Return the result of a draw at the end of a unit of time; the busy wait, too, counts as processor time."""
     start = thread_time()
     drawn = draw()
     end = start + unit * math.ceil((thread_time() - start) / unit)
@@ -208,7 +208,7 @@ def beta(
     Args:
         parameters: (α, β) > 0, exact.
         ends: ends of the interval in [0, 1], exact.
-        randbits: as in `Draw`; by default the operating system's.
+        randbits: as in `Draw`; by default from the operating system.
     """
     law, quantile = tuple(parameters), functools.partial(_beta_quantile, tuple(parameters), ends)
     return Draw(functools.partial(_truncated_beta, law, ends), randbits, quantile=quantile)
@@ -249,7 +249,7 @@ def _truncated_beta(parameters, ends, point: Fraction):
 
 def gamma(shape: Fraction, rate: Fraction, randbits: Callable[[int], int] = secrets.randbits) -> Draw:
     """Return an ideal draw from Gamma(shape, rate); parameters are > 0 and exact, `randbits` as in `beta`."""
-    # The upper tail is enclosed tightly everywhere; the lower one is not, for large shapes.
+    # The upper tail is enclosed tightly for all shapes; the lower one is not for large shapes.
     return Draw(
         lambda point: 1 - ball(point * rate).gamma_upper(parameter(shape), regularized=1), randbits, bounded=False
     )
@@ -289,7 +289,7 @@ def _sticks(cells: Sequence[int], precision: int, bits: int) -> list[tuple[int, 
     low = high = 2**scale
     ranges = []
     for cell in (*cells, None):
-        # None: all that is left.
+        # None stands for all that is left of the stick.
         below, above = (one, one) if cell is None else (cell, cell + 1)
         shift = scale + precision - bits
         ranges.append((low * below >> shift, -(-high * above >> shift) - 1))

@@ -140,7 +140,7 @@ def discrete_laplace(scale: float, shape, source) -> np.ndarray:
 def discrete_gaussian(sigma: float, shape, source) -> np.ndarray:
     """Draw whole numbers k with P(k) ∝ exp(−k²/(2σ²)), by inversion or from secure noise.
 
-    Above σ = 2^14 they are rounded normal variates, whose law differs by less than 1e-9 in total variation.
+    For σ > 2^14 these are rounded normal variates, whose law differs by less than 1e-9 in total variation.
     """
     if isinstance(source, SecureNoise):
         return source.normal(0.0, sigma, shape)
@@ -172,7 +172,7 @@ def spread(scale: float, laplace: bool) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _discrete_gaussian_cdf(sigma: float) -> np.ndarray:
-    # Beyond 12 σ lie 1e-32 of the mass.
+    # The mass beyond 12 σ is about 1e-32.
     reach = math.ceil(12 * sigma) + 1
     return np.cumsum(np.exp(-0.5 * (np.arange(-reach, reach + 1.0) / sigma) ** 2 - log_theta(sigma)))
 
@@ -194,26 +194,26 @@ def add(exact, noise, source) -> np.ndarray:
 
 
 def laplace_measurement(scale: float):
-    """opendp's discrete Laplace measurement on vectors of 64-bit integers under the L1 distance."""
+    """Return opendp's discrete Laplace measurement on vectors of 64-bit integers under the L1 distance."""
     package = opendp()
     space = package.vector_domain(package.atom_domain(T="i64")), package.l1_distance(T="i64")
     return package.m.make_laplace(*space, scale=float(scale))
 
 
 def gaussian_measurement(scale: float):
-    """opendp's discrete Gaussian measurement on vectors of 64-bit integers under the L2 distance."""
+    """Return opendp's discrete Gaussian measurement on vectors of 64-bit integers under the L2 distance."""
     package = opendp()
     space = package.vector_domain(package.atom_domain(T="i64")), package.l2_distance(T=float)
     return package.m.make_gaussian(*space, scale=float(scale))
 
 
 def laplace_epsilon(scale: float, sensitivity: int) -> float:
-    """ε of discrete Laplace noise by opendp's privacy map, rounded up."""
+    """Return ε of discrete Laplace noise from opendp's privacy map, rounded up."""
     return float(laplace_measurement(scale).map(int(sensitivity)))
 
 
 def gaussian_epsilon(scale: float, sensitivity: float, delta: float) -> float:
-    """ε at δ of discrete Gaussian noise by opendp's conversion from zero-concentrated DP, rounded up."""
+    """Return ε at δ of discrete Gaussian noise from opendp's conversion of zero-concentrated DP, rounded up."""
     profile = opendp().c.make_zCDP_to_approxDP(gaussian_measurement(scale)).map(float(sensitivity))
     return float(profile.epsilon(delta))
 

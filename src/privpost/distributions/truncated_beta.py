@@ -8,7 +8,7 @@ _SMALLEST_MASS = 1e-280
 
 
 def log_mass(parameters, low, high) -> np.ndarray:
-    """ln P(low ≤ θ ≤ high) for θ ~ Beta(α, β).
+    """Return ln P(low ≤ θ ≤ high) for θ ~ Beta(α, β).
 
     Args:
         parameters: (α, β), shape (..., 2).
@@ -33,7 +33,7 @@ def log_density(theta, parameters, low, high) -> np.ndarray:
 
 
 def mean(parameters, low, high) -> np.ndarray:
-    """Mean α/(α+β) · P(α+1, β) / P(α, β) of Beta(α, β) truncated to [low, high], P its mass there.
+    """Mean α/(α+β) · P(α+1, β) / P(α, β) of Beta(α, β) truncated to [low, high], where P is the interval's mass.
 
     Shapes and errors as in `log_mass`.
     """
@@ -109,7 +109,7 @@ def _log_cdf(a, b, x) -> np.ndarray:
 
 
 def _log_cdf_in_tail(a, b, x) -> np.ndarray:
-    """ln I_x(a, b) by its continued fraction (DLMF 8.17.22), for x far below the mean."""
+    """Return ln I_x(a, b) from its continued fraction (DLMF 8.17.22), for x far below the mean."""
     tiny = 1e-300
     c, d = np.ones_like(x), 1 / _away_from_zero(1 - (a + b) * x / (a + 1), tiny)
     fraction = d.copy()

@@ -132,7 +132,7 @@ class Regression(metaclass=Checked):
         prior_precision: precision of the prior in every direction.
 
     Raises:
-        ValueError: no weight, or a precision, a variance or a bound that is not positive and finite.
+        ValueError: fewer than one weight, or a precision, a variance or a bound that is not positive and finite.
     """
 
     dimension: int
@@ -270,7 +270,7 @@ class ConjugateModel(metaclass=Checked):
     @classmethod
     @abstractmethod
     def examples(cls) -> list[Self]:
-        """Small instances on which the contract tests run."""
+        """Small instances on which the tests of this interface run."""
 
 
 class BoundedFamily(ConjugateModel):
@@ -278,7 +278,7 @@ class BoundedFamily(ConjugateModel):
 
     @abstractmethod
     def sum_moments(self, theta, n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and covariance of n records' summed first `size` statistics: n times the log-partition's derivatives.
+        """Mean and covariance of the first `size` statistics of n records: n times the log-partition's derivatives.
 
         Args:
             theta: shape (trials,), or (entries, trials) of a vector.

@@ -11,7 +11,7 @@ from privpost.models.base import Checked, check_range, counts
 
 @dataclass(frozen=True)
 class EventCounts(metaclass=Checked):
-    """A record is an event: the number of its cell, and one level per field; statistics are the counts per cell.
+    """A record is an event: its cell's number and one level per field; statistics count each cell's levels.
 
     The model is that of `samplers.hidden_markov.gibbs` (Foulds et al. 2016, section 5).
 
@@ -53,7 +53,7 @@ class EventCounts(metaclass=Checked):
 
     @property
     def regions(self) -> np.ndarray:
-        """Number of the region of each cell, shape (cells,)."""
+        """Index of each cell's region, shape (cells,)."""
         return np.repeat(np.arange(len(self.cells)), self.cells)
 
     @property
@@ -72,7 +72,7 @@ class EventCounts(metaclass=Checked):
 
     @property
     def statistics_size(self) -> int:
-        """Number of sufficient statistics of one data set."""
+        """Number of sufficient statistics of one data set, cells ΣK_d."""
         return sum(self.cells) * sum(self.sizes)
 
     @property

@@ -14,8 +14,8 @@ class NormalUnknownVariance(ConjugateModel):
     """x ~ N(μ, σ²), μ | σ² ~ N(prior_mean, σ²/strength), σ² ~ InverseGamma(shape, rate); θ = (μ, σ²).
 
     Statistics are (Σx, Σx², n). Parameters of the prior family are its natural ones (k m, 2 rate + k m², k) with mean m
-    and strength k; the statistics are added to them. The posterior's shape − k/2 is the prior's. With
-    shape = k/2 + const, C = ln Γ(shape) − shape ln rate − ½ ln k + ½ ln 2π.
+    and strength k; the statistics are added to them. Prior and posterior have the same shape − k/2. The log-partition
+    is C = ln Γ(shape) − shape ln rate − ½ ln k + ½ ln 2π.
 
     Attributes:
         prior_mean: finite.
@@ -77,7 +77,7 @@ class NormalUnknownVariance(ConjugateModel):
         return mean, strength, self.shape + (strength - self.strength) / 2, (second - first * mean) / 2
 
     def log_partition(self, natural) -> np.ndarray:
-        """C(η), shape (...)."""
+        """Log-partition C(η), shape (...)."""
         natural = np.asarray(natural, float)
         none = natural[..., 2] <= 0
         _, strength, shape, rate = self.standard(np.where(none[..., None], [0.0, 1.0, 1.0], natural))
@@ -134,7 +134,7 @@ class NormalUnknownVariance(ConjugateModel):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One around 0, and one off centre."""
+        """A prior around 0, and one off centre."""
         return [cls(0.0, 1.0, 4.0, 3.0), cls(0.5, 3.0, 5.0, 2.0)]
 
 

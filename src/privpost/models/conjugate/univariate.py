@@ -141,7 +141,7 @@ class UnivariateFamily(ConjugateModel):
 class GammaPrior(UnivariateFamily):
     """A family whose prior is θ ~ Gamma(shape, rate).
 
-    With base measure dθ/θ its natural parameters are (shape, rate), and C(η) = ln Γ(shape) − shape ln rate.
+    With base measure dθ/θ the natural parameters are (shape, rate), and C(η) = ln Γ(shape) − shape ln rate.
 
     Raises:
         ValueError: shape or rate not positive and finite.

@@ -11,7 +11,7 @@ from privpost.models.base import counts
 from privpost.models.conjugate.beta_bernoulli import BetaPrior
 from privpost.models.networks import graphs
 
-# Networks of at most this many nodes list all records.
+# Largest number of nodes for which all records are listed.
 LARGEST_ALPHABET = 8
 # Exact marginals sum over all 2^|I| configurations.
 LARGEST_ENUMERATION = 16
@@ -112,7 +112,7 @@ class BayesianNetwork(BetaPrior):
         """Index of the θ that governs each node in each record, shape (..., n, |I|).
 
         Raises:
-            ValueError: data of another number of columns.
+            ValueError: data with another number of columns.
         """
         data = self._checked(data)
         index = np.empty(data.shape, np.int64)
@@ -133,7 +133,7 @@ class BayesianNetwork(BetaPrior):
         """Counts (ones, zeros) of every θ in data of shape (..., n, |I|); shape (..., 2m).
 
         Raises:
-            ValueError: a value other than 0 and 1, naming the node; data of another number of columns.
+            ValueError: a value other than 0 and 1, naming the node, or data with another number of columns.
         """
         data = self._checked(data)
         for i, node in enumerate(self.nodes):
@@ -145,7 +145,7 @@ class BayesianNetwork(BetaPrior):
 
     @staticmethod
     def pairs(parameters) -> np.ndarray:
-        """(α, β) per θ: shape (..., 2m) to (..., m, 2)."""
+        """Reshape (α, β) of every θ from (..., 2m) to (..., m, 2)."""
         parameters = np.asarray(parameters, float)
         return parameters.reshape(*parameters.shape[:-1], -1, 2)
 
@@ -196,7 +196,7 @@ class BayesianNetwork(BetaPrior):
         return super().log_likelihood(theta, self.pairs(statistics)).sum(axis=-1)
 
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
-        """Regularised incomplete beta function of each θ, shape (..., m)."""
+        """P(Θ ≤ θ) of each θ, a regularised incomplete beta function, shape (..., m)."""
         return super().posterior_cdf(theta, self.pairs(parameters))
 
     def record_probabilities(self, theta) -> np.ndarray:
@@ -244,5 +244,5 @@ class BayesianNetwork(BetaPrior):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two nodes with and without an edge."""
+        """Two nodes, without and with an edge."""
         return [cls({"a": [], "b": []}, 1, 1), cls({"a": [], "b": ["a"]}, 2, 1)]

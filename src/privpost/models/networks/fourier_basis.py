@@ -7,7 +7,7 @@ import numpy as np
 
 from privpost.models.networks.bayesian_network import BayesianNetwork
 
-# The exact sensitivity needs a transform over {0,1}^|I|; larger networks have the bound 2(|N_I|−1).
+# The exact sensitivity needs a transform over {0,1}^|I|; networks of more nodes use the bound 2(|N_I|−1).
 LARGEST_TRANSFORM = 18
 
 
@@ -62,7 +62,7 @@ def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.lru_cache(maxsize=64)
 def largest_flips(model: BayesianNetwork) -> int:
-    """Return how many coefficients a substituted record can flip in sign; beyond 18 nodes, the bound |N_I| − 1.
+    """Return the most coefficients whose sign a substituted record can flip; beyond 18 nodes, the bound |N_I| − 1.
 
     Flipping the nodes D flips the coefficient of γ if |γ ∩ D| is odd. These are (|N_I| − Σ_γ (−1)^|γ∩D|) / 2, where
     the sum is a Walsh-Hadamard transform of the indicator of N_I.

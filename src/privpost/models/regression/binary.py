@@ -47,7 +47,7 @@ class BinaryRegression(Regression):
         return self.dimension
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """The records one after the other, shape (..., n d).
+        """The records, flattened one after the other, shape (..., n d).
 
         Raises:
             ValueError: a record that is not finite, or longer than c.

@@ -115,7 +115,7 @@ class LinkRegression(BinaryRegression):
         return np.concatenate([np.column_stack([x, np.full(len(x), y)]) for y in (0.0, 1.0)])
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """The records one after the other, shape (..., n (d + 1)).
+        """The records, flattened one after the other, shape (..., n (d + 1)).
 
         Raises:
             ValueError: a record that is not finite or longer than c, or a label other than 0 and 1.

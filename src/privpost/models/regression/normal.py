@@ -78,7 +78,7 @@ class NormalRegression(SecondMoments):
 
     @property
     def statistics_size(self) -> int:
-        """d² + d + 1."""
+        """Number of statistics, d² + d + 1."""
         return self.dimension**2 + self.dimension + 1
 
     @property

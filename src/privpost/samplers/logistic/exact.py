@@ -247,8 +247,8 @@ def envelope(
 def _merged(posterior, start: Envelope | None = None) -> tuple[LogisticPosterior, np.ndarray | None]:
     """Return the law of r < d orthonormal combinations of the weights, without the ball, and these (r, d), or None.
 
-    Of the weights of m equal columns x, the likelihood depends only on the sum: √m x times the sum over √m. It does not
-    depend on the weights of zero columns. The combinations of `start` are reused if its features are the same.
+    The likelihood depends on the weights of m equal columns x only through their sum, as √m x times sum/√m, and not on
+    those of zero columns. The combinations of `start` are reused if its features are the same.
     """
     if start is not None and start.basis is not None and np.array_equal(start.posterior.features, posterior.features):
         return replace(posterior, features=start.law.features, radius=None), start.basis

@@ -3,7 +3,7 @@
 The law is p(w) ∝ exp(−U(w)), U(w) = ρ Σ ln(1 + exp(−s_i)) + P|w|²/2, s_i = ±x_i·w, on the points of γZ^d with
 ‖w‖ ≤ R. These points are public and finitely many. A float decides only where its error cannot change the decision.
 
-*Proposals.* With g the gradient at a lattice point m of the ball, P-strong convexity has
+*Proposals.* With g the gradient at a lattice point m of the ball, P-strong convexity gives
 
     E(w) = ρ Σ [ln(1 + exp(−s_i(w))) − ln(1 + exp(−s_i(m)))] + P m·Δ + S ≥ 0,    Δ = w − m, S ≥ 2R|g|,
 
@@ -63,9 +63,9 @@ def least_radius(n: int, dimension: int, total_precision: float, power: float) -
 
 
 class Table(NamedTuple):
-    """2·`cells` cells around 0, each `length` steps long, with whole-numbered weights that sum to 2^62.
+    """Table of 2·`cells` cells around 0, each `length` steps long, with whole-numbered weights that sum to 2^62.
 
-    weights ≥ scale · exp(−Pγ²k²/2) for every step k of a cell.
+    A cell's weight is at least scale · exp(−Pγ²k²/2) for every step k in it.
     """
 
     length: int
@@ -94,18 +94,18 @@ class LatticeBall(PublicTime):
 
     @property
     def ball(self) -> float:
-        """R."""
+        """The ball's radius R."""
         assert self.radius is not None
         return self.radius
 
     @property
     def total(self) -> float:
-        """P."""
+        """The prior's precision P."""
         return self.n * self.precision
 
     @property
     def step(self) -> float:
-        """γ, a power of 2."""
+        """The lattice's spacing γ, a power of 2."""
         if self.spacing is not None:
             return self.spacing
         root, curvature = math.sqrt(self.dimension), 1 / self.step_size
@@ -139,8 +139,8 @@ class LatticeBall(PublicTime):
     def rounding(self) -> float:
         """The largest rounding error of the exponent in the ball.
 
-        It adds up predictors, quadratic terms, elementary functions and logarithms of weights, in units of 2^-43, and
-        sums of n terms, each n 2^-53 times the sum of their sizes, doubled.
+        It adds the errors of predictors, quadratic terms, elementary functions and logarithms of weights, in units of
+        2^-43, and those of sums of n terms, n 2^-53 times the sum of the terms' sizes, doubled.
         """
         n, d, size = self.n, self.dimension, self.bound * self.ball + 1
         units = (d + 16) * (n * size + 4 * self.total * self.ball**2) + 64 * d
@@ -221,7 +221,7 @@ class Proposals:
 
     @cached_property
     def _at(self) -> tuple[np.ndarray, np.ndarray]:
-        """m, and its log-likelihood."""
+        """The weights at m, and their log-likelihood."""
         at = self.public.step * self.centre
         return at, self.posterior.log_likelihood_of_predictors((self.posterior.features @ at)[None])
 

@@ -1,4 +1,4 @@
-"""Posteriors given noisy statistics that account for the noise.
+"""Posteriors given noisy statistics, with the noise taken into account.
 
 Users call the `posterior` of a mechanism; `draws` chooses the chain and returns its draws with diagnostics. The chains
 are `gibbs` (Bernstein and Sheldon 2018, algorithm 1), `redacted` and `normal` (algorithm 2), `regression` and `moments`

@@ -17,7 +17,7 @@ EXACT = True
 _ELEMENTS = 100_000
 # Counts whose log-probability is this far below the largest are left out.
 _DEPTH = 80.0
-# A convolution of up to this many products is a direct sum; a larger one is by Fourier transforms.
+# A convolution of up to this many products is a direct sum; a larger one uses Fourier transforms.
 _DIRECT = 10**7
 # Results of Fourier transforms below this share of the largest are rounding errors.
 _ROUNDING = 1e-14
@@ -107,7 +107,7 @@ def class_counts(
 
 
 def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
-    """Draw Dirichlet variates, field by field along the last axis; return logarithms, finite even at underflow."""
+    """Draw Dirichlet variates, field by field along the last axis; return their logarithms, which do not underflow."""
     # Gamma(α) = Gamma(α + 1) U^(1/α).
     logs = np.log(rng.standard_gamma(parameters + 1)) - rng.standard_exponential(parameters.shape) / parameters
     for field in fields:
@@ -159,7 +159,7 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
 
 
 def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:
-    """P(φ_1 ≤ θ) when C_1 has the given law and φ ~ Dir(1, …, 1) a priori.
+    """Return P(φ_1 ≤ θ) if C_1 has the given law and φ ~ Dir(1, …, 1) a priori.
 
     Args:
         count_law: probabilities of 0..n, (trials, n + 1).
@@ -270,7 +270,7 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
     for start in range(0, len(sums), part):
         some = sums[start : start + part]
         low, high = max(window.start, some[0] - others.end), min(window.end, some[-1] - others.start)
-        # Each row has the other part's shares for low..high of the first part, 0 where it has none.
+        # Each row has the other part's shares when the first part is low..high, 0 where there are none.
         padded = np.pad(rest, high - low + 1)
         rest_shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
         mine = order[slice(*np.searchsorted(row[order], (start, start + part)))]

@@ -2,8 +2,8 @@
 
 The model is that of `noise_aware.regression`. Its Gibbs sampler moves slowly if the noise is much larger than the
 label's residuals, because their sum of squares then spans orders of magnitude. Here the parameters and V are integrated
-out. S = B D Bᵀ has a unit triangular B and a diagonal D; a walker is a point with the entries of B and ln D. Walkers
-step along differences of other walkers (differential evolution, ter Braak 2006), half of an ensemble at a time, so
+out, and S = B D Bᵀ with a unit triangular B and a diagonal D. A walker's coordinates are the entries of B and ln D. It
+steps along differences of other walkers (differential evolution, ter Braak 2006), half of an ensemble at a time, so
 steps have the scales and correlations of the posterior. Ensembles are independent of each other.
 """
 
@@ -15,7 +15,7 @@ from privpost.models.regression.normal import NormalRegression
 from privpost.samplers.noise_aware.regression import Noise, positive, symmetric
 
 ENSEMBLES = 4
-# Number of an ensemble's walkers per dimension, and the smallest number of walkers.
+# Number of walkers per dimension in an ensemble, and the smallest number of walkers.
 WALKERS, FEWEST = 3, 24
 # Share of steps by a whole difference, which jump between modes; size of the random step that is added to each.
 JUMPS, JITTER = 0.1, 1e-4

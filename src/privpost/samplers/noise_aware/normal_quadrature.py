@@ -114,7 +114,7 @@ def log_likelihood(mean, covariance, release, scale: float) -> np.ndarray:
         release: y, shape (2,).
         scale: scale of the noise.
     """
-    # In parts that fit in the processor's cache.
+    # The parts fit in the processor's cache.
     cut = range(0, mean.shape[1], _PART)
     parts = [_log_pair(mean[:, k : k + _PART], covariance[..., k : k + _PART], release, scale) for k in cut]
     return np.concatenate(parts)
@@ -145,7 +145,7 @@ def _apart(mean, covariance, release, scale):
 
 
 def posterior(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
-    """The posterior given one release (2,), with the sums treated as normal.
+    """Return the posterior given one release (2,), with the sums treated as normal.
 
     Raises:
         ValueError: the posterior is too narrow for floats.
@@ -190,7 +190,7 @@ def log_prior(model: ClampedMoments, theta) -> np.ndarray:
 
 
 def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
-    """The posterior given one release (2,) with the true law of the sums.
+    """Return the posterior given one release (2,) with the true law of the sums.
 
     `inverted` gives the correction to the normal law's log-likelihood in some of the relevant cells; the correction is
     interpolated in the others.
@@ -213,7 +213,7 @@ def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
 
 
 def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> float:
-    """p(y | θ) with the true law of the sums, by a two-dimensional Fourier inversion.
+    """Return p(y | θ) with the true law of the sums, by a two-dimensional Fourier inversion.
 
     The noisy sums have the characteristic function φ(ω)ⁿ/((1 + b²ω₁²)(1 + b²ω₂²)), where φ belongs to one
     record's (r, r²). The periods of the trapezoidal rule hold all values of non-negligible density.

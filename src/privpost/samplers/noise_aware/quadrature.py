@@ -109,7 +109,7 @@ def coordinates(model: UnivariateFamily) -> tuple[Callable, Callable]:
 
 
 def parameter_edges(model: UnivariateFamily, cells: int = _CELLS[0]) -> np.ndarray:
-    """Edges of cells that hold the prior's mass, evenly spaced in the coordinate of θ; shape (cells + 1,)."""
+    """Return edges (cells + 1,) of cells that hold the prior's mass, evenly spaced in the coordinate of θ."""
     to_theta, _ = coordinates(model)
     limit = 700.0 if np.isfinite(model.support).any() else 1e6 * (1 + abs(float(model.mean(model.prior))))
     reached = []
@@ -305,7 +305,7 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
 
 
 def power(values, n: int) -> np.ndarray:
-    """valuesⁿ by repeated squaring, which is much quicker than complex powers."""
+    """Return valuesⁿ by repeated squaring, which is much quicker than complex powers."""
     result = values if n % 2 else np.ones_like(values)
     while n := n // 2:
         values = values * values

@@ -8,7 +8,7 @@ The second moments S = Σ vvᵀ of n records v = (x, y) are latent. With V the f
     variances | S, z       of Laplace noise, a scale mixture of normals.
 
 With `law="normal"` every positive definite proposal of S is accepted, as in the paper. The first two conditionals then
-have no common joint law, and the chain's limit is close to the posterior only for large n. With `law="wishart"` a
+have no common joint law, and for large n the chain's limit is close to the posterior. With `law="wishart"` a
 Metropolis step makes the conditional law of S the true one, so the limit is the exact posterior. Random-walk steps on S
 with the parameters integrated out follow (`jumps`). Without them, a sweep would move S by no more than its sampling
 error, which is slow if the noise is much larger.
