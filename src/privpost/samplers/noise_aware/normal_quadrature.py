@@ -127,7 +127,7 @@ def _log_pair(mean, covariance, release, scale: float) -> np.ndarray:
     offset, second = (release[0] - mean[0])[..., None], (release[1] - mean[1])[..., None]
     total = 0.0
     for side in (1.0, -1.0):
-        # The side below the release, or the other one reflected: integrates the normal density times e^(z/b) up to top.
+        # Below the release (the other side is reflected), the normal density times e^(z/b) is integrated up to top.
         end, centre, reach = side * offset, variance / scale, 2 * _DROP * variance
         top = np.minimum(end, centre + np.sqrt(reach))
         beyond = np.maximum(centre - end, 0.0)

@@ -41,7 +41,7 @@ def redacted_kernel(
     "multinomial" accounts for Cov(s_r, s_q) = −n q_r q_q μ̂_r μ̂_q between segments. The full sum has the moments n E x
     and n Var x and the covariance C = V_c − m_c(nEx − m_c)/n with the redacted sum, so it is drawn from
     N(nEx + C(y − m_c)/(V_c + σ²), n Var x − C²/(V_c + σ²)). A sweep draws the redacted sum from N(m_c', V_c'), then σ²
-    as `noise_variance` does, then the full sum, then θ: the paper's cycle, started where both sums use equal moments.
+    as `noise_variance` does, then the full sum, then θ: the paper's cycle, begun where both sums use the same moments.
 
     Args:
         model: the family and its prior.
