@@ -1,7 +1,7 @@
-"""Draws rounded down to a public number of bits, exactly of the stated law: lazily revealed uniforms, rigorous balls.
+"""Draws from exactly the stated law, rounded down to a public number of bits, by interval arithmetic.
 
-A draw is θ = F⁻¹(U) of an ideal uniform U. Bits of U are revealed until the cell k with F(k/2^b) ≤ U < F((k+1)/2^b)
-is certain, F enclosed by a ball (package python-flint). The cell k is then exactly ⌊2^b θ⌋: no float decides.
+A draw is θ = F⁻¹(U) of an ideal uniform U. Bits of U are revealed until the cell k with F(k/2^b) ≤ U < F((k+1)/2^b) is
+certain. A ball, which is an interval with guaranteed ends (package python-flint), encloses F. So k is exactly ⌊2^b θ⌋.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ LARGEST_BITS = 64
 INSTALL = "pip install 'python-flint>=0.8,<0.9' (or the project's extra: pip install '.[secure]')"
 # Bits of U that are revealed at a time.
 _STEP = 32
-# A ball's first precision, in bits.
+# First precision of a ball, in bits.
 _PRECISION = 64
-# A correct F decides at far lower precision; beyond this one the draw is refused.
+# Largest precision, beyond which a draw is refused; a correct F decides at far lower ones.
 _LARGEST_PRECISION = 2**16
-# Bits of a draw that floats can guess; the others are left to bisection.
+# Number of bits of a draw that floats can guess; bisection finds the others.
 _GUESSED = 42
 # Whether draws are guessed first, see `guessing`.
 _guessing = contextvars.ContextVar("guessing", default=False)
@@ -37,18 +37,19 @@ Distribution = Callable[[Fraction], Any]
 
 @functools.cache
 def flint():
-    """The package python-flint; raises ValueError where it is not installed."""
+    """Return the package python-flint; raise ValueError if it is not installed."""
     return lookup.optional("flint", "exact draws need the package python-flint", INSTALL)
 
 
 def ball(value: Fraction):
-    """A ball around a rational number, at the precision in use."""
+    """Return a ball around a rational number, at the precision in use."""
     return flint().arb(flint().fmpq(value.numerator, value.denominator))
 
 
 def parameter(value: Fraction):
-    """A ball of positive width around a parameter. For exact whole numbers FLINT sums finite series, which can take
-    twenty times as long; with a width they are enclosed as all other numbers are.
+    """Return a ball of positive width around a parameter.
+
+    A positive width avoids finite series, which FLINT sums for exact whole numbers and which can take 20 times as long.
     """
     context = flint().ctx
     return ball(value) + flint().arb(0, flint().arb(2) ** -(2 * context.prec))
@@ -68,14 +69,14 @@ class Uniform:
 
     @property
     def middle(self) -> float:
-        """The middle of what U may be."""
+        """Midpoint of the interval that the known bits leave for U."""
         return (2 * self._known + 1) / 2 ** (self._bits + 1)
 
     def is_below(self, enclosed: Callable[[], Any]) -> bool:
-        """Whether U is below a number, enclosed by a ball at the current precision; refines both until it is certain.
+        """Whether U is below a number that `enclosed` gives as a ball; refines both until the answer is certain.
 
         Raises:
-            ArithmeticError: it stays uncertain.
+            ArithmeticError: the answer stays uncertain at the largest precision.
         """
         context = flint().ctx
         before, precision = context.prec, _PRECISION
@@ -98,10 +99,10 @@ class Draw:
     """An ideal draw from a distribution on [0, ∞), known to lie in [cell, cell + 1) / 2^bits.
 
     Args:
-        distribution: F, from a rational number to a ball at the precision in use.
+        distribution: F, a function from a rational number to a ball at the precision in use.
         randbits: source of independent fair bits: k ↦ a whole number below 2^k.
         bounded: whether F(1) = 1.
-        quantile: about F⁻¹, in floats.
+        quantile: an approximation of F⁻¹ in floats, or None.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Draw:
             self.cell, high = (self.cell, middle) if self._below(Fraction(middle)) else (middle, high)
 
     def refine(self, bits: int) -> int:
-        """The cell at a larger number of bits: exactly ⌊2^bits θ⌋."""
+        """Return the cell at a larger number of bits, exactly ⌊2^bits θ⌋."""
         if _guessing.get() and self._quantile and self.bits == 0:
             self._guess(min(bits, _GUESSED))
         while self.bits < bits:
@@ -137,7 +138,7 @@ class Draw:
         return self.cell
 
     def _guess(self, bits: int) -> None:
-        """Go to the cell of `quantile` if the draw is certain to lie in it."""
+        """Move to the cell that `quantile` suggests if the draw certainly lies in it."""
         self._uniform.reveal()
         guess = self._quantile(self._uniform.middle) * 2.0**bits
         if 0 <= guess < 2.0**bits:
@@ -151,9 +152,9 @@ class Draw:
 
 
 def seconds(one, other, bits: int) -> np.ndarray:
-    """Time of a beta distribution function by its parameters, to a factor of about 2; measured from .05 to 1e9.
+    """Estimate a beta distribution function's time in seconds, to a factor of about 2; measured from .05 to 1e9.
 
-    A gamma distribution function takes as long as the beta one with its shape as both parameters.
+    A gamma distribution function takes as long as the beta one that has its shape as both parameters.
     """
     smaller, larger = np.minimum(one, other), np.maximum(one, other)
     root = np.sqrt(smaller)
@@ -163,9 +164,9 @@ def seconds(one, other, bits: int) -> np.ndarray:
 
 @contextlib.contextmanager
 def guessing() -> Iterator[None]:
-    """Guess draws first, and bisect only for bits beyond `_GUESSED`: the same cells for the same U, far quicker.
+    """Guess draws in floats first and bisect only for bits beyond `_GUESSED`; the cells are the same for the same U.
 
-    How long a draw takes then depends on it more: for public data only.
+    This is far quicker, but a draw's time then depends more on its value, so it is for public data only.
     """
     token = _guessing.set(True)
     try:
@@ -175,7 +176,7 @@ def guessing() -> Iterator[None]:
 
 
 def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
-    """Twice the longest time, in seconds, of draws that depend only on public numbers."""
+    """Return twice the longest time, in seconds, of the given draws, which depend only on public numbers."""
 
     def duration(draw):
         start = thread_time()
@@ -188,7 +189,7 @@ def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
 
 
 def in_units_of_time(unit: float, draw: Callable[[], Any]) -> Any:
-    """The result of a draw, returned at the end of a unit of time; the wait is busy, so it counts as processor time."""
+    """Return the result of a draw at the end of a unit of time; the busy wait, too, counts as processor time."""
     start = thread_time()
     drawn = draw()
     end = start + unit * math.ceil((thread_time() - start) / unit)
@@ -202,19 +203,19 @@ def beta(
     ends: tuple[Fraction, Fraction] = (Fraction(0), Fraction(1)),
     randbits: Callable[[int], int] = secrets.randbits,
 ) -> Draw:
-    """An ideal draw from Beta(α, β) truncated to an interval.
+    """Return an ideal draw from Beta(α, β) truncated to an interval.
 
     Args:
         parameters: (α, β) > 0, exact.
         ends: ends of the interval in [0, 1], exact.
-        randbits: as in `Draw`; by default the operating system's.
+        randbits: as in `Draw`; by default from the operating system.
     """
     law, quantile = tuple(parameters), functools.partial(_beta_quantile, tuple(parameters), ends)
     return Draw(functools.partial(_truncated_beta, law, ends), randbits, quantile=quantile)
 
 
 def _beta_quantile(parameters, ends, share: float) -> float:
-    """About the truncated law's quantile, in floats."""
+    """Approximate the truncated law's quantile in floats."""
     from scipy.special import betainc, betaincinv
 
     low, high = betainc(*map(float, parameters), np.array(ends, float))
@@ -222,7 +223,7 @@ def _beta_quantile(parameters, ends, share: float) -> float:
 
 
 def _truncated_beta(parameters, ends, point: Fraction):
-    """F of the truncated law, from the tail in which the interval lies, so that nothing cancels."""
+    """Enclose F of the truncated law in a ball, from the tail in which the interval lies so that nothing cancels."""
     low, high = ends
     if point <= low or point >= high:
         return ball(Fraction(int(point >= high)))
@@ -230,14 +231,14 @@ def _truncated_beta(parameters, ends, point: Fraction):
     if low > a / (a + b):
         return 1 - _truncated_beta((b, a), (1 - high, 1 - low), 1 - point)
 
-    # Beyond 1/2 the series converges slowly, and the upper tail's series is used; but not in an interval below the
-    # mean, where both masses are small and the difference of their complements would cancel.
+    # Beyond 1/2 the series converges slowly, so the upper tail's series is used. An interval below the mean is an
+    # exception: both masses are small there, and the difference of their complements would cancel.
     turn = Fraction(1, 2) if high == 1 else max(Fraction(1, 2), a / (a + b))
 
     def mass(value: Fraction):
         if value > turn:
             return 1 - ball(1 - value).beta_lower(parameter(b), parameter(a), regularized=1)
-        # Beyond 1/2 balls of positive width around whole numbers take long.
+        # Beyond 1/2, balls of positive width around the parameters take long.
         enclosed = parameter if 2 * value <= 1 else ball
         return ball(value).beta_lower(enclosed(a), enclosed(b), regularized=1)
 
@@ -247,8 +248,8 @@ def _truncated_beta(parameters, ends, point: Fraction):
 
 
 def gamma(shape: Fraction, rate: Fraction, randbits: Callable[[int], int] = secrets.randbits) -> Draw:
-    """An ideal draw from Gamma(shape, rate), parameters > 0 and exact; `randbits` as in `beta`."""
-    # The upper tail is enclosed tightly everywhere; the lower one is not, for large shapes.
+    """Return an ideal draw from Gamma(shape, rate); parameters are > 0 and exact, `randbits` as in `beta`."""
+    # The upper tail is enclosed tightly for all shapes; the lower one is not for large shapes.
     return Draw(
         lambda point: 1 - ball(point * rate).gamma_upper(parameter(shape), regularized=1), randbits, bounded=False
     )
@@ -257,10 +258,10 @@ def gamma(shape: Fraction, rate: Fraction, randbits: Callable[[int], int] = secr
 def dirichlet(
     concentrations: Sequence[Fraction], bits: int, randbits: Callable[[int], int] = secrets.randbits
 ) -> list[int]:
-    """⌊2^bits θ_i⌋ for every i of one ideal draw θ of a Dirichlet law.
+    """Return ⌊2^bits θ_i⌋ for every i of one ideal draw θ from a Dirichlet law.
 
-    Stick-breaking: θ_i = V_i ∏_{j<i} (1 − V_j), V_i ~ Beta(α_i, α_{i+1} + … + α_d) independent, so that θ is a function
-    of ideal draws V. All V are refined together until interval arithmetic leaves one whole number for each 2^bits θ_i.
+    By stick-breaking θ_i = V_i ∏_{j<i} (1 − V_j) with independent ideal draws V_i ~ Beta(α_i, α_{i+1} + … + α_d). All V
+    are refined together until interval arithmetic leaves one whole number for each ⌊2^bits θ_i⌋.
 
     Args:
         concentrations: α > 0, exact, at least 2.
@@ -279,16 +280,16 @@ def dirichlet(
 
 
 def _sticks(cells: Sequence[int], precision: int, bits: int) -> list[tuple[int, int]]:
-    """The smallest and largest floors that 2^bits θ_i can have, V_i ∈ [cell, cell + 1) / 2^precision.
+    """Return the smallest and largest possible ⌊2^bits θ_i⌋ if V_i ∈ [cell, cell + 1) / 2^precision.
 
-    The last θ is the rest of the stick. A draw on the upper edge of an interval has probability 0. What is left of the
+    The last θ is the rest of the stick. A draw on the upper edge of an interval has probability 0. The rest of the
     stick is rounded outwards, to far more bits than the intervals have.
     """
     one, scale = 2**precision, 2 * precision
     low = high = 2**scale
     ranges = []
     for cell in (*cells, None):
-        # None: all that is left.
+        # None stands for all that is left of the stick.
         below, above = (one, one) if cell is None else (cell, cell + 1)
         shift = scale + precision - bits
         ranges.append((low * below >> shift, -(-high * above >> shift) - 1))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
-# Proposals per round, and the most rounds: the acceptance of the proposals below is a few percent at worst.
+# Proposals per round, and the largest number of rounds: at worst a few percent of the proposals are accepted.
 BATCH = 256
 ROUNDS = 10_000
 
@@ -20,14 +20,15 @@ class Draws(NamedTuple):
 def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) -> Draws:
     """Draws from N(mean, precision⁻¹) conditioned on ‖w‖ ≤ radius, exact whatever the mass of the ball.
 
-    "Tilted": proposals come from the untruncated normal, times exp(−λ‖w‖²/2) where its draws would mostly fall outside
-    (E‖w‖² > radius²), and w is accepted with probability exp(λ(‖w‖² − radius²)/2).
+    "Tilted" proposals come from the untruncated normal, multiplied by exp(−λ‖w‖²/2) if its draws would mostly fall
+    outside (E‖w‖² > radius²). A proposal w is accepted with probability exp(λ(‖w‖² − radius²)/2).
 
-    "Tangent", for a mean outside: let m be the most likely point of the ball, (P + λ)m = Pμ, ‖m‖ = radius. In the
-    ball the density is ∝ exp(−½(w−m)ᵀP(w−m) − λRe), e = R − wᵀm/R the depth below the tangent plane at m, and
-    Re ≥ ‖w−m‖²/2. So N(m, (P + (1−θ)λ)⁻¹) with weight exp(−θλRe) on the half-space e ≥ 0 proposes (a truncated
-    normal along e, a normal given e), accepted with probability exp(−(1−θ)λ(Re − ‖w−m‖²/2)). θ = 2/(d+1) keeps the
-    acceptance bounded below however far away the mean is. The sampler uses the kind that accepts more of a first batch.
+    "Tangent" proposals are for a mean outside. Let m be the most likely point of the ball: (P + λ)m = Pμ, ‖m‖ = R. In
+    the ball the density is ∝ exp(−½(w−m)ᵀP(w−m) − λRe), where e = R − wᵀm/R is the depth below the tangent plane at m
+    and Re ≥ ‖w−m‖²/2. So proposals have the law N(m, (P + (1−θ)λ)⁻¹) times exp(−θλRe) on the half-space e ≥ 0, which is
+    a truncated normal along e and a normal given e. They are accepted with probability
+    exp(−(1−θ)λ(Re − ‖w−m‖²/2)). θ = 2/(d+1) keeps the acceptance bounded below however far away the mean is. The
+    sampler uses the kind that accepts more of a first batch.
 
     Args:
         mean: μ, shape (d,).
@@ -48,7 +49,7 @@ def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) 
     if not values[0] > 0:
         raise ValueError(f"precision has the eigenvalue {values[0]:g}; it must be positive definite")
     centre = vectors.T @ mean
-    # In the basis of the eigenvectors the precision is diagonal and the ball the same.
+    # In the basis of the eigenvectors, the precision is diagonal and the ball is unchanged.
     propose = _tilted(centre, values, radius)
     if centre @ centre > radius**2:
         candidates = (propose, _tangent(centre, values, radius))
@@ -71,7 +72,7 @@ def _log_acceptance(propose, radius, rng):
 
 
 def _root(function, high: float) -> float:
-    """The λ ≥ 0 at which a decreasing function vanishes, by bisection after doubling an upper end."""
+    """Return the λ ≥ 0 at which a decreasing function vanishes; double an upper end, then bisect."""
     while function(high) > 0:
         high *= 2
     low = 0.0
@@ -82,7 +83,7 @@ def _root(function, high: float) -> float:
 
 
 def tilt(centre, values, radius: float) -> float:
-    """The least λ ≥ 0 at which E‖w‖² ≤ radius² under N(centre, diag(values)⁻¹) times exp(−λ‖w‖²/2)."""
+    """Return the least λ ≥ 0 at which E‖w‖² ≤ radius² under N(centre, diag(values)⁻¹) times exp(−λ‖w‖²/2)."""
 
     def excess(rate):
         return ((values * centre / (values + rate)) ** 2 + 1 / (values + rate)).sum() - radius**2
@@ -117,7 +118,7 @@ def _tangent(centre, values, radius):
         # Standard normal beyond `shift`, by the inverse of its upper tail in logarithms.
         depth = -sd * ndtri_exp(log_ndtr(-shift) + np.log(rng.random(BATCH))) - sd * shift
         noise = np.sqrt(variance) * rng.standard_normal((BATCH, centre.size))
-        # Given e: the free draw is moved along its regression on e.
+        # Given e, the unconstrained draw is moved along its regression on e.
         step = noise + np.outer(depth + noise @ normal, direction)
         draws = mode + step
         return draws, -(1 - share) * tilt * (radius * depth - (step**2).sum(axis=-1) / 2)

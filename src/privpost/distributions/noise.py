@@ -1,7 +1,7 @@
 """Sources of noise: numpy's generators for simulations, the package opendp for releases of real data.
 
 Mechanisms ask their source for `laplace(0, scale, shape)` or `normal(0, sigma, shape)`; a numpy Generator is the source
-of every study. The last digits of floating-point variates reveal data (Mironov 2012); `SecureNoise` has only whole
+of every study. The last digits of floating-point variates reveal data (Mironov 2012); `SecureNoise` draws only whole
 numbers.
 """
 
@@ -25,14 +25,14 @@ INSTALL = "pip install 'opendp>=0.16,<0.17' (or the project's extra: pip install
 
 @functools.cache
 def opendp():
-    """The package opendp, with the measurements that are used here; raises ValueError where it is not installed."""
+    """Return the package opendp with the features used here enabled; raise ValueError if it is not installed."""
     prelude = lookup.optional("opendp.prelude", "noise is 'secure', which needs the package opendp", INSTALL)
     prelude.enable_features("contrib")
     return prelude
 
 
 class SimulationNoise(UserWarning):
-    """A release that numpy drew, outside a study: it protects nobody.
+    """Warning that numpy drew the noise of a release outside a study; such noise protects nobody.
 
     >>> import warnings
     >>> warnings.simplefilter("ignore", SimulationNoise)  # in a script that simulates
@@ -45,7 +45,7 @@ _told: list[bool] = []
 
 @contextlib.contextmanager
 def simulation() -> Iterator[None]:
-    """A context in which releases are simulations, as in studies: their noise raises no warning."""
+    """Context in which releases are simulations, as in studies, and their noise raises no warning."""
     token = _simulated.set(True)
     try:
         yield
@@ -54,7 +54,7 @@ def simulation() -> Iterator[None]:
 
 
 def tell(source) -> None:
-    """Warn, once in a process, of a release by another source than `SecureNoise` outside `simulation`."""
+    """Warn, once per process, if a release outside `simulation` uses another source than `SecureNoise`."""
     if not (_told or _simulated.get() or isinstance(source, SecureNoise)):
         _told.append(True)
         warnings.warn(
@@ -67,19 +67,19 @@ def tell(source) -> None:
 
 
 class SecureNoise:
-    """Discrete Laplace and discrete Gaussian variates from opendp, which draws from the operating system; no seed.
+    """Discrete Laplace and Gaussian variates from opendp, which has no seed and uses the operating system's randomness.
 
     P(k) ∝ exp(−|k|/scale) and exp(−k²/(2 scale²)) on the whole numbers, in exact arithmetic (Canonne, Kamath and
-    Steinke 2020). On whole-numbered statistics they cost what continuous noise of the same scale does: ε = Δ/scale for
-    an L1 sensitivity Δ, zero-concentrated DP with ρ = Δ²/(2 scale²) for an L2 sensitivity. It takes the place of a
-    numpy Generator in mechanisms that add noise; those that draw parameters find no method here.
+    Steinke 2020). On whole-numbered statistics the privacy cost equals that of continuous noise of the same scale:
+    ε = Δ/scale for an L1 sensitivity Δ, zero-concentrated DP with ρ = Δ²/(2 scale²) for an L2 sensitivity. The class
+    replaces a numpy Generator in mechanisms that add noise, but not in those that draw parameters.
 
     >>> LaplaceMechanism(BetaBernoulli(1, 1), 10, 1.0).perturb([3, 7], SecureNoise()).shape
     (1,)
     """
 
     def laplace(self, loc, scale: float, size) -> np.ndarray:
-        """Whole numbers, as floats, of discrete Laplace law, plus loc.
+        """Return loc plus discrete Laplace variates: whole numbers, stored as floats.
 
         Raises:
             ValueError: a scale that is not in (0, 2^40].
@@ -87,7 +87,7 @@ class SecureNoise:
         return loc + _variates(laplace_measurement(_scale(scale)), size)
 
     def normal(self, loc, scale: float, size) -> np.ndarray:
-        """Whole numbers, as floats, of discrete Gaussian law, plus loc.
+        """Return loc plus discrete Gaussian variates: whole numbers, stored as floats.
 
         Raises:
             ValueError: a scale that is not in (0, 2^40].
@@ -102,7 +102,7 @@ class SecureNoise:
 
 
 class Swapped:
-    """A generator whose uniforms of shape (a, b) are transposed ones of shape (b, a), to keep a stream's order."""
+    """A generator that draws uniforms of shape (a, b) as transposed ones of shape (b, a), to keep a stream's order."""
 
     def __init__(self, rng: np.random.Generator):
         self._rng = rng
@@ -113,7 +113,7 @@ class Swapped:
 
 
 class Common:
-    """Noise that is the same, except for its scale, in all releases of one shape that use it.
+    """Noise that all releases of one shape share, up to its scale.
 
     The standard variates are drawn once. Scaled, they equal the first variates that the generator would draw.
     """
@@ -122,25 +122,25 @@ class Common:
         self._rng, self._standard = rng, {}
 
     def laplace(self, loc, scale: float, size) -> np.ndarray:
-        """loc + scale times standard Laplace variates."""
+        """Return loc plus scale times the shared standard Laplace variates."""
         if size not in self._standard:
             self._standard[size] = self._rng.laplace(size=size)
         return loc + scale * self._standard[size]
 
 
 def discrete_laplace(scale: float, shape, source) -> np.ndarray:
-    """Whole numbers k with P(k) ∝ exp(−|k|/scale): differences of two geometric variates, or secure noise."""
+    """Draw whole numbers k with P(k) ∝ exp(−|k|/scale), as differences of geometric variates or from secure noise."""
     if isinstance(source, SecureNoise):
         return source.laplace(0.0, scale, shape)
-    # A number's two variates are adjacent, so that a batch is drawn row after row.
+    # The two variates of a number are adjacent, so that a batch is drawn row by row.
     pairs = source.geometric(-math.expm1(-1 / scale), (*shape, 2))
     return (pairs[..., 0] - pairs[..., 1]).astype(float)
 
 
 def discrete_gaussian(sigma: float, shape, source) -> np.ndarray:
-    """Whole numbers k with P(k) ∝ exp(−k²/(2σ²)), by inversion, or secure noise.
+    """Draw whole numbers k with P(k) ∝ exp(−k²/(2σ²)), by inversion or from secure noise.
 
-    Above σ = 2^14 they are rounded normal variates, whose law differs by less than 1e-9 in total variation.
+    For σ > 2^14 these are rounded normal variates, whose law differs by less than 1e-9 in total variation.
     """
     if isinstance(source, SecureNoise):
         return source.normal(0.0, sigma, shape)
@@ -151,7 +151,7 @@ def discrete_gaussian(sigma: float, shape, source) -> np.ndarray:
 
 
 def log_theta(sigma: float) -> float:
-    """ln Σ exp(−k²/(2σ²)) over the whole numbers, directly or by Poisson's summation formula."""
+    """Return ln Σ exp(−k²/(2σ²)) over the whole numbers, directly or by Poisson's summation formula."""
     k = np.arange(1, 8.0)
     if sigma < 0.5:
         return math.log1p(2 * np.exp(-0.5 * (k / sigma) ** 2).sum())
@@ -159,7 +159,7 @@ def log_theta(sigma: float) -> float:
 
 
 def spread(scale: float, laplace: bool) -> float:
-    """Mean absolute deviation of discrete Laplace noise, 1/sinh(1/b), or standard deviation of Gaussian noise."""
+    """Return the mean absolute deviation of discrete Laplace noise, 1/sinh(1/b), or the Gaussian's deviation."""
     if laplace:
         return 2 * math.exp(-1 / scale) / -math.expm1(-2 / scale)
     # It equals sigma up to about exp(-2 pi^2 sigma^2).
@@ -172,17 +172,17 @@ def spread(scale: float, laplace: bool) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _discrete_gaussian_cdf(sigma: float) -> np.ndarray:
-    # Beyond 12 σ lie 1e-32 of the mass.
+    # The mass beyond 12 σ is about 1e-32.
     reach = math.ceil(12 * sigma) + 1
     return np.cumsum(np.exp(-0.5 * (np.arange(-reach, reach + 1.0) / sigma) ** 2 - log_theta(sigma)))
 
 
 def add(exact, noise, source) -> np.ndarray:
-    """The sum of statistics and noise.
+    """Return the sum of statistics and noise.
 
     Raises:
-        ValueError: statistics that are not whole numbers below 2^52, where the noise is secure, which
-            hides no fractions.
+        ValueError: statistics that are not whole numbers below 2^52, if the noise is secure; it would not hide
+            fractions.
     """
     if isinstance(source, SecureNoise):
         values = np.asarray(exact)
@@ -194,26 +194,26 @@ def add(exact, noise, source) -> np.ndarray:
 
 
 def laplace_measurement(scale: float):
-    """opendp's discrete Laplace measurement on vectors of 64-bit integers under the L1 distance."""
+    """Return opendp's discrete Laplace measurement on vectors of 64-bit integers under the L1 distance."""
     package = opendp()
     space = package.vector_domain(package.atom_domain(T="i64")), package.l1_distance(T="i64")
     return package.m.make_laplace(*space, scale=float(scale))
 
 
 def gaussian_measurement(scale: float):
-    """opendp's discrete Gaussian measurement on vectors of 64-bit integers under the L2 distance."""
+    """Return opendp's discrete Gaussian measurement on vectors of 64-bit integers under the L2 distance."""
     package = opendp()
     space = package.vector_domain(package.atom_domain(T="i64")), package.l2_distance(T=float)
     return package.m.make_gaussian(*space, scale=float(scale))
 
 
 def laplace_epsilon(scale: float, sensitivity: int) -> float:
-    """ε of discrete Laplace noise by opendp's privacy map, rounded up."""
+    """Return ε of discrete Laplace noise from opendp's privacy map, rounded up."""
     return float(laplace_measurement(scale).map(int(sensitivity)))
 
 
 def gaussian_epsilon(scale: float, sensitivity: float, delta: float) -> float:
-    """ε at δ of discrete Gaussian noise by opendp's conversion from zero-concentrated DP, rounded up."""
+    """Return ε at δ of discrete Gaussian noise from opendp's conversion of zero-concentrated DP, rounded up."""
     profile = opendp().c.make_zCDP_to_approxDP(gaussian_measurement(scale)).map(float(sensitivity))
     return float(profile.epsilon(delta))
 

@@ -8,7 +8,7 @@ _SMALLEST_MASS = 1e-280
 
 
 def log_mass(parameters, low, high) -> np.ndarray:
-    """ln P(low ≤ θ ≤ high) for θ ~ Beta(α, β).
+    """Return ln P(low ≤ θ ≤ high) for θ ~ Beta(α, β).
 
     Args:
         parameters: (α, β), shape (..., 2).
@@ -23,7 +23,7 @@ def log_mass(parameters, low, high) -> np.ndarray:
 
 
 def log_density(theta, parameters, low, high) -> np.ndarray:
-    """Log-density at θ of Beta(α, β) truncated to [low, high]; −inf outside. Shapes and errors as `log_mass`."""
+    """Log-density at θ of Beta(α, β) truncated to [low, high]; −inf outside. Shapes and errors as in `log_mass`."""
     theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
     a, b = parameters[..., 0], parameters[..., 1]
     outside = (theta < low) | (theta > high)
@@ -33,7 +33,7 @@ def log_density(theta, parameters, low, high) -> np.ndarray:
 
 
 def mean(parameters, low, high) -> np.ndarray:
-    """Mean α/(α+β) · P(α+1, β) / P(α, β) of Beta(α, β) truncated to [low, high], P its mass there.
+    """Mean α/(α+β) · P(α+1, β) / P(α, β) of Beta(α, β) truncated to [low, high], where P is the interval's mass.
 
     Shapes and errors as in `log_mass`.
     """
@@ -51,7 +51,7 @@ def quantile(probability, parameters, low, high) -> np.ndarray:
         parameters, low, high: as in `log_mass`.
 
     Raises:
-        ValueError: as `log_mass`, or a probability outside [0, 1].
+        ValueError: as in `log_mass`, or a probability outside [0, 1].
     """
     probability = np.asarray(probability, float)
     if not np.all((probability >= 0) & (probability <= 1)):
@@ -70,7 +70,7 @@ def quantile(probability, parameters, low, high) -> np.ndarray:
 
 
 def sample(parameters, low, high, rng: np.random.Generator) -> np.ndarray:
-    """One exact draw per leading index from Beta(α, β) truncated to [low, high], by the inverse of its CDF.
+    """Make one exact draw per leading index from Beta(α, β) truncated to [low, high], by inverting its CDF.
 
     Shapes and errors as in `log_mass`.
     """
@@ -79,7 +79,7 @@ def sample(parameters, low, high, rng: np.random.Generator) -> np.ndarray:
 
 
 def _toward_lower_tail(parameters, low, high):
-    """Reflects θ → 1−θ where the interval lies above the mean, so that its mass is never 1 − (nearly 1)."""
+    """Reflect θ → 1−θ where the interval lies above the mean, so that its mass is never 1 − (nearly 1)."""
     parameters = np.asarray(parameters, float)
     low, high = np.asarray(low, float), np.asarray(high, float)
     if not np.all((low >= 0) & (low < high) & (high <= 1)):
@@ -109,7 +109,7 @@ def _log_cdf(a, b, x) -> np.ndarray:
 
 
 def _log_cdf_in_tail(a, b, x) -> np.ndarray:
-    """ln I_x(a, b) by its continued fraction (DLMF 8.17.22), for x far below the mean."""
+    """Return ln I_x(a, b) from its continued fraction (DLMF 8.17.22), for x far below the mean."""
     tiny = 1e-300
     c, d = np.ones_like(x), 1 / _away_from_zero(1 - (a + b) * x / (a + 1), tiny)
     fraction = d.copy()

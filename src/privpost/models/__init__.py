@@ -1,8 +1,8 @@
-"""Probabilistic models; a conjugate model in a file of its own is found by `privpost.discovery`.
+"""Probabilistic models; each conjugate model is one file, which `privpost.discovery` finds.
 
-A user calls a class, imported from here or from `privpost`. `conjugate` has models whose posterior is of the prior's
+Users call classes, imported from here or from `privpost`. `conjugate` has models whose posterior belongs to the prior's
 family, `regression` linear and binary regressions, `networks` Bayesian networks and their graphs, `events` the hidden
-Markov model for counts of events in cells. `base`, the interface of conjugate models, is used by the others.
+Markov model for counts of events in cells. All of them use `base`, the interface of conjugate models.
 """
 
 from privpost import lookup

@@ -11,25 +11,25 @@ import numpy as np
 
 from privpost.lookup import nearest
 
-# Numbers in between have squares that are neither 0 nor infinite.
+# Numbers between these two have squares that are neither 0 nor infinite.
 SMALLEST_SCALE, LARGEST_SCALE = 1e-150, 1e150
 
 
 def check_positive(name: str, value) -> None:
-    """Raises a ValueError unless the setting is a number, positive and finite."""
+    """Raises a ValueError unless the value is a positive finite number."""
     if not is_number(value) or not 0 < value < np.inf:
         raise ValueError(f"{name} is {value!r}; it must be > 0 and finite")
 
 
 def check_scale(**values) -> None:
-    """Raises a ValueError unless the named numbers lie where their squares neither vanish nor overflow."""
+    """Raises a ValueError unless the squares of the named numbers neither vanish nor overflow."""
     for name, value in values.items():
         if not is_number(value) or not SMALLEST_SCALE <= value <= LARGEST_SCALE:
             raise ValueError(f"{name} is {value!r}; it must lie in [{SMALLEST_SCALE:g}, {LARGEST_SCALE:g}]")
 
 
 def check_bounds(low, high) -> None:
-    """Raises a ValueError unless low < high, and neither they nor their distance are beyond what floats can square."""
+    """Raises a ValueError unless low < high and floats can hold the squares of both and of their distance."""
     ends = np.abs([low, high])
     with np.errstate(invalid="ignore", over="ignore"):
         ordered, distance = np.less(low, high), np.subtract(high, low)
@@ -43,7 +43,7 @@ def check_bounds(low, high) -> None:
 
 
 def check_range(interval: str, **values) -> None:
-    """Raises a ValueError unless all numbers in the named values lie in an interval such as "[0, 1)" or "(0, inf]"."""
+    """Raises a ValueError unless all numbers in the named values lie in `interval`, such as "[0, 1)" or "(0, inf]"."""
     low, high = map(float, interval[1:-1].split(","))
     for name, value in values.items():
         array = np.asarray(value)
@@ -61,9 +61,9 @@ def is_number(value) -> bool:
 
 
 def check_records(data, within: tuple[float, float] = (-np.inf, np.inf), whole: bool = False) -> np.ndarray:
-    """The records as floats; raises a ValueError unless they are finite numbers in an interval, or whole ones in it.
+    """Return the records as floats; raise a ValueError unless all are finite, in the interval, and whole if required.
 
-    A comparison with NaN is false, so that a test for "outside" or "inside" would take it for a record.
+    Finiteness has its own check: comparisons with NaN are false, so a test for values outside would miss NaN.
     """
     data = np.asarray(data, float)
     low, high = within
@@ -78,7 +78,7 @@ def check_records(data, within: tuple[float, float] = (-np.inf, np.inf), whole: 
 
 
 def check_length(name: str, values, size: int) -> np.ndarray:
-    """The values (..., size) as an array; raises a ValueError for another length of the last axis."""
+    """Return values (..., size) as an array; raise a ValueError if the last axis has another length."""
     array = np.asarray(values, float)
     if array.shape[-1:] != (size,):
         raise ValueError(f"{name} have the shape {array.shape}; the last axis must be {size}")
@@ -86,7 +86,7 @@ def check_length(name: str, values, size: int) -> np.ndarray:
 
 
 def counts(places: np.ndarray, size: int) -> np.ndarray:
-    """How often each of `size` places occurs along the last axis of whole numbers (..., n); shape (..., size)."""
+    """Count each of the numbers 0, …, size − 1 along the last axis of `places` (..., n); shape (..., size)."""
     rows = places.reshape(math.prod(places.shape[:-1]), -1)
     shifted = rows + size * np.arange(len(rows))[:, None]
     occurrences = np.bincount(shifted.ravel(), minlength=size * len(rows))
@@ -106,9 +106,9 @@ def check_call(what: str, function: Callable, arguments: Sequence, settings: Map
 
 
 class Checked(ABCMeta):
-    """Classes whose calls raise a one-line error where an argument is missing or unknown.
+    """Metaclass of classes whose calls raise a one-line error if an argument is missing or unknown.
 
-    Their signature is that of `__init__`: help, editors and notebooks would otherwise show that of `__call__`.
+    A class has the signature of its `__init__`: help, editors and notebooks would otherwise show that of `__call__`.
     """
 
     @property
@@ -132,7 +132,7 @@ class Regression(metaclass=Checked):
         prior_precision: precision of the prior in every direction.
 
     Raises:
-        ValueError: no weight, or a precision, a variance or a bound that is not positive and finite.
+        ValueError: fewer than one weight, or a precision, a variance or a bound that is not positive and finite.
     """
 
     dimension: int
@@ -143,7 +143,7 @@ class Regression(metaclass=Checked):
         for name in ("prior_precision", "noise_variance"):
             if hasattr(self, name):
                 check_positive(name, getattr(self, name))
-        # Second moments have these in products.
+        # Second moments contain products of these bounds.
         check_scale(**{name: getattr(self, name) for name in ("feature_bound", "label_bound") if hasattr(self, name)})
 
     @property
@@ -158,7 +158,7 @@ class Regression(metaclass=Checked):
 
 
 class ConjugateModel(metaclass=Checked):
-    """Exponential-family likelihood with its conjugate prior; subclasses are frozen dataclasses of the prior.
+    """Exponential-family likelihood with its conjugate prior; subclasses are frozen dataclasses of prior settings.
 
     Shapes: `statistics` are (..., d), `parameters` of the prior and the posterior (..., k), `theta` is
     (..., *theta_shape); leading axes are trials and broadcast.
@@ -175,9 +175,9 @@ class ConjugateModel(metaclass=Checked):
     @property
     @abstractmethod
     def records(self) -> np.ndarray:
-        """Values of one record, shape (number, *record_shape), between which the statistics differ most.
+        """Values of one record whose statistics differ most, shape (number, *record_shape).
 
-        The whole alphabet where that is finite.
+        These are all possible values if there are finitely many.
         """
 
     @property
@@ -187,7 +187,7 @@ class ConjugateModel(metaclass=Checked):
 
     @property
     def statistics_size(self) -> int:
-        """Number of sufficient statistics of one data set: as many as parameters."""
+        """Number of sufficient statistics of one data set; it equals the number of parameters."""
         return len(self.prior)
 
     @property
@@ -226,7 +226,7 @@ class ConjugateModel(metaclass=Checked):
     def natural_parameters(self, parameters) -> np.ndarray:
         """Natural parameters η of the prior family in its minimal form, shape (..., k), from its parameters.
 
-        The parameters themselves, unless overridden.
+        By default the parameters are natural already.
         """
         return np.asarray(parameters, float)
 
@@ -270,15 +270,15 @@ class ConjugateModel(metaclass=Checked):
     @classmethod
     @abstractmethod
     def examples(cls) -> list[Self]:
-        """Small instances on which the contract tests run."""
+        """Small instances on which the tests of this interface run."""
 
 
 class BoundedFamily(ConjugateModel):
-    """A family whose records' statistics t(x) are bounded, and sum to the same number for every record."""
+    """A family whose statistics t(x) of a record are bounded and have the same sum for every record."""
 
     @abstractmethod
     def sum_moments(self, theta, n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and covariance of the first `size` of n records' statistics: n times the log-partition's derivatives.
+        """Mean and covariance of the first `size` statistics of n records: n times the log-partition's derivatives.
 
         Args:
             theta: shape (trials,), or (entries, trials) of a vector.

@@ -11,12 +11,12 @@ from privpost.models.base import Checked, check_range, counts
 
 @dataclass(frozen=True)
 class EventCounts(metaclass=Checked):
-    """A record is an event: the number of its cell, and one level per field; statistics are the counts per cell.
+    """A record is an event: its cell's number and one level per field; statistics count each cell's levels.
 
     The model is that of `samplers.hidden_markov.gibbs` (Foulds et al. 2016, section 5).
 
     Attributes:
-        cells: number of cells of each region; they follow each other in time.
+        cells: number of cells of each region; a region's cells follow each other in time.
         sizes: number of levels of each field.
         n_states: K ≥ 1.
         transition: concentration a > 0 of the moves between states.
@@ -48,12 +48,12 @@ class EventCounts(metaclass=Checked):
 
     @classmethod
     def of(cls, region, sizes, n_states: int, **concentrations) -> "EventCounts":
-        """The model of cells sorted by region; `region` (cells,) is the region of each cell."""
+        """Return the model of cells that are sorted by region; `region` (cells,) is the region of each cell."""
         return cls(tuple(np.unique(region, return_counts=True)[1].tolist()), tuple(sizes), n_states, **concentrations)
 
     @property
     def regions(self) -> np.ndarray:
-        """Number of the region of each cell, shape (cells,)."""
+        """Index of each cell's region, shape (cells,)."""
         return np.repeat(np.arange(len(self.cells)), self.cells)
 
     @property
@@ -72,17 +72,17 @@ class EventCounts(metaclass=Checked):
 
     @property
     def statistics_size(self) -> int:
-        """Number of sufficient statistics of one data set."""
+        """Number of sufficient statistics of one data set, cells ΣK_d."""
         return sum(self.cells) * sum(self.sizes)
 
     @property
     def prior(self) -> np.ndarray:
-        """The two concentrations."""
+        """The two concentrations, of transition and emission."""
         return np.array([self.transition, self.emission])
 
     @property
     def theta_shape(self) -> tuple[int, ...]:
-        """Probabilities of each level in each state, the fields one after the other: (K, ΣK_d)."""
+        """Shape (K, ΣK_d) of θ, the probabilities of each level in each state, the fields one after the other."""
         return (self.n_states, sum(self.sizes))
 
     def sufficient_statistics(self, data) -> np.ndarray:
@@ -100,6 +100,6 @@ class EventCounts(metaclass=Checked):
         return counts(places.reshape(*data.shape[:-2], -1), self.statistics_size)
 
     def tables(self, statistics) -> np.ndarray:
-        """The statistics as (..., cells, ΣK_d)."""
+        """Reshape the statistics to (..., cells, ΣK_d)."""
         statistics = np.asarray(statistics, float)
         return statistics.reshape(*statistics.shape[:-1], sum(self.cells), sum(self.sizes))

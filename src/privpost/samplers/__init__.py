@@ -1,6 +1,6 @@
-"""What draws from distributions that are given: chains, exact draws, quadrature. None of it spends privacy.
+"""Samplers of given distributions: Markov chains, exact draws and quadrature. None of them spends privacy.
 
-A user calls a mechanism's `posterior` or `perturb`, which call these. Each folder's own text names the file to begin
-with: `noise_aware`, `hidden_markov`, `logistic`, `naive_bayes`, `truncated_dirichlet`. `chain` is the interface of all
-Markov chains, `compiled` makes loops fast and caches them, `incomplete_gamma` has functions for compiled loops.
+Users call a mechanism's `posterior` or `perturb`, which call the samplers. Each folder (`noise_aware`, `hidden_markov`,
+`logistic`, `naive_bayes`, `truncated_dirichlet`) names in its docstring the file to read first. `chain` is the
+interface of all Markov chains, `compiled` compiles and caches loops, `incomplete_gamma` has functions for such loops.
 """

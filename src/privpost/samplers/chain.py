@@ -23,10 +23,10 @@ def run(sampler: Sampler, rng, *, draws: int, burn_in: int = 0, thin: int = 1, s
 
     Args:
         sampler: the chains.
-        rng: source of randomness, as the sampler takes it.
+        rng: source of randomness, in the form that the sampler takes.
         draws: number of yielded states, ≥ 1.
-        burn_in: steps before the first of them, ≥ 0.
-        thin: steps between two yielded states, ≥ 1.
+        burn_in: number of steps discarded at the start, ≥ 0.
+        thin: number of steps from one yielded state to the next, ≥ 1.
         state: where the chains start; `sampler.init(rng)` when None.
 
     Yields:

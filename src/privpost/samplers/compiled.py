@@ -1,7 +1,7 @@
-"""Compilation of loops, cached on disk by the state of all samplers' code; imported only where chains are run.
+"""Compile loops with numba and cache them on disk; imported only where chains are run.
 
-numba checks only a function's own file for changes, but its callees may be in other files. So each state of the
-samplers' code, sub-folders included, has a separate cache folder.
+numba checks only a function's own file for changes, but the functions that it calls may be in other files. So each
+version of the samplers' code, sub-folders included, has a separate cache folder.
 """
 
 import contextlib
@@ -18,20 +18,20 @@ from numba.core.caching import InTreeCacheLocator
 from numba.core.event import Listener, install_listener
 
 # Functions that loops call are compiled into the loops and not cached: a cached function cannot be inlined. Python does
-# not call them, so they need no wrappers, which saves a quarter of the compilation.
+# not call them, so they need no wrappers, which saves a quarter of the compilation time.
 _within: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 inner = numba.njit(**_within)
-# Functions that create no arrays need no reference counts; atomic counts at every call take as long as short loops.
+# Functions that create no arrays need no reference counting; its atomic updates take as long as a short loop.
 bare = numba.njit(**_within | {"_nrt": False})
-# An array is passed as many arguments: a call may take longer than the function, so the innermost loops inline it.
+# numba passes an array as many arguments, so a call may take longer than its function: innermost loops inline it.
 inlined = numba.njit(**_within | {"_nrt": False}, forceinline=True)
-# Where the sources' folder is read-only, numba uses its folder for the user.
+# If the source folder is read-only, numba uses its per-user cache folder.
 _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"
 
 
 @functools.cache
 def folder() -> str:
-    """Return the name of the cache folder for this state of the samplers' code, that of sub-folders included."""
+    """Return the name of the cache folder for this version of the samplers' code, including sub-folders."""
     here = Path(__file__).parent
     sources = [(path.relative_to(here).as_posix(), path.read_bytes()) for path in sorted(here.rglob("*.py"))]
     return f"compiled_{hashlib.sha256(repr(sources).encode()).hexdigest()[:10]}"
@@ -42,7 +42,7 @@ def _cache() -> Path:
 
 
 class Locator(InTreeCacheLocator):
-    """The cache folder beside this file; a loop in a sub-folder of the samplers has the same sub-folder of it."""
+    """The cache folder beside this file. Loops in a sub-folder of the samplers use a sub-folder of the same name."""
 
     def __init__(self, function, file):
         super().__init__(function, file)
@@ -53,9 +53,9 @@ class Locator(InTreeCacheLocator):
 
 @contextlib.contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Make other processes wait while this one compiles a loop, and then read it, instead of compiling it too.
+    """Let one process compile a loop while the others wait; they then read it from the cache.
 
-    The locks of all loops are in one folder, under their full names.
+    The lock files of all loops are in one folder and carry the loops' full names.
     """
     with contextlib.ExitStack() as stack:
         # Without a lock, as in a read-only folder, every process compiles.
@@ -66,7 +66,7 @@ def _alone(name: str) -> Iterator[None]:
 
 
 class _Announcement(Listener):
-    """Prints one line when a loop is compiled, and none when it is read."""
+    """Prints one line when a loop is compiled, and nothing when it is read from the cache."""
 
     def __init__(self, name: str, seconds: int):
         self._line = f"privpost: compiling {name.removeprefix('privpost.samplers.')} once, about {seconds} s"
@@ -83,16 +83,16 @@ class _Announcement(Listener):
 
 @contextlib.contextmanager
 def _announced(name: str, seconds: int) -> Iterator[None]:
-    """Announce the compilation of a loop that takes some seconds."""
+    """Announce a loop's compilation if it takes some seconds."""
     with install_listener("numba:compile", _Announcement(name, seconds)) if seconds else contextlib.nullcontext():
         yield
 
 
 def outer(*signature, seconds: int = 0) -> Callable[[Callable], Any]:
-    """Compile a loop that Python calls, for the given signatures or, without any, for each that occurs.
+    """Decorate a loop that Python calls: compile it for the given signatures, or if there are none, at its first calls.
 
     Args:
-        seconds: how long the compilation takes, which is announced; 0 for less than two.
+        seconds: time of the compilation, for its announcement; 0 if it takes less than two seconds.
     """
 
     def decorate(function):

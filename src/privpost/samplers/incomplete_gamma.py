@@ -1,7 +1,7 @@
 """Tails of gamma laws: the regularised incomplete gamma functions Q(α, t) and P = 1 − Q, for compiled loops.
 
-Q comes from Lentz's continued fraction above the mean, P from its series below it, so that neither loses its leading
-digits where it is small.
+Above the mean Q comes from Lentz's continued fraction, and below it P from its series, so that neither loses its
+leading digits where it is small.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from privpost.samplers.compiled import bare
 
 @bare
 def continued_fraction(alpha, t, close):
-    """Γ(α, t) / (t^α e^(−t)) by Lentz's method, until a step changes it by a share of less than `close`."""
+    """Return Γ(α, t) / (t^α e^(−t)) by Lentz's method; stop when a step changes it by a share below `close`."""
     b = t + 1 - alpha
     d = 1 / b
     c, fraction = 1e300, d
@@ -29,7 +29,7 @@ def continued_fraction(alpha, t, close):
 
 @bare
 def series(alpha, t, close):
-    """γ(α, t) / (t^α e^(−t)), until a term is a share of at most `close` of the sum."""
+    """Return γ(α, t) / (t^α e^(−t)) by its series; stop when a term is at most the share `close` of the sum."""
     term = 1 / alpha
     total, n = term, alpha
     while term > close * total:
@@ -41,12 +41,12 @@ def series(alpha, t, close):
 
 @bare
 def beyond(alpha, t, log_density):
-    """ln Q(α, t), and h = t^α e^(−t) / Γ(α, t), for t > 0 and α > 1: beyond t the gamma law has the mean α + h.
+    """Return ln Q(α, t) and h = t^α e^(−t) / Γ(α, t), t > 0, α > 1; the gamma law truncated to (t, ∞) has mean α + h.
 
     `log_density` is ln of t^α e^(−t) / Γ(α), which is Q(α, t) h.
     """
     if t < alpha + 1:
-        # Below the mean P(α, t) is at most twice this density: nothing is cut off.
+        # Below the mean P(α, t) is at most twice this density, so Q rounds to 1.
         if t < alpha and log_density < -38.0:
             return 0.0, 0.0
         density = math.exp(log_density)
@@ -58,5 +58,5 @@ def beyond(alpha, t, log_density):
 
 @bare
 def tail_of(alpha, t, log_t, log_gamma):
-    """`beyond` for α ≥ 1."""
+    """Return what `beyond` does, for α ≥ 1; α = 1 has a closed form."""
     return (-t, t) if alpha <= 1 else beyond(alpha, t, alpha * log_t - t - log_gamma)

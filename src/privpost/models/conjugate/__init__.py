@@ -1,5 +1,5 @@
-"""Models whose posterior is of the prior's family; each file is one, found by `privpost.discovery`.
+"""Models whose posterior belongs to the prior's family; each file is one, which `privpost.discovery` finds.
 
-A user calls the class that the file is named after, such as `BetaBernoulli`. `univariate` serves those of one unbounded
-statistic, `clamped_moments` is what mechanisms see of normal records of unknown variance.
+Users call the class that the file is named after, such as `BetaBernoulli`. `univariate` is the base of models with one
+unbounded statistic; `clamped_moments` bounds the statistics of normal records of unknown variance for mechanisms.
 """

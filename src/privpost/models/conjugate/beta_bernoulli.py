@@ -13,7 +13,7 @@ _SIGNS = np.array([[[1.0], [-1.0]], [[-1.0], [1.0]]])
 
 
 class BetaPrior(ConjugateModel):
-    """A model whose prior is θ ~ Beta(alpha, beta); subclasses are dataclasses with these two fields.
+    """A model with the prior θ ~ Beta(alpha, beta); subclasses are dataclasses with these two fields.
 
     In the minimal form of Geumlek et al. (2017) the natural parameters are η = (α, α+β) and C(η) = ln B(η₁, η₂ − η₁).
     """
@@ -51,18 +51,18 @@ class BetaPrior(ConjugateModel):
         return rng.beta(a, b, size=None if size is None else (size, *a.shape))
 
     def mean(self, parameters) -> np.ndarray:
-        """α / (α+β)."""
+        """Mean α / (α+β)."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters.sum(axis=-1)
 
     def variance(self, parameters) -> np.ndarray:
-        """αβ / ((α+β)² (α+β+1))."""
+        """Variance αβ / ((α+β)² (α+β+1))."""
         parameters = np.asarray(parameters, float)
         total = parameters.sum(axis=-1)
         return parameters[..., 0] * parameters[..., 1] / (total**2 * (total + 1))
 
     def log_density(self, theta, parameters) -> np.ndarray:
-        """ln of the Beta(α, β) density at θ; −inf outside [0, 1]."""
+        """Log-density of Beta(α, β) at θ; −inf outside [0, 1]."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         a, b = parameters[..., 0], parameters[..., 1]
         outside = (theta < 0) | (theta > 1)
@@ -75,7 +75,7 @@ class BetaPrior(ConjugateModel):
         return xlogy(statistics[..., 0], theta) + xlog1py(statistics[..., 1], -theta)
 
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
-        """Regularised incomplete beta function."""
+        """P(Θ ≤ θ), a regularised incomplete beta function."""
         parameters = np.asarray(parameters, float)
         return betainc(parameters[..., 0], parameters[..., 1], np.clip(theta, 0.0, 1.0))
 
@@ -119,12 +119,12 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
         return (rng.random((*theta.shape, n)) < theta[..., None]).astype(np.int64)
 
     def sum_moments(self, theta, n, size) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (nθ, n(1−θ)) and covariance ± nθ(1−θ) of (successes, failures); for size 1 of the successes alone."""
+        """Mean (nθ, n(1−θ)) and covariance ± nθ(1−θ) of (successes, failures), or for size 1 those of the successes."""
         mean = n * theta
         variance = (mean * (1 - theta))[None, None]
         return (mean[None], variance) if size == 1 else (np.stack([mean, n - mean]), _SIGNS * variance)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The prior of each paper, and one with a pole at 0."""
+        """The papers' priors, and one with a pole at 0."""
         return [cls(1, 1), cls(6, 12), cls(10, 10), cls(0.5, 2)]

@@ -1,4 +1,4 @@
-"""Records of several bits, all of the same chance, with a beta prior."""
+"""Records of several bits with the same probability of 1, which has a beta prior."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,9 +11,9 @@ from privpost.models.conjugate.beta_bernoulli import BetaBernoulli, BetaPrior
 
 @dataclass(frozen=True)
 class BetaBits(BetaPrior, BoundedFamily):
-    """x a row of `size` bits ~ Bernoulli(θ), θ ~ Beta(alpha, beta); statistics (Σ x̄, n − Σ x̄), x̄ a row's mean.
+    """x is a row of `size` bits ~ Bernoulli(θ), θ ~ Beta(alpha, beta); statistics (Σ x̄, n − Σ x̄), x̄ a row's mean.
 
-    A record adds (size x̄, size) to the natural parameters in minimal form; parameters are (α, β).
+    Parameters are (α, β). A record adds (size x̄, size) to the natural parameters in minimal form.
 
     Raises:
         ValueError: alpha or beta not positive and finite, or a size that is no positive integer.
@@ -33,7 +33,7 @@ class BetaBits(BetaPrior, BoundedFamily):
 
     @property
     def records(self) -> np.ndarray:
-        """One row of each number of ones, shape (size + 1, size)."""
+        """One row for each possible number of ones, shape (size + 1, size)."""
         return np.tri(int(self.size) + 1, int(self.size), -1, dtype=np.int64)
 
     def sufficient_statistics(self, data) -> np.ndarray:
@@ -49,7 +49,7 @@ class BetaBits(BetaPrior, BoundedFamily):
         return np.stack([ones, data.shape[-2] - ones], axis=-1)
 
     def update(self, statistics) -> np.ndarray:
-        """(ones, zeros)."""
+        """Total numbers of ones and zeros, (ones, zeros)."""
         return self.size * statistics
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
@@ -62,7 +62,7 @@ class BetaBits(BetaPrior, BoundedFamily):
         return self.size * super().log_likelihood(theta, statistics)
 
     def sum_moments(self: Any, theta, n, size) -> tuple[np.ndarray, np.ndarray]:
-        """(nθ, n(1−θ)) and ± nθ(1−θ)/size."""
+        """Mean (nθ, n(1−θ)) and covariance ± nθ(1−θ)/size."""
         mean, covariance = BetaBernoulli.sum_moments(self, theta, n, size)
         return mean, covariance / self.size
 

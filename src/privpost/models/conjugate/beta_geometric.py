@@ -1,4 +1,4 @@
-"""Geometric waiting times with a beta prior on the chance of success."""
+"""Geometric waiting times with a beta prior on the probability of success."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -9,15 +9,15 @@ from scipy.special import betaln
 from privpost.models.conjugate.beta_bernoulli import BetaPrior
 from privpost.models.conjugate.univariate import SegmentMoments, UnivariateFamily
 
-# Records whose quantile is looked up.
+# Number of records, from 0 on, among which a predictive quantile is looked up.
 _TABLE = 2.0**20
 
 
 @dataclass(frozen=True)
 class BetaGeometric(BetaPrior, UnivariateFamily):
-    """x failures before the first success of chance θ, θ ~ Beta(alpha, beta); statistics (Σx, n), parameters (α, β).
+    """x is the number of failures before a success of probability θ, θ ~ Beta(alpha, beta).
 
-    A record adds 1 to α and x to β.
+    Statistics are (Σx, n), parameters (α, β). A record adds 1 to α and x to β.
 
     Raises:
         ValueError: alpha or beta not positive and finite.
@@ -51,12 +51,12 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         return -np.expm1((np.floor(np.maximum(x, -1.0)) + 1) * np.log1p(-np.asarray(theta, float)))
 
     def quantile(self, probability, theta) -> np.ndarray:
-        """The smallest record with at least this probability at or below it, plus a half."""
+        """The smallest record x with P(X ≤ x) ≥ probability, plus a half."""
         exact = np.log1p(-np.asarray(probability, float)) / np.log1p(-np.asarray(theta, float))
         return np.maximum(np.ceil(exact - 1 - 1e-9), 0.0) + 0.5
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """The smallest record x with 1 − B(α, β + x + 1)/B(α, β) at least the probability, plus a half."""
+        """The smallest record x with 1 − B(α, β + x + 1)/B(α, β) ≥ probability, plus a half."""
         probability = np.asarray(probability, float)
         found = np.searchsorted(-self._above(np.arange(_TABLE)), probability - 1)
         return np.where(found < _TABLE, found, self._far(probability)) + 0.5
@@ -66,7 +66,7 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         return np.exp(betaln(self.alpha, self.beta + record + 1) - betaln(self.alpha, self.beta))
 
     def _far(self, probability) -> np.ndarray:
-        """The quantile among whole numbers from the table's end on, by bisection of the logarithm; inf at 1."""
+        """The quantile if it lies beyond the table's end, by bisection of the logarithm; infinite at probability 1."""
         low, high = np.full(probability.shape, _TABLE), np.full(probability.shape, 1e300)
         # 60 halvings of the logarithm reach its last digit.
         for _ in range(60):
@@ -76,7 +76,7 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         return np.where((probability == 1) | (self._above(1e300) > 1 - probability), np.inf, np.ceil(high))
 
     def record_moments(self, theta):
-        """(1 − θ)/θ and (1 − θ)/θ²."""
+        """Mean (1 − θ)/θ and variance (1 − θ)/θ² of a record."""
         theta = np.asarray(theta, float)
         mean = (1 - theta) / theta
         return mean, mean / theta
@@ -94,9 +94,10 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         return -np.expm1(eta)
 
     def segment_moments(self, theta, low, high):
-        """Moments of a record in [low, high] in closed form, with q = 1 − θ and m integers in the interval.
+        """Moments of a record in [low, high] in closed form.
 
-        The mean is low + q/θ − m qᵐ/(1 − qᵐ), the variance q/θ² − m² qᵐ/(1 − qᵐ)².
+        With q = 1 − θ and m integers in the interval, the mean is low + q/θ − m qᵐ/(1 − qᵐ) and the variance is
+        q/θ² − m² qᵐ/(1 − qᵐ)².
         """
         theta = np.asarray(theta, float)
         low, log_q = np.maximum(np.ceil(low), 0.0), np.log1p(-theta)

@@ -15,10 +15,10 @@ INTERVALS = (-1.0, 1.0), (1.0, np.inf), (-np.inf, -1.0)
 
 @dataclass(frozen=True)
 class ClampedMoments(metaclass=Checked):
-    """Normal records of unknown mean and variance; (Σr, Σr²), r = (x − centre)/half-width clamped to [−1, 1].
+    """Normal records of unknown mean and variance, with statistics (Σr, Σr²), r = (x − centre)/half-width in [−1, 1].
 
-    u is r before it is clamped. A sum without the records beyond the bounds (Bernstein and Sheldon 2018, section 3.3)
-    falls again where the variance grows, so that two variances explain it; Σr² does not.
+    r is clamped, and u is r before it is clamped. A sum that omits records beyond the bounds (Bernstein and Sheldon
+    2018, section 3.3) falls again as the variance grows, so two variances can explain it; Σr² does not fall.
 
     Attributes:
         family: the model, with its prior.
@@ -58,20 +58,20 @@ class ClampedMoments(metaclass=Checked):
 
     @property
     def records(self) -> np.ndarray:
-        """r at −1, −½, 0, ½ and 1, and a record beyond the bounds.
+        """Records with r = −1, −½, 0, ½ and 1, and a record beyond the bounds.
 
-        |Δr| + |Δr²| is the larger change of r + r² and of r − r². Either has a range of 9/4, the L1 sensitivity;
+        |Δr| + |Δr²| is the larger of the changes of r + r² and r − r². Both have the range 9/4, the L1 sensitivity;
         the bound of Bernstein and Sheldon (2018, section 3.3), a sum over coordinates, is 3.
         """
         return np.append(self.centre + self.half_width * np.linspace(-1, 1, 5), self.high + 1.0)
 
     @property
     def prior(self) -> np.ndarray:
-        """The family's."""
+        """The prior's parameters, those of the family."""
         return self.family.prior
 
     def clamped(self, data) -> np.ndarray:
-        """r of records, of their shape.
+        """Return r of each record, in the records' shape.
 
         Raises:
             ValueError: a record that is not finite.
@@ -79,7 +79,7 @@ class ClampedMoments(metaclass=Checked):
         return np.clip((check_records(data) - self.centre) / self.half_width, -1.0, 1.0)
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """(Σr, Σr²) of records (..., n); shape (..., 2); errors as of `clamped`."""
+        """(Σr, Σr²) of records (..., n); shape (..., 2); errors as for `clamped`."""
         r = self.clamped(data)
         return np.stack([r.sum(axis=-1), np.square(r).sum(axis=-1)], axis=-1)
 
@@ -91,18 +91,18 @@ class ClampedMoments(metaclass=Checked):
         return np.stack([n * centre + width * first, square, np.full_like(first, n)], axis=-1)
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
-        """The family's."""
+        """Draw θ from the family with these parameters."""
         return self.family.sample(parameters, rng, size)
 
     def project(self, release, n: int) -> np.ndarray:
-        """Moments of n numbers in [−1, 1] near a release (..., 2): Σr² within [0, n], |Σr| at most √(n Σr²)."""
+        """Change a release (..., 2) to moments that n numbers in [−1, 1] can have: Σr² in [0, n], |Σr| ≤ √(n Σr²)."""
         first, second = np.moveaxis(np.asarray(release, float), -1, 0)
         second = np.clip(second, 0.0, n)
         limit = np.sqrt(n * second)
         return np.stack([np.clip(first, -limit, limit), second], axis=-1)
 
     def in_units(self, theta) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of u, of θ = (μ, σ²) (..., 2)."""
+        """Mean and variance of u, given θ = (μ, σ²) (..., 2)."""
         mean, variance = np.moveaxis(np.asarray(theta, float), -1, 0)
         return (mean - self.centre) / self.half_width, variance / self.half_width**2
 
@@ -124,15 +124,16 @@ class ClampedMoments(metaclass=Checked):
 
 
 def moments_within(mean, variance, low: float, high: float) -> np.ndarray:
-    """E[x^k 1(low ≤ x ≤ high)] for k = 0 to 4 of x ~ N(mean, variance), shape (5, ...).
+    """Return E[x^k 1(low ≤ x ≤ high)] for k = 0 to 4 and x ~ N(mean, variance), shape (5, ...).
 
-    By parts M_k = mean M_(k−1) + variance ((k−1) M_(k−2) − h^(k−1) f(h) + l^(k−1) f(l)), f the density. Digits are lost
-    where the deviation is much larger than the interval: of [−1, 1] about variance² times the rounding error.
+    Integration by parts on [l, h], with the density f, gives
+    M_k = mean M_(k−1) + variance ((k−1) M_(k−2) − h^(k−1) f(h) + l^(k−1) f(l)). If the standard deviation is much
+    larger than the interval, digits are lost: on [−1, 1] the error is about variance² times the rounding error.
     """
     mean, variance = np.asarray(mean, float), np.asarray(variance, float)
     sd = np.sqrt(variance)
     alpha, beta = (low - mean) / sd, (high - mean) / sd
-    # Reflected where the interval lies in the upper tail, so that no probability is a difference of numbers near 1.
+    # Intervals in the upper tail are reflected, so that no probability is a difference of numbers near 1.
     upper = alpha > 0
     moments = np.empty((5, *np.broadcast_shapes(mean.shape, variance.shape)))
     moments[0] = ndtr(np.where(upper, -alpha, beta)) - ndtr(np.where(upper, -beta, alpha))

@@ -44,7 +44,7 @@ class DirichletCategorical(BoundedFamily):
 
     @property
     def extreme_records(self):
-        """A few records, with the last, among which statistics differ most; all pairs of many levels would be many."""
+        """At most three records, the last included, whose statistics differ most; all pairs of levels could be many."""
         return np.unique([0, 1, len(self.concentration) - 1])
 
     @property
@@ -103,7 +103,7 @@ class DirichletCategorical(BoundedFamily):
     def sample_data(self, theta, n, rng) -> np.ndarray:
         """Draws n categories per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
-        # The last cumulative sum is left out: rounding can leave it below 1.
+        # The last cumulative sum is left out, because rounding can leave it below 1.
         inner = np.cumsum(theta, axis=-1)[..., None, :-1]
         return (rng.random((*theta.shape[:-1], n, 1)) >= inner).sum(axis=-1)
 
@@ -118,7 +118,7 @@ class DirichletCategorical(BoundedFamily):
         return mean * (1 - mean) / (np.sum(parameters, axis=-1, keepdims=True) + 1)
 
     def log_density(self, theta, parameters) -> np.ndarray:
-        """ln of the Dirichlet density at θ (with respect to θ_1, …, θ_{d−1}); −inf off the simplex."""
+        """Log-density of the Dirichlet law at θ (with respect to θ_1, …, θ_{d−1}); −inf off the simplex."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         outside = np.any(theta < 0, axis=-1) | (np.abs(theta.sum(axis=-1) - 1) > 1e-9)
         safe = np.where(outside[..., None], 0.5, theta)
@@ -130,7 +130,7 @@ class DirichletCategorical(BoundedFamily):
         return xlogy(np.asarray(statistics, float), np.asarray(theta, float)).sum(axis=-1)
 
     def sum_moments(self, theta, n, size) -> tuple[np.ndarray, np.ndarray]:
-        """n θ and n (diag θ − θ θᵀ)."""
+        """Mean n θ and covariance n (diag θ − θ θᵀ) of the counts."""
         mean = n * theta[:size]
         return mean, np.eye(size)[..., None] * mean - mean[:, None] * theta[None, :size]
 

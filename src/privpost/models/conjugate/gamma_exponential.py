@@ -8,7 +8,7 @@ from scipy.special import xlogy
 
 from privpost.models.conjugate.univariate import GammaPrior, SegmentMoments
 
-# Below this θ(high − low) the closed forms lose digits to cancellation and power series take their place.
+# For θ(high − low) below this, the closed forms lose digits to cancellation, and power series replace them.
 _SERIES_BELOW = 0.3
 
 
@@ -27,7 +27,7 @@ class GammaExponential(GammaPrior):
     theta_is_rate: ClassVar[bool] = True
 
     def update(self, statistics) -> np.ndarray:
-        """(n, Σx)."""
+        """Increments (n, Σx) of (shape, rate)."""
         return statistics[..., ::-1]
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
@@ -49,11 +49,11 @@ class GammaExponential(GammaPrior):
         return -np.log1p(-np.asarray(probability, float)) / theta
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """Quantile of the Lomax distribution, rate ((1 − probability)^(−1/shape) − 1)."""
+        """Quantile rate ((1 − probability)^(−1/shape) − 1) of the prior predictive law, a Lomax distribution."""
         return self.rate * np.expm1(-np.log1p(-np.asarray(probability, float)) / self.shape)
 
     def record_moments(self, theta):
-        """1/θ and 1/θ²."""
+        """Mean 1/θ and variance 1/θ² of a record."""
         mean = 1 / np.asarray(theta, float)
         return mean, mean**2
 
@@ -106,14 +106,14 @@ class GammaExponential(GammaPrior):
 
 
 def _in_closed_form(z, inside):
-    """1/z − 1/(e^z − 1) and 1/z² − e^z/(e^z − 1)², with inside = 1 − e^(−z): no term overflows."""
+    """Return 1/z − 1/(e^z − 1) and 1/z² − e^z/(e^z − 1)², using inside = 1 − e^(−z) so that no term overflows."""
     ratio = (1 - inside) / inside
     inverse = 1 / z
     return inverse - ratio, inverse * inverse - ratio / inside
 
 
 def _by_series(z):
-    """The same for z < 0.3, to 1e-12: Bernoulli's series and minus its derivative."""
+    """Return the values of `_in_closed_form` for z < 0.3, to 1e-12, by Bernoulli's series and minus its derivative."""
     square = z * z
     mean = 0.5 - z / 12 * (1 - square / 60 * (1 - square / 42 * (1 - square / 40)))
     variance = 1 / 12 - square / 240 * (1 - square * (5 / 126) * (1 - square * (7 / 200) * (1 - square * (20 / 616))))

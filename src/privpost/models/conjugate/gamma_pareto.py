@@ -13,7 +13,7 @@ from privpost.models.conjugate.gamma_exponential import GammaExponential
 class GammaPareto(GammaExponential):
     """x ~ Pareto(shape θ) on [scale, ∞), θ ~ Gamma(shape, rate); statistics (Σ ln(x/scale), n).
 
-    t(x) = ln(x/scale) ~ Exp(rate θ): all that depends on t alone is that of exponential records.
+    As t(x) = ln(x/scale) ~ Exp(rate θ), all that depends on t alone is the same as for exponential records.
 
     Attributes:
         scale: smallest record, > 0; public.
@@ -58,14 +58,14 @@ class GammaPareto(GammaExponential):
         return self.scale * np.exp(super().quantile(probability, theta))
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """The exponential of a Lomax quantile, times scale."""
+        """Quantile of a record under the prior predictive law: scale times the exponential of a Lomax quantile."""
         return self.scale * np.exp(super().predictive_quantile(probability))
 
     def segment_moments(self, theta, low, high):
-        """Moments of ln(x/scale) of a record in [low, high], in closed form."""
+        """Moments of ln(x/scale) for a record x in [low, high], in closed form."""
         return super().segment_moments(theta, self.statistic(low), self.statistic(high))
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Heavy tails, and light ones above 2."""
+        """Records with heavy tails from 1 on, and with light tails from 2 on."""
         return [cls(8, 2), cls(20, 5, 2.0)]

@@ -40,11 +40,11 @@ class GammaPoisson(GammaPrior):
         return np.where(np.asarray(x) < 0, 0.0, pdtr(np.floor(np.maximum(x, 0.0)), theta))
 
     def quantile(self, probability, theta) -> np.ndarray:
-        """The smallest count with at least this probability at or below it, plus a half."""
+        """The smallest count x with P(X ≤ x) ≥ probability, plus a half."""
         return _half_above(pdtrik(probability, theta), probability)
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """Quantile of the negative binomial distribution, plus a half."""
+        """Quantile of the prior predictive law, a negative binomial distribution, plus a half."""
         quantile = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
         return _half_above(quantile, probability)
 
@@ -66,10 +66,10 @@ class GammaPoisson(GammaPrior):
         return np.exp(eta)
 
     def segment_moments(self, theta, low, high):
-        """Moments of a record in [low, high] in closed form: E[X 1] and E[X(X − 1) 1] are shifted probabilities.
+        """Moments of a record in [low, high] in closed form.
 
-        The factor 1 is the indicator of the interval. As x p(x; θ) = θ p(x − 1; θ), the mean is θ S₁/S₀ with
-        S_k = P(low − k ≤ X ≤ high − k).
+        As x p(x; θ) = θ p(x − 1; θ), with S_k = P(low − k ≤ X ≤ high − k) the mean of X is θ S₁/S₀ and that of
+        X(X − 1) is θ² S₂/S₀.
         """
         theta = np.asarray(theta, float)
         low, high = np.ceil(low), np.floor(high)
@@ -85,9 +85,9 @@ class GammaPoisson(GammaPrior):
 
 
 def _half_above(quantile, probability) -> np.ndarray:
-    """The smallest count at or above a continuous quantile, plus a half; at probability 0 the least, at 1 infinite.
+    """Return the smallest count at or above a continuous quantile, plus a half; 0.5 at probability 0, infinity at 1.
 
-    At both ends the functions that invert distribution functions have no answer.
+    SciPy's inverse distribution functions have no value at these two probabilities.
     """
     count = np.ceil(np.maximum(quantile - 1e-9, 0.0)) + 0.5
     return np.where(np.equal(probability, 0), 0.5, np.where(np.equal(probability, 1), np.inf, count))

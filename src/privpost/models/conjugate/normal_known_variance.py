@@ -44,7 +44,7 @@ class NormalKnownVariance(UnivariateFamily):
         return np.array([self.prior_mean, 1.0]) / self.prior_variance
 
     def update(self, statistics) -> np.ndarray:
-        """(Σx, n) / record_variance."""
+        """Increments (Σx, n) / record_variance of the parameters."""
         return statistics / self.record_variance
 
     def log_partition(self, natural) -> np.ndarray:
@@ -66,16 +66,16 @@ class NormalKnownVariance(UnivariateFamily):
         return theta[..., None] + np.sqrt(self.record_variance) * rng.standard_normal((*theta.shape, n))
 
     def mean(self, parameters) -> np.ndarray:
-        """h/p."""
+        """Mean h/p."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters[..., 1]
 
     def variance(self, parameters) -> np.ndarray:
-        """1/p."""
+        """Variance 1/p."""
         return 1 / np.asarray(parameters, float)[..., 1]
 
     def log_density(self, theta, parameters) -> np.ndarray:
-        """ln of the normal density at θ."""
+        """Log-density of the normal prior family at θ."""
         variance = self.variance(parameters)
         return -((np.asarray(theta, float) - self.mean(parameters)) ** 2) / (2 * variance) - 0.5 * np.log(
             2 * np.pi * variance
@@ -87,7 +87,7 @@ class NormalKnownVariance(UnivariateFamily):
         return (theta * statistics[..., 0] - statistics[..., 1] * theta**2 / 2) / self.record_variance
 
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
-        """Φ of the standardised θ."""
+        """P(Θ ≤ θ), which is Φ of the standardised θ."""
         return ndtr((theta - self.mean(parameters)) / np.sqrt(self.variance(parameters)))
 
     def cdf(self, x, theta) -> np.ndarray:
@@ -103,7 +103,7 @@ class NormalKnownVariance(UnivariateFamily):
         return self.prior_mean + np.sqrt(self.prior_variance + self.record_variance) * ndtri(probability)
 
     def record_moments(self, theta):
-        """θ and the known variance."""
+        """Mean θ and variance record_variance of a record."""
         theta = np.asarray(theta, float)
         return theta, np.full_like(theta, self.record_variance)
 
@@ -120,14 +120,14 @@ class NormalKnownVariance(UnivariateFamily):
         return np.asarray(eta, float) * self.record_variance
 
     def segment_moments(self, theta, low, high):
-        """Moments of a record in [low, high] in closed form: those of a truncated normal distribution.
+        """Moments of a record in [low, high], which are those of a truncated normal distribution.
 
         With α, β the standardised ends, q = Φ(β) − Φ(α) and d = (φ(α) − φ(β))/q, the mean is θ + sd d and the
         variance is sd² (1 + (αφ(α) − βφ(β))/q − d²).
         """
         sd = np.sqrt(self.record_variance)
         alpha, beta = (low - theta) / sd, (high - theta) / sd
-        # Reflected where the segment lies in the upper tail, so that q is never a difference of numbers near 1.
+        # Segments in the upper tail are reflected, so that q is never a difference of numbers near 1.
         upper = alpha > 0
         probability = ndtr(np.where(upper, -alpha, beta)) - ndtr(np.where(upper, -beta, alpha))
         # A segment beyond 37 standard deviations has probability 0; its moments then only have to be finite.
@@ -148,5 +148,5 @@ def _density(z):
 
 
 def _bounded(z):
-    """z, with infinite ends finite: their density is 0."""
+    """Return z with infinite values made finite, which changes nothing: the density there is 0."""
     return np.clip(z, -1e9, 1e9)

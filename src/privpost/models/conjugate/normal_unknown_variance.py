@@ -13,13 +13,13 @@ from privpost.models.base import ConjugateModel, check_positive, check_records
 class NormalUnknownVariance(ConjugateModel):
     """x ~ N(μ, σ²), μ | σ² ~ N(prior_mean, σ²/strength), σ² ~ InverseGamma(shape, rate); θ = (μ, σ²).
 
-    Statistics are (Σx, Σx², n). Parameters of the prior family are its natural ones (k m, 2 rate + k m², k), m the
-    mean and k the strength, to which the statistics add; shape − k/2 stays what it is in the prior. With
-    shape = k/2 + const, C = ln Γ(shape) − shape ln rate − ½ ln k + ½ ln 2π.
+    Statistics are (Σx, Σx², n). Parameters of the prior family are its natural ones (k m, 2 rate + k m², k) with mean m
+    and strength k; the statistics are added to them. Prior and posterior have the same shape − k/2. The log-partition
+    is C = ln Γ(shape) − shape ln rate − ½ ln k + ½ ln 2π.
 
     Attributes:
         prior_mean: finite.
-        strength: > 0, how many records the prior of the mean is worth.
+        strength: > 0, the number of records that the prior of the mean is worth.
         shape: > 0.
         rate: > 0.
 
@@ -51,7 +51,7 @@ class NormalUnknownVariance(ConjugateModel):
 
     @property
     def records(self) -> np.ndarray:
-        """Some records only: an unbounded family has no largest distance between records."""
+        """Some example records, as an unbounded family has no largest distance between records."""
         return np.array([-1.0, 0.0, 1.5])
 
     @property
@@ -77,7 +77,7 @@ class NormalUnknownVariance(ConjugateModel):
         return mean, strength, self.shape + (strength - self.strength) / 2, (second - first * mean) / 2
 
     def log_partition(self, natural) -> np.ndarray:
-        """C(η), shape (...)."""
+        """Log-partition C(η), shape (...)."""
         natural = np.asarray(natural, float)
         none = natural[..., 2] <= 0
         _, strength, shape, rate = self.standard(np.where(none[..., None], [0.0, 1.0, 1.0], natural))
@@ -100,12 +100,12 @@ class NormalUnknownVariance(ConjugateModel):
         return theta[..., :1] + np.sqrt(theta[..., 1:]) * noise
 
     def mean(self, parameters) -> np.ndarray:
-        """m and rate/(shape − 1), infinite for shape ≤ 1."""
+        """Means m of μ and rate/(shape − 1) of σ²; the latter is infinite for shape ≤ 1."""
         mean, _, shape, rate = self.standard(parameters)
         return np.stack([mean, np.where(shape > 1, rate / np.where(shape > 1, shape - 1, 1.0), np.inf)], axis=-1)
 
     def variance(self, parameters) -> np.ndarray:
-        """E σ²/k and E σ²²/(shape − 2), infinite for shape ≤ 2."""
+        """Variances E[σ²]/k of μ and E[σ²]²/(shape − 2) of σ²; the latter is infinite for shape ≤ 2."""
         _, strength, shape, _ = self.standard(parameters)
         expected = self.mean(parameters)[..., 1]
         second = np.where(shape > 2, expected**2 / np.where(shape > 2, shape - 2, 1.0), np.inf)
@@ -128,18 +128,18 @@ class NormalUnknownVariance(ConjugateModel):
         return -(square - 2 * mean * total + n * mean**2) / (2 * variance) - n / 2 * np.log(variance)
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """Quantile of one record under the prior predictive distribution, Student's with 2 shape degrees of freedom."""
+        """Quantile of a record under the prior predictive law, a Student t law with 2·shape degrees of freedom."""
         scale = np.sqrt(self.rate / self.shape * (1 + 1 / self.strength))
         return self.prior_mean + scale * _student_quantile(2 * self.shape, np.asarray(probability, float))
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One around 0, and one off centre."""
+        """A prior around 0, and one off centre."""
         return [cls(0.0, 1.0, 4.0, 3.0), cls(0.5, 3.0, 5.0, 2.0)]
 
 
 def _student_quantile(degrees: float, probability) -> np.ndarray:
-    """Student's quantile; in the far tails, where `stdtrit` fails and at 0 is +inf, by an incomplete beta function."""
+    """Return Student's quantile; the far tails use the incomplete beta function, as `stdtrit` fails there."""
     tail = np.minimum(probability, 1 - probability)
     # t² = degrees (1 − b)/b for the beta variate b, whose distribution function starts as b^a / (a B(a, ½)).
     a = degrees / 2

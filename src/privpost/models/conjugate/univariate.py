@@ -15,7 +15,7 @@ _STEP = 5e-3
 
 
 class SegmentMoments(NamedTuple):
-    """Probability that a record falls into an interval; mean and variance of its statistic given that it does."""
+    """Probability that a record falls into an interval, and mean and variance of its statistic given that it does."""
 
     probability: np.ndarray
     mean: np.ndarray
@@ -25,9 +25,9 @@ class SegmentMoments(NamedTuple):
 class UnivariateFamily(ConjugateModel):
     """Records x with density h(x) exp(η(θ) t(x) − A(η)), t increasing, for a scalar θ; statistics (Σ t(x), n).
 
-    A family needs its distribution function, its log-partition with the map between θ and η, and its conjugate
-    prior; `segment_moments` then follows by differentiation, and a family with closed forms replaces it. Quantiles of
-    records on a lattice lie between its points, so that no interval between two of them ends on a record.
+    A family must define its distribution function, its log-partition with the map between θ and η, and its conjugate
+    prior. `segment_moments` then follows by differentiation; families with closed forms override it. Quantiles of
+    integer records lie between integers, so that an interval between two quantiles never ends on a record.
 
     Class attributes:
         family: name of the family in the tables.
@@ -44,16 +44,16 @@ class UnivariateFamily(ConjugateModel):
     @property
     @abstractmethod
     def record_support(self) -> tuple[float, float]:
-        """Smallest and largest possible record; infinite where there is none."""
+        """Smallest and largest possible record; infinite on an unbounded side."""
 
     @property
     def records(self) -> np.ndarray:
-        """Some records only: an unbounded family has no largest distance between records."""
+        """Some example records, as an unbounded family has no largest distance between records."""
         low, high = self.record_support
         return np.clip(np.array([0, 1, 3]) if self.lattice else np.array([0.0, 0.5, 2.0]) + max(low, 0.0), low, high)
 
     def statistic(self, x) -> np.ndarray:
-        """t(x), increasing in x: x itself, unless a family replaces it."""
+        """t(x), increasing in x; by default x itself."""
         return np.asarray(x, float)
 
     @property
@@ -63,10 +63,10 @@ class UnivariateFamily(ConjugateModel):
         return float(self.statistic(low)), float(self.statistic(high))
 
     def check_records(self, data) -> np.ndarray:
-        """The records as floats.
+        """Check the records and return them as floats.
 
         Raises:
-            ValueError: a record that is not finite or outside the support, or no integer where records are.
+            ValueError: a record that is not finite, is outside the support, or is no integer though it must be.
         """
         return check_records(data, self.record_support, self.lattice)
 
@@ -98,7 +98,7 @@ class UnivariateFamily(ConjugateModel):
 
     @abstractmethod
     def record_log_partition(self, eta) -> np.ndarray:
-        """A(η)."""
+        """Log-partition A(η) of one record."""
 
     @abstractmethod
     def eta(self, theta) -> np.ndarray:
@@ -141,7 +141,7 @@ class UnivariateFamily(ConjugateModel):
 class GammaPrior(UnivariateFamily):
     """A family whose prior is θ ~ Gamma(shape, rate).
 
-    With base measure dθ/θ the prior family's natural parameters are (shape, rate), C(η) = ln Γ(shape) − shape ln rate.
+    With base measure dθ/θ the natural parameters are (shape, rate), and C(η) = ln Γ(shape) − shape ln rate.
 
     Raises:
         ValueError: shape or rate not positive and finite.
@@ -179,17 +179,17 @@ class GammaPrior(UnivariateFamily):
         return rng.standard_gamma(shape.flat[0] if alike else shape, size) / rate
 
     def mean(self, parameters) -> np.ndarray:
-        """shape / rate."""
+        """Mean shape / rate."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters[..., 1]
 
     def variance(self, parameters) -> np.ndarray:
-        """shape / rate²."""
+        """Variance shape / rate²."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters[..., 1] ** 2
 
     def log_density(self, theta, parameters) -> np.ndarray:
-        """ln of the Gamma(shape, rate) density at θ; −inf below 0."""
+        """Log-density of Gamma(shape, rate) at θ; −inf below 0."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         shape, rate = parameters[..., 0], parameters[..., 1]
         outside = theta < 0
@@ -198,6 +198,6 @@ class GammaPrior(UnivariateFamily):
         return np.where(outside, -np.inf, density)
 
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
-        """Regularised incomplete gamma function of (shape, rate θ)."""
+        """P(Θ ≤ θ), the regularised incomplete gamma function of (shape, rate θ)."""
         parameters = np.asarray(parameters, float)
         return gammainc(parameters[..., 0], parameters[..., 1] * np.maximum(theta, 0.0))

@@ -11,7 +11,7 @@ from privpost.models.base import counts
 from privpost.models.conjugate.beta_bernoulli import BetaPrior
 from privpost.models.networks import graphs
 
-# Networks of at most this many nodes list all records.
+# Largest number of nodes for which all records are listed.
 LARGEST_ALPHABET = 8
 # Exact marginals sum over all 2^|I| configurations.
 LARGEST_ENUMERATION = 16
@@ -47,12 +47,12 @@ class BayesianNetwork(BetaPrior):
 
     @classmethod
     def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
-        """The network on a networkx DiGraph; columns in the order of its nodes. Raises as the class."""
+        """Return the network on a networkx DiGraph, with columns in the order of its nodes; errors as for the class."""
         return cls(graphs.from_digraph(digraph), alpha, beta)
 
     @classmethod
     def from_yaml(cls, path, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
-        """The network on a graph in YAML, `nodes: {node: [parents], …}`. Raises as the class."""
+        """Return the network on a graph in YAML, `nodes: {node: [parents], …}`; errors as for the class."""
         return cls(graphs.from_yaml(path), alpha, beta)
 
     @functools.cached_property
@@ -62,13 +62,13 @@ class BayesianNetwork(BetaPrior):
 
     @functools.cached_property
     def families(self) -> tuple[tuple[int, ...], ...]:
-        """For each node the column numbers of its parents and then of itself."""
+        """For each node, the column numbers of its parents followed by its own."""
         column = {node: i for i, node in enumerate(self.nodes)}
         return tuple((*(column[parent] for parent in parents), column[node]) for node, parents in self.parents)
 
     @functools.cached_property
     def offsets(self) -> np.ndarray:
-        """Index of each node's first θ, and the number m of all, shape (|I| + 1,)."""
+        """Index of each node's first θ, followed by the number m of all θ; shape (|I| + 1,)."""
         return np.cumsum([0, *(2 ** (len(family) - 1) for family in self.families)])
 
     @functools.cached_property
@@ -78,9 +78,9 @@ class BayesianNetwork(BetaPrior):
 
     @property
     def records(self) -> np.ndarray:
-        """All rows of bits, shape (2^|I|, |I|); from 9 nodes on the rows of zeros and of ones.
+        """All rows of bits, shape (2^|I|, |I|); with more than 8 nodes, only the rows of all zeros and of all ones.
 
-        Between these two every node's family is in another cell, so that the statistics differ most.
+        In these two rows every node's family falls into different cells, so their statistics differ most.
         """
         size = len(self.nodes)
         if size > LARGEST_ALPHABET:
@@ -112,7 +112,7 @@ class BayesianNetwork(BetaPrior):
         """Index of the θ that governs each node in each record, shape (..., n, |I|).
 
         Raises:
-            ValueError: data of another number of columns.
+            ValueError: data with another number of columns.
         """
         data = self._checked(data)
         index = np.empty(data.shape, np.int64)
@@ -133,7 +133,7 @@ class BayesianNetwork(BetaPrior):
         """Counts (ones, zeros) of every θ in data of shape (..., n, |I|); shape (..., 2m).
 
         Raises:
-            ValueError: a value other than 0 and 1, naming the node; data of another number of columns.
+            ValueError: a value other than 0 and 1, naming the node, or data with another number of columns.
         """
         data = self._checked(data)
         for i, node in enumerate(self.nodes):
@@ -145,7 +145,7 @@ class BayesianNetwork(BetaPrior):
 
     @staticmethod
     def pairs(parameters) -> np.ndarray:
-        """(α, β) per θ: shape (..., 2m) to (..., m, 2)."""
+        """Reshape (α, β) of every θ from (..., 2m) to (..., m, 2)."""
         parameters = np.asarray(parameters, float)
         return parameters.reshape(*parameters.shape[:-1], -1, 2)
 
@@ -196,7 +196,7 @@ class BayesianNetwork(BetaPrior):
         return super().log_likelihood(theta, self.pairs(statistics)).sum(axis=-1)
 
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
-        """Regularised incomplete beta function of each θ, shape (..., m)."""
+        """P(Θ ≤ θ) of each θ, a regularised incomplete beta function, shape (..., m)."""
         return super().posterior_cdf(theta, self.pairs(parameters))
 
     def record_probabilities(self, theta) -> np.ndarray:
@@ -223,7 +223,7 @@ class BayesianNetwork(BetaPrior):
     def cell_probabilities(self, theta) -> np.ndarray:
         """Probability of every cell of the statistics, P(parents = j, x_i = 1) and P(parents = j, x_i = 0).
 
-        Exact, by summing over all records; one record's expected statistics.
+        They are one record's expected statistics, computed exactly by summing over all records.
 
         Args:
             theta: shape (..., m).
@@ -244,5 +244,5 @@ class BayesianNetwork(BetaPrior):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two nodes with and without an edge."""
+        """Two nodes, without and with an edge."""
         return [cls({"a": [], "b": []}, 1, 1), cls({"a": [], "b": ["a"]}, 2, 1)]

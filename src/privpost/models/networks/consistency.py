@@ -1,4 +1,4 @@
-"""Counts from noisy ones by least squares over signed contingency tables of total n."""
+"""Counts that agree with each other, from noisy ones by least squares over signed contingency tables of total n."""
 
 import functools
 
@@ -10,13 +10,13 @@ from privpost.models.networks.fourier_basis import transforms
 
 @functools.lru_cache(maxsize=64)
 def _basis(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """The counts' part for each unit of n (2m,), and an orthonormal basis (2m, |N_I| − 1) of their free part."""
+    """Return the fixed part of the counts per unit of n (2m,) and an orthonormal basis (2m, |N_I| − 1) of the rest."""
     backward = transforms(model)[1]
     return backward[:, 0], np.linalg.qr(backward[:, 1:])[0]
 
 
 def consistent_counts(model: BayesianNetwork, release, n: int) -> np.ndarray:
-    """The counts nearest to noisy ones that agree with each other and with n; shape (..., 2m).
+    """Return the counts nearest to the noisy ones that agree with each other and with n; shape (..., 2m).
 
     The counts of all families are linear in the signed sums over N_I, and the signed sum of ∅ is the public n. So the
     nearest counts are an orthogonal projection. They are real and perhaps negative, so there may be no n records with

@@ -7,7 +7,7 @@ import numpy as np
 
 from privpost.models.networks.bayesian_network import BayesianNetwork
 
-# The exact sensitivity needs a transform over {0,1}^|I|; larger networks have the bound 2(|N_I|−1).
+# The exact sensitivity needs a transform over {0,1}^|I|; networks of more nodes use the bound 2(|N_I|−1).
 LARGEST_TRANSFORM = 18
 
 
@@ -24,9 +24,9 @@ def closure(model: BayesianNetwork) -> tuple[tuple[int, ...], ...]:
 
 
 def signed_sums(data, subsets) -> np.ndarray:
-    """Σ over records of (−1)^(number of ones in the subset), for data (..., n, |I|); shape (..., len(subsets)).
+    """Return Σ over records of (−1)^(number of ones in the subset), shape (..., len(subsets)), for data (..., n, |I|).
 
-    2^(|I|/2) times the Fourier coefficients ⟨f^γ, h⟩ of the contingency table h.
+    These sums are 2^(|I|/2) times the Fourier coefficients ⟨f^γ, h⟩ of the contingency table h.
     """
     signs = 1 - 2 * np.asarray(data)
     return np.stack([signs[..., list(subset)].prod(axis=-1).sum(axis=-1) for subset in subsets], axis=-1)
@@ -34,10 +34,10 @@ def signed_sums(data, subsets) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """Matrices from counts to signed sums (|N_I|, 2m), and back (2m, |N_I|).
+    """Return the matrices from counts to signed sums (|N_I|, 2m) and back (2m, |N_I|).
 
-    A coefficient is read off one family that contains its subset; a family's cell is 2^−|family| times the signed
-    sum of the coefficients of its subsets (theorem 2 of Zhang et al. 2016).
+    A signed sum is read off one family that contains its subset. A family's cell is 2^−|family| times the sum, with
+    signs, of the signed sums of its subsets (theorem 2 of Zhang et al. 2016).
     """
     subsets = closure(model)
     place = {subset: i for i, subset in enumerate(subsets)}
@@ -62,10 +62,10 @@ def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.lru_cache(maxsize=64)
 def largest_flips(model: BayesianNetwork) -> int:
-    """The most coefficients whose sign a substituted record can flip; |N_I| − 1 beyond 18 nodes, a bound.
+    """Return the most coefficients whose sign a substituted record can flip; beyond 18 nodes, the bound |N_I| − 1.
 
-    Flipping the nodes D flips the coefficient of γ if |γ ∩ D| is odd: (|N_I| − Σ_γ (−1)^|γ∩D|) / 2 of them, the
-    sum being a Walsh-Hadamard transform of the indicator of N_I.
+    Flipping the nodes D flips the coefficient of γ if |γ ∩ D| is odd. These are (|N_I| − Σ_γ (−1)^|γ∩D|) / 2, where
+    the sum is a Walsh-Hadamard transform of the indicator of N_I.
     """
     subsets = closure(model)
     size = len(model.nodes)

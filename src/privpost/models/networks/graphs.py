@@ -62,14 +62,14 @@ def topological_order(graph: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]
 
 
 def from_digraph(digraph) -> Graph:
-    """Return the graph of a networkx DiGraph, whose edges run from parent to child; errors as `checked`."""
+    """Return the graph of a networkx DiGraph, whose edges run from parent to child; errors as for `checked`."""
     return checked([(node, list(digraph.predecessors(node))) for node in digraph.nodes])
 
 
 def from_yaml(path: str | os.PathLike[str]) -> Graph:
     """Return the graph of a YAML file `nodes: {node: [parents], ...}`.
 
-    Raises ValueError naming the file, and the node where one is at fault.
+    Raises ValueError naming the file, and the node if one is at fault.
     """
     from privpost import strict_yaml
 
@@ -93,7 +93,7 @@ def formula(graph: Graph) -> str:
 
 
 def from_formula(text: str) -> Graph:
-    """Return the graph that `formula` wrote; errors as `checked`, or ValueError for text that is no formula."""
+    """Return the graph that `formula` wrote; errors as for `checked`, and ValueError for text that is no formula."""
     if not _FORMULA.fullmatch(text):
         raise ValueError(f"graph {text!r} is not a formula such as [a][b|a][c|a:b]")
     pairs = []
@@ -104,22 +104,22 @@ def from_formula(text: str) -> Graph:
 
 
 def chain(length: int) -> Graph:
-    """x1 → x2 → … with `length` nodes."""
+    """Return the chain x0 → x1 → … of `length` nodes."""
     return banded(length, 1)
 
 
 def banded(length: int, in_degree: int) -> Graph:
-    """`length` nodes in a row, each a child of the `in_degree` nodes before it."""
+    """Return `length` nodes in a row, each a child of the `in_degree` nodes before it."""
     return checked([(f"x{i}", [f"x{j}" for j in range(max(0, i - in_degree), i)]) for i in range(length)])
 
 
 def naive_bayes(attributes: int) -> Graph:
-    """A class y with `attributes` children x1, x2, …."""
+    """Return a class y with `attributes` children x1, x2, …."""
     return checked([("y", []), *((f"x{i}", ["y"]) for i in range(1, attributes + 1))])
 
 
 def collider(parents: int) -> Graph:
-    """One child y of `parents` independent nodes x1, x2, …."""
+    """Return one child y of `parents` independent nodes x1, x2, …."""
     causes = [f"x{i}" for i in range(1, parents + 1)]
     return checked([*((cause, []) for cause in causes), ("y", causes)])
 
@@ -136,8 +136,8 @@ def named(text: str) -> tuple[str, Graph]:
     """Return the name and the graph that a short text stands for.
 
     The text is a family with its sizes (`chain_20`, `banded_8_3`, `naive_bayes_16`, `collider_4`), the stem of a
-    file in conf/network, the path of a YAML file, or a name and a formula (`pair [a][b|a]`). Raises ValueError saying
-    what is known, or what is wrong with the graph.
+    file in conf/network, the path of a YAML file, or a name and a formula (`pair [a][b|a]`). The ValueError for an
+    unknown text lists what is known, and that for a bad graph says what is wrong with it.
     """
     text = text.strip()
     name, _, rest = text.partition(" ")

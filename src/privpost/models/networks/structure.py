@@ -1,4 +1,4 @@
-"""The graph of a Bayesian network from data, by the K2 search of Cooper and Herskovits (1992)."""
+"""Learn the graph of a Bayesian network from data, by the K2 search of Cooper and Herskovits (1992)."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from privpost.models.networks import graphs
 
 
 def family_score(child, parents) -> float:
-    """Log marginal likelihood of bits `child` (n,) given the bits of its parents (n, k).
+    """Return the log marginal likelihood of bits `child` (n,) given the bits of its parents (n, k).
 
-    θ is uniform for each configuration of the parents.
+    The prior of θ is uniform for each configuration of the parents.
     """
     code = np.asarray(parents, np.int64).reshape(len(child), -1)
     code = code @ (1 << np.arange(code.shape[1]))
@@ -24,7 +24,7 @@ def k2(records, nodes: Sequence[str], most_parents: int) -> graphs.Graph:
     """Return the graph that greedy search finds for records of bits (n, nodes).
 
     The parents of a node come before it in the order of `nodes`. The parent that raises the score most is added, as
-    long as the score rises, up to `most_parents`. Not private: the records must be public.
+    long as the score rises, up to `most_parents`. The search is not private, so the records must be public.
     """
     records = np.asarray(records)
     graph = []

@@ -12,8 +12,8 @@ from privpost.models.base import Regression, check_records
 class BinaryRegression(Regression):
     """A record is z = ±x, the features of an example with the sign of its label: p(y | x, w) = 1/(1 + exp(−z·w)).
 
-    It is not conjugate: the data themselves, flattened, are the statistics. Public are the bound c on ‖z‖₂ and the
-    prior w ~ N(0, (nβ)⁻¹ I) (Geumlek et al. 2017, section 4).
+    The model is not conjugate, so the flattened data are the statistics. The bound c on ‖z‖₂ and the prior
+    w ~ N(0, (nβ)⁻¹ I) are public (Geumlek et al. 2017, section 4).
 
     Attributes:
         dimension: number of weights d.
@@ -37,7 +37,7 @@ class BinaryRegression(Regression):
 
     @property
     def records(self) -> np.ndarray:
-        """The vectors ±c e_i, shape (2d, d): opposite ones change a log-likelihood most."""
+        """The vectors ±c e_i, shape (2d, d): exchanging opposite ones changes a log-likelihood most."""
         axes = self.feature_bound * np.eye(self.dimension)
         return np.concatenate([axes, -axes])
 
@@ -47,7 +47,7 @@ class BinaryRegression(Regression):
         return self.dimension
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """The records one after the other, shape (..., n d).
+        """The records, flattened one after the other, shape (..., n d).
 
         Raises:
             ValueError: a record that is not finite, or longer than c.
@@ -58,7 +58,7 @@ class BinaryRegression(Regression):
         return data.reshape(*data.shape[:-2], -1)
 
     def checked(self, statistics, n: int) -> np.ndarray:
-        """One data set's statistics (n times a record's width,), checked.
+        """Check and return one data set's statistics, shape (n times a record's width,).
 
         Raises:
             ValueError: another number of records than n, or a record longer than c.

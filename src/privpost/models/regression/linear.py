@@ -9,7 +9,7 @@ from privpost.models.base import Regression, check_records
 
 
 class Moments(NamedTuple):
-    """Moments of a part of the rows: their number, XᵀX (d, d), Xᵀy (d,) and yᵀy."""
+    """Moments of some rows: their number, XᵀX (d, d), Xᵀy (d,) and yᵀy."""
 
     rows: int
     gram: np.ndarray
@@ -28,7 +28,7 @@ class Moments(NamedTuple):
         return np.concatenate([self.gram.ravel(), self.cross, [self.square]])
 
     def without(self, part: "Moments") -> "Moments":
-        """Moments of the rows that are not in a part of them."""
+        """Moments of the rows that remain when those of `part` are left out."""
         return Moments(self.rows - part.rows, self.gram - part.gram, self.cross - part.cross, self.square - part.square)
 
     def mean_squared_error(self, weights) -> np.ndarray:
@@ -48,7 +48,7 @@ class SecondMoments(Regression):
     bounded: ClassVar[bool] = False
 
     def check(self, features, labels) -> None:
-        """Raises a ValueError unless features (..., d) and labels (...) keep the public bounds."""
+        """Raises a ValueError unless features (..., d) and labels (...) are within the public bounds."""
         norm, label = float(np.linalg.norm(features, axis=-1).max()), float(np.abs(labels).max())
         if not (norm <= self.feature_bound * (1 + 1e-12) and label <= self.label_bound):
             raise ValueError(
@@ -102,7 +102,7 @@ class LinearRegression(SecondMoments):
 
     @property
     def records(self) -> np.ndarray:
-        """(X e_i, ±Y) and zeros, shape (2d + 1, d + 1), whose likelihoods on a ball of weights differ most."""
+        """Records (X e_i, ±Y) and zeros, whose likelihoods on a ball of weights differ most; shape (2d + 1, d + 1)."""
         axes = self.feature_bound * np.eye(self.dimension)
         extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]
         return np.concatenate([*extreme, np.zeros((1, self.dimension + 1))])

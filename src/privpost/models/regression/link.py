@@ -1,4 +1,4 @@
-"""Binary regression with other links than the logistic one, on a ball of weights."""
+"""Binary regression with a logistic, probit or complementary log-log link, on a ball of weights."""
 
 import functools
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ def cloglog_slope(z):
 
 
 def steepest(link: str, reach: float) -> tuple[float, float]:
-    """The largest slopes of −ln p(y | z) for y = 0 and y = 1 on |z| ≤ reach: Lipschitz constants of the loss.
+    """Return the largest slopes L₀, L₁ of −ln p(y | z) for y = 0 and y = 1 on |z| ≤ reach: the Lipschitz constants.
 
     Raises:
         ValueError: an unknown link, or a reach that is not positive.
@@ -40,11 +40,11 @@ def steepest(link: str, reach: float) -> tuple[float, float]:
 
 @functools.cache
 def largest_change(link: str, reach: float) -> float:
-    """The longest difference between two records' gradients of the loss, in units of c, on a ball with cR = reach.
+    """Return the largest norm of the difference of two records' loss gradients, in units of c, where cR = reach.
 
-    Gradients of records with different labels differ by at most L₀ + L₁. Two records x and x' with the same label have
-    gradients s(x·w) x and s(x'·w) x' with one slope s, which differ most if w lies between them in their plane; the
-    norm of the difference, a function of five numbers, is maximised. For a symmetric link it is at most L₀ + L₁.
+    Gradients of records with different labels differ by at most L₀ + L₁ (`steepest`). Two records x and x' with equal
+    labels have gradients s(x·w) x and s(x'·w) x' with one slope s. They differ most if w lies between x and x' in their
+    plane; the norm is then a function of five numbers and is maximised. For a symmetric link it is at most L₀ + L₁.
 
     Raises:
         ValueError: as `steepest`.
@@ -55,7 +55,7 @@ def largest_change(link: str, reach: float) -> float:
     from scipy.optimize import minimize
 
     def difference(numbers, slope):
-        """For two records; `numbers` are their angles to w over π, their lengths and the length of w, as shares."""
+        """Return the norm for two records; `numbers` are angles to w over π, lengths, and w's length, all as shares."""
         first, second, *lengths, w = numbers
         across = [np.pi * first, -np.pi * second]
         sizes = [t * slope(t * reach * w * np.cos(angle)) for t, angle in zip(lengths, across, strict=True)]
@@ -105,7 +105,7 @@ class LinkRegression(BinaryRegression):
 
     @property
     def width(self) -> int:
-        """Features and label."""
+        """Length of a record: features and label."""
         return self.dimension + 1
 
     @property
@@ -115,7 +115,7 @@ class LinkRegression(BinaryRegression):
         return np.concatenate([np.column_stack([x, np.full(len(x), y)]) for y in (0.0, 1.0)])
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """The records one after the other, shape (..., n (d + 1)).
+        """The records, flattened one after the other, shape (..., n (d + 1)).
 
         Raises:
             ValueError: a record that is not finite or longer than c, or a label other than 0 and 1.

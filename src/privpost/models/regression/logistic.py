@@ -48,8 +48,8 @@ class PredictiveMetrics(NamedTuple):
 class LogisticPosterior:
     """Posterior of the weights of a logistic regression without intercept.
 
-    It is equation (6) of Geumlek, Song and Chaudhuri (2017), its likelihood tempered as in their Algorithm 5 and its
-    prior truncated as for the OPS of their section 5.2.
+    It is equation (6) of Geumlek, Song and Chaudhuri (2017), with the likelihood tempered as in their Algorithm 5 and
+    the prior truncated as for one-posterior sampling in their section 5.2.
 
     Args:
         features: float64, shape (n, d).
@@ -85,7 +85,7 @@ class LogisticPosterior:
             check_range("(0, inf]", radius=self.radius)
 
     def is_law_of(self, other: "LogisticPosterior") -> bool:
-        """Whether another posterior is the same law, settings and data alike."""
+        """Whether another posterior is the same law: equal settings and equal data."""
         settings = [(type(law), law.prior_precision, law.power, law.radius) for law in (self, other)]
         return settings[0] == settings[1] and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in ("features", "labels")
@@ -156,11 +156,11 @@ class LogisticPosterior:
         return self.precision_of(self.curvatures(self.features @ weights))
 
     def slopes(self, predictors: np.ndarray) -> np.ndarray:
-        """Derivatives (n,) of the records' log-likelihoods by their predictors (n,): y - p."""
+        """Derivatives (n,) of the records' log-likelihoods with respect to their predictors (n,): y - p."""
         return self.labels - expit(predictors)
 
     def curvatures(self, predictors: np.ndarray) -> np.ndarray:
-        """Second derivatives (n,) of the records' losses by their predictors (n,): p (1 - p)."""
+        """Second derivatives (n,) of the records' losses with respect to their predictors (n,): p (1 - p)."""
         probability = expit(predictors)
         return probability * (1 - probability)
 
@@ -173,7 +173,7 @@ class LogisticPosterior:
         return result
 
     def curvature_floor(self, predictors: np.ndarray, reach: np.ndarray) -> np.ndarray:
-        """The c (n,) with B(s) >= c s^2/2 for |s| <= reach, B the gap between loss and tangent at the predictors (n,).
+        """Return c (n,) with B(s) >= c s^2/2 for |s| <= reach, where B is the loss minus its tangent at the predictors.
 
         The curvature l''(t) = p(1 - p) is even and falls with |t|, so l''(z + t s) >= l''(|z| + t reach) for t in
         [0, 1], and B(s) = s^2 int (1 - t) l''(z + t s) dt gives c = 2 [l(|z| + S) - l(|z|) - l'(|z|) S] / S^2.
@@ -191,7 +191,7 @@ class LogisticPosterior:
         return np.where(reach < 1e-3, variance * series, whole) * (1 - 1e-9)
 
     def at_mode(self, start: GaussianApproximation | None = None) -> GaussianApproximation:
-        """The Gaussian at the mode of the density without its ball, with the log-density's curvature there.
+        """Return the Gaussian at the mode of the density without its ball, with the log-density's curvature there.
 
         Args:
             start: approximation of a similar posterior, as a warm start.
@@ -208,11 +208,11 @@ class LogisticPosterior:
             gradient = self._gradient(weights, predictors)
             if gradient @ _solve(factor, gradient) <= _TOLERANCE:
                 return GaussianApproximation(weights, factor)
-        # The message shows nothing of the data, which its reader may not be allowed to see.
+        # The message reveals nothing about the data, because its reader may not be allowed to see them.
         raise RuntimeError(f"no mode found for prior_precision {self.prior_precision}, power {self.power}")
 
     def accepted_mode(self, accepted: Callable[[np.ndarray], bool], start=None) -> GaussianApproximation:
-        """`at_mode`, corrected by Newton steps with its precision until the weights are accepted.
+        """Return the result of `at_mode`, corrected by Newton steps with its precision until `accepted` is true.
 
         Raises:
             RuntimeError: no mode is found, or it is not accepted.
@@ -227,7 +227,7 @@ class LogisticPosterior:
     def _ascend(self, weights: np.ndarray, factor: np.ndarray, n_steps: int = 25) -> np.ndarray:
         """Climb towards the mode by conjugate gradients, preconditioned with a precision from nearby.
 
-        A step costs two matrix-vector products, where a Newton step would cost a new precision matrix.
+        A step costs two matrix-vector products, whereas a Newton step would cost a new precision matrix.
         """
         predictors = self.features @ weights
         direction, previous, decrement = np.zeros(self.dimension), np.zeros(self.dimension), np.inf
@@ -249,7 +249,7 @@ class LogisticPosterior:
         return weights
 
     def _line_maximum(self, weights, predictors, direction, change) -> float:
-        """Length of the step that maximises the concave log-density along a line of ascent, by Newton."""
+        """Find the step length that maximises the concave log-density along a line of ascent, by Newton's method."""
         along, squared = weights @ direction, direction @ direction
         lower, upper, length = 0.0, np.inf, 0.0
         for _ in range(30):
@@ -266,10 +266,10 @@ class LogisticPosterior:
 
 
 def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> float:
-    """An upper bound of the gradient's true norm: the computed norm plus the largest rounding error.
+    """Return an upper bound on the gradient's true norm: the computed norm plus the largest rounding error.
 
-    Features are at most 1 in size. A predictor is off by (d + 2) u Σ|x||w|, a residual by a quarter of that and 8u, a
-    sum of n terms by n u times the sum of their sizes, u = 2^-53 (Higham 2002, chapter 3), doubled.
+    Features are at most 1 in size. With u = 2^-53, a predictor is off by (d + 2) u Σ|x||w|, a residual by a quarter of
+    that plus 8u, and a sum of n terms by n u times the sum of their sizes (Higham 2002, chapter 3); all is doubled.
     """
     n, d = posterior.features.shape
     unit, size = 2.0**-53, math.sqrt(d)
@@ -280,10 +280,10 @@ def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> flo
 
 
 def predictive_metrics(weights: np.ndarray, features: np.ndarray, labels: np.ndarray) -> PredictiveMetrics:
-    """Share of wrong labels and mean log p(y | x, w) per test example, for each of a batch of draws.
+    """Return the share of wrong labels and the mean log p(y | x, w) per test example, for each of a batch of draws.
 
-    Label 1 is predicted where its probability exceeds 1/2. They are the measures of section 5.2 of Geumlek, Song and
-    Chaudhuri (2017) and of its appendix.
+    Label 1 is predicted where its probability exceeds 1/2. Section 5.2 of Geumlek, Song and Chaudhuri (2017) and its
+    appendix use these measures.
 
     Args:
         weights: draws, shape (..., d).

@@ -78,7 +78,7 @@ class NormalRegression(SecondMoments):
 
     @property
     def statistics_size(self) -> int:
-        """d² + d + 1."""
+        """Number of statistics, d² + d + 1."""
         return self.dimension**2 + self.dimension + 1
 
     @property
@@ -115,8 +115,9 @@ class NormalRegression(SecondMoments):
         return NormalInverseGamma(mean, precision, np.full(rate.shape, self.shape + n / 2), rate)
 
     def log_marginal(self, gram, n: int) -> np.ndarray:
-        """Log-density of second moments (..., d + 1, d + 1) of n ≥ d + 1 records, up to a constant, without parameters.
+        """Log-density of second moments (..., d + 1, d + 1) of n ≥ d + 1 records, with the parameters integrated out.
 
+        Up to a constant it is
         (n − d − 2)/2 ln|S| − (ν + n)/2 ln|ψI + XᵀX| − ½ ln|bI + XᵀX| − (shape + n/2) ln(posterior rate).
         """
         d = self.dimension
@@ -137,7 +138,7 @@ class NormalRegression(SecondMoments):
         return np.concatenate([weights, variance[..., None]], axis=-1)
 
     def sample_features(self, n: int, size: int, rng) -> np.ndarray:
-        """V from its prior and n records' features each, shape (size, n, d)."""
+        """Draw V from its prior `size` times, and the features of n records given each; shape (size, n, d)."""
         covariance = inverse_wishart(
             self.degrees,
             np.broadcast_to(self.feature_scale * np.eye(self.dimension), (size, self.dimension, self.dimension)),
@@ -147,7 +148,7 @@ class NormalRegression(SecondMoments):
 
 
 def log_determinant(matrix) -> np.ndarray:
-    """ln |det| of matrices (..., k, k); up to k = 2 by formula, which takes a tenth of LAPACK's time."""
+    """Return ln |det| of matrices (..., k, k); a formula for k ≤ 2 takes a tenth of LAPACK's time."""
     if matrix.shape[-1] > 2:
         return np.linalg.slogdet(matrix)[1]
     determinant = matrix[..., 0, 0]
@@ -157,7 +158,7 @@ def log_determinant(matrix) -> np.ndarray:
 
 
 def inverse_wishart(degrees: float, scale, rng) -> np.ndarray:
-    """Draws of InverseWishart(degrees, scale), shape (..., d, d): L(BBᵀ)⁻¹Lᵀ with scale LLᵀ and Bartlett's B."""
+    """Draw from InverseWishart(degrees, scale), shape (..., d, d): L(BBᵀ)⁻¹Lᵀ with scale = LLᵀ and Bartlett's B."""
     d = scale.shape[-1]
     factor = np.zeros(scale.shape)
     for i in range(d):

@@ -1,15 +1,15 @@
 """Exact draws from the posterior of a regression with binary outcomes, by rejection from curvature shells.
 
-With f the negative log-density, m a point near its minimum, Δ = w − m, s_i = x_i·Δ and s̄_i > 0 any scales, the space
-is cut into shells R_j = {κ_j ≤ max_i |s_i|/s̄_i < κ_{j+1}}, 0 = κ_0 < κ_1 < ... < ∞. On R_j record i's loss exceeds its
-tangent by at least ½ c_i s_i², c_i its curvature's floor within κ_{j+1} s̄_i of x_i·m (`curvature_floor`), so that
-with A_j = nβ I + ρ Σ c_i x_i x_iᵀ, in the last shell nβ I,
+Let f be the negative log-density, m a point near its minimum, Δ = w − m, s_i = x_i·Δ, and s̄_i > 0 any scales. Shells
+R_j = {κ_j ≤ max_i |s_i|/s̄_i < κ_{j+1}}, 0 = κ_0 < κ_1 < ... < ∞, divide the space. On R_j, record i's loss exceeds its
+tangent by at least ½ c_i s_i², where `curvature_floor` gives c_i for |s_i| ≤ κ_{j+1} s̄_i. With
+A_j = nβ I + ρ Σ c_i x_i x_iᵀ, and A_j = nβ I in the last shell,
 
     exp(−(f − f(m))) ≤ exp(−∇f(m)·Δ − ½ ΔᵀA_jΔ) N_j(Δ),    N_0 = 1, N_j = #{i: |s_i| ≥ κ_j s̄_i}.
 
 Proposals come from the right side. For j = 0 it is a Gaussian. For j > 0 draw a record i in proportion to the
 Gaussian's mass in its two tails, s_i from these tails, then Δ given s_i. Within R_j a proposal is accepted with the
-ratio of both sides. Exact for every m, s̄ and κ, in real arithmetic; they only affect the number of proposals.
+ratio of both sides. In real arithmetic the draws are exact for every m, s̄ and κ; only the number of proposals changes.
 """
 
 import itertools
@@ -24,15 +24,15 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from privpost.models.regression.logistic import GaussianApproximation, LogisticPosterior
 
-# The rounding error of sums of 1e5 terms of size 1 is smaller; a larger log-acceptance refutes the bound.
+# A log-acceptance above this refutes the bound: sums of 1e5 terms of size 1 have a smaller rounding error.
 _ROUNDING = 1e-7
 # Candidates for the shells' ends, in standard deviations of the predictors.
 _ENDS = np.geomspace(3.0, 60.0, 30)
 # About how many records the choice of ends uses.
 _SOME = 1000
-# The most inner shells.
+# Largest number of inner shells.
 _MOST_SHELLS = 4
-# The fewest proposals per draw that another shell must save.
+# Smallest number of proposals per draw that another shell must save.
 _WORTH = 0.1
 # The largest logarithm of a number of proposals: floats can hold sums and products of a few such numbers.
 _MOST = 600.0
@@ -43,7 +43,7 @@ _MOST_ROUNDS = 100_000
 
 
 class Tails(NamedTuple):
-    """s_i under a shell's Gaussian: mean and deviation (n,), where the tails begin (n,), log-masses (2n,)."""
+    """Law of s_i under a shell's Gaussian: mean and deviation (n,), start of the tails (n,), their log-masses (2n,)."""
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -62,7 +62,7 @@ class Shell(NamedTuple):
 
 
 class Info(NamedTuple):
-    """Proposals per draw: evaluated up to the acceptance, and expected (by Laplace's normalising constant)."""
+    """Proposals per draw: the number evaluated until acceptance, and the number expected with Laplace's constant."""
 
     proposals: float
     expected: float
@@ -79,7 +79,7 @@ class Envelope:
         mode: the Gaussian at the mode of `law`.
         shells: from the inside out.
         scales: 1/s̄_i, shape (n,), 0 for records without features.
-        expected: proposals per accepted one, by Laplace's normalising constant.
+        expected: expected proposals per accepted one, with Laplace's approximation of the normalising constant.
     """
 
     posterior: LogisticPosterior
@@ -92,7 +92,7 @@ class Envelope:
 
     @property
     def log_least(self) -> float:
-        """A lower bound of ln of the proposals per draw within the ball: the Gaussian has at most its peak density."""
+        """A lower bound on ln of the proposals per draw in the ball: the Gaussian's density is at most its peak."""
         radius, d = self.posterior.radius, self.posterior.dimension
         log_expected = math.log(self.expected)
         if radius is None or not math.isfinite(radius):
@@ -102,7 +102,7 @@ class Envelope:
         return log_expected - min(0.0, log_density + d * math.log(radius) - math.lgamma(d / 2 + 1))
 
     def propose(self, normals: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Proposals (k, d) from standard normals (k, d) and uniforms (k, 3), and their log-acceptance (k,).
+        """Turn standard normals (k, d) and uniforms (k, 3) into proposals (k, d); also return log-acceptances (k,).
 
         Raises:
             ArithmeticError: a log-acceptance above 0, which refutes the bound.
@@ -121,7 +121,7 @@ class Envelope:
         return self.mode.mean + steps, self.log_acceptance(steps, exponents, shells)
 
     def steps(self, normals, uniforms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Steps from the mode (k, d), the exponents of their envelope and the numbers of their shells (k,)."""
+        """Return steps from the mode (k, d), exponents of their envelope (k,) and indices of their shells (k,)."""
         shells = self._choose(uniforms[:, 0])
         steps, exponents = np.empty_like(normals), np.empty(len(normals))
         for j in np.unique(shells):
@@ -130,7 +130,7 @@ class Envelope:
         return steps, exponents, shells
 
     def log_acceptance(self, steps, exponents, shells) -> np.ndarray:
-        """Log-acceptance (k,) of the results of `steps`.
+        """Return the log-acceptance (k,) of the results of `steps`.
 
         Raises:
             ArithmeticError: a log-acceptance above 0, which refutes the bound.
@@ -151,7 +151,7 @@ class Envelope:
         return np.minimum(np.searchsorted(shares, uniforms, side="right"), len(shares) - 1)
 
     def _draw(self, shell: Shell, normals, uniforms):
-        """Steps Δ from m (k, d), and ½ ΔᵀAΔ + ∇f(m)·Δ (k,)."""
+        """Return steps Δ from m (k, d), and ½ ΔᵀAΔ + ∇f(m)·Δ (k,)."""
         steps = solve_triangular(shell.factor, normals.T, lower=True, trans="T", check_finite=False).T - shell.pull
         if shell.tails is not None:
             steps = self._into_tail(shell, steps, uniforms)
@@ -160,7 +160,7 @@ class Envelope:
         return steps, 0.5 * np.einsum("kd,kd->k", normals, normals) - constant
 
     def _into_tail(self, shell: Shell, steps, uniforms):
-        """Move one record's predictor of each step into one of its tails; the law of the rest given it is unchanged."""
+        """In each step, move one record's predictor into one of its tails; the rest keeps its conditional law."""
         tails, n = shell.tails, len(self.scales)
         shares = np.cumsum(np.exp(tails.log_mass - logsumexp(tails.log_mass)))
         picked = np.minimum(np.searchsorted(shares, uniforms[:, 0], side="right"), 2 * n - 1)
@@ -173,7 +173,7 @@ class Envelope:
         return steps + change[:, None] * cho_solve((shell.factor, True), rows.T, check_finite=False).T
 
     def _log_ratio(self, steps, shells):
-        """−(f − f(m)) − ln N_j within the proposal's shell, else −inf, shape (k,)."""
+        """Return −(f − f(m)) − ln N_j within the proposal's shell, else −inf, shape (k,)."""
         result = np.empty(len(steps))
         posterior, mode = self.law, self.mode.mean
         at_mode, lowest = self._at_mode
@@ -205,14 +205,14 @@ def envelope(
     ends: tuple[float, ...] | None = None,
     draws: int | None = None,
 ) -> Envelope:
-    """Return the envelope of a posterior, its shells' ends chosen for few proposals, or for the least time of draws.
+    """Return the envelope of a posterior, with shells chosen for few proposals or for the shortest time of draws.
 
     Args:
         posterior: the target.
-        start: envelope of a similar posterior, where the search for the mode starts; of the same one, it is returned.
-        ends: κ_1 < κ_2 < ..., to force them; () for the prior's Gaussian alone.
-        draws: number of draws: then a shell is made only if it saves more time than it takes, and equal columns are
-            merged; None for few proposals.
+        start: envelope of a similar posterior, to start the search for the mode; returned if the posterior is the same.
+        ends: κ_1 < κ_2 < ... to use instead of chosen ones; () for the prior's Gaussian alone.
+        draws: number of draws to make in the shortest time: a shell is made only if it saves more time than it takes,
+            and equal columns are merged. None for few proposals.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -226,7 +226,7 @@ def envelope(
         raise ValueError(f"radius is {posterior.radius}; the posterior's mode lies outside the ball")
     log_determinant = 2 * np.log(np.diag(mode.factor)).sum()
     plain = 0.5 * (log_determinant - law.dimension * math.log(law.prior_precision))
-    # A shell takes as long as this many proposals: two products of n d² operations, not n d, and functions of records.
+    # Making a shell takes as long as this many proposals: two products of n d² operations, and functions of records.
     worth = max(_WORTH, (law.dimension + 40) / (2 * draws)) if draws else _WORTH
     if ends == () or (ends is None and plain <= math.log1p(max(1.0, worth))):
         scales, ends = np.zeros(len(law.features)), ()
@@ -245,10 +245,10 @@ def envelope(
 
 
 def _merged(posterior, start: Envelope | None = None) -> tuple[LogisticPosterior, np.ndarray | None]:
-    """The law of r < d orthonormal combinations of the weights, without the ball, and the combinations (r, d), or None.
+    """Return the law of r < d orthonormal combinations of the weights, without the ball, and these (r, d), or None.
 
-    Of m equal columns x the likelihood sees only √m x times the sum of their weights over √m; of zero columns, nothing.
-    Those of `start` are taken where its features are the same.
+    The likelihood depends on the weights of m equal columns x only through their sum, as √m x times sum/√m, and not on
+    those of zero columns. The combinations of `start` are reused if its features are the same.
     """
     if start is not None and start.basis is not None and np.array_equal(start.posterior.features, posterior.features):
         return replace(posterior, features=start.law.features, radius=None), start.basis
@@ -293,11 +293,12 @@ def _floors(posterior, mode, scales, end: float) -> np.ndarray:
 
 
 def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, ...]:
-    """The ends of at most four inner shells, each of which saves `worth` expected proposals; any ends are exact.
+    """Return the ends of at most four inner shells, each of which saves `worth` expected proposals.
 
-    The data's part of the precision is D = I − nβP⁻¹ in units of P. A_j is approximated by P, except in x/l directions,
-    in which it loses the share l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D; x = Σ ρ (h_i − c_i) s̄_i² is the total loss. So its
-    determinant is |P| (1 − l)^(x/l), and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
+    Draws are exact for any ends. With P the precision at the mode, the data's part of it is D = I − nβP⁻¹ in units of
+    P. A_j is approximated by P, except in x/l directions, in which it loses the share l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D,
+    where x = Σ ρ (h_i − c_i) s̄_i² is the total loss and h_i the curvature at the mode. So |A_j| is |P| (1 − l)^(x/l),
+    and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
     """
     n, d = posterior.features.shape
     some = np.arange(0, n, 1 + n // _SOME)
@@ -312,7 +313,7 @@ def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, .
     share = np.divide(spread, free, out=np.full_like(spread, np.inf), where=free > 0)
     outer = plain + math.log(2 * times) + logsumexp(log_ndtr(-_ENDS[:, None] * share), axis=1)
     outer = np.exp(np.minimum(outer, _MOST))
-    # From one end (row) to a later one (column).
+    # Cost of a shell from one end (row) to a later one (column).
     between = inner * 2 * n * np.exp(log_ndtr(-_ENDS[:, None] * np.sqrt(1 - lost)))
     between[np.tril_indices(len(_ENDS))] = np.inf
     best, ends, costs, paths = math.exp(min(plain, _MOST)), (), inner, [(end,) for end in _ENDS]
@@ -327,7 +328,7 @@ def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, .
 
 
 def sample(around: Envelope, size: int, rng: np.random.Generator) -> tuple[np.ndarray, Info]:
-    """Exact draws, each from its own stream of proposals.
+    """Return exact draws, each from its own stream of proposals.
 
     Args:
         around: the envelope.

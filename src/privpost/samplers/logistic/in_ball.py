@@ -1,9 +1,9 @@
 """Exact draws from the posterior of a logistic regression on a ball that cuts into it.
 
 On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times the density with precision nβ + λ, both unnormalised. So
-proposals come from the posterior under the stronger prior (`logistic.exact`), and one inside the ball is accepted with
-probability exp(λ(‖w‖² − R²)/2). λ ≥ 0 is such that E‖w‖² is about R², by Laplace's method; it affects the number of
-proposals alone.
+proposals come from the posterior under this stronger prior (`logistic.exact`), and a proposal inside the ball is
+accepted with probability exp(λ(‖w‖² − R²)/2). Laplace's method chooses λ ≥ 0 such that E‖w‖² is about R²; λ affects
+only the number of proposals.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -17,7 +17,7 @@ from privpost.samplers.logistic import exact
 # Fewest and most proposals at once.
 _FEWEST = 64
 _MOST = 1 << 12
-# Most repetitions of the search for λ.
+# Largest number of repetitions of the search for λ.
 _ROUNDS = 4
 # Factor by which the mean of ‖w‖² must exceed R² for another search.
 _MISS = 1.05
@@ -26,7 +26,7 @@ EXACT = True
 
 @dataclass(frozen=True)
 class InBall(exact.Envelope):
-    """Proposals from the posterior under the stronger prior, `posterior`, for the posterior on the ball.
+    """Proposals for the posterior on the ball; they come from `posterior`, which has the stronger prior and no ball.
 
     Attributes:
         tilt: λ.
@@ -38,7 +38,7 @@ class InBall(exact.Envelope):
 
 
 def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBall:
-    """The proposals for a posterior on a ball; the search for the mode begins at `start`, those for a similar one.
+    """Return the proposals for a posterior on a ball; `start`, those for a similar one, begins the search for the mode.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -59,18 +59,18 @@ def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBal
 
 
 def _tilted(posterior: LogisticPosterior, tilt: float) -> LogisticPosterior:
-    """The posterior under the stronger prior, without the ball."""
+    """Return the posterior under the stronger prior, without the ball."""
     return replace(posterior, prior_precision=posterior.prior_precision + tilt, radius=None)
 
 
 def _tilt(mean: np.ndarray, precision: np.ndarray, radius: float) -> float:
-    """λ at which N(mean, precision⁻¹) times exp(−λ‖w‖²/2) has E‖w‖² = R²; 0 where E‖w‖² ≤ R² without it."""
+    """Return λ at which N(mean, precision⁻¹) times exp(−λ‖w‖²/2) has E‖w‖² = R²; 0 if E‖w‖² ≤ R² at λ = 0."""
     values, vectors = np.linalg.eigh(precision)
     return gaussian_in_ball.tilt(vectors.T @ mean, values, radius)
 
 
 def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Draws (size, d), and the number of proposals per accepted draw.
+    """Return draws (size, d) and the number of proposals per accepted one.
 
     Raises:
         ValueError: size < 1.
@@ -87,7 +87,7 @@ def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndar
 
 
 def _accepted(around: InBall, number: int, rng) -> np.ndarray:
-    """The accepted ones of `number` proposals; the ball is checked first, which does not need the records."""
+    """Return the accepted ones of `number` proposals; the ball is checked first, as this does not need the records."""
     uniforms = rng.random((number, 5))
     steps, exponents, shells = around.steps(rng.standard_normal((number, around.law.dimension)), uniforms[:, :3])
     weights = around.mode.mean + steps

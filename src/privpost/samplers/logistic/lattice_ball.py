@@ -1,16 +1,16 @@
-"""One draw from the posterior of a logistic regression on the lattice points of a ball, exactly, for releases.
+"""One exact draw from the posterior of a logistic regression on the lattice points of a ball, for releases.
 
 The law is p(w) ∝ exp(−U(w)), U(w) = ρ Σ ln(1 + exp(−s_i)) + P|w|²/2, s_i = ±x_i·w, on the points of γZ^d with
-‖w‖ ≤ R. They are public and finitely many, and no float takes part in a decision that it does not make certain.
+‖w‖ ≤ R. These points are public and finitely many. A float decides only where its error cannot change the decision.
 
-*Proposals.* With g the gradient at a lattice point m of the ball, P-strong convexity has
+*Proposals.* With g the gradient at a lattice point m of the ball, P-strong convexity gives
 
     E(w) = ρ Σ [ln(1 + exp(−s_i(w))) − ln(1 + exp(−s_i(m)))] + P m·Δ + S ≥ 0,    Δ = w − m, S ≥ 2R|g|,
 
 as E − S is convex, 0 at m and of gradient g there; U(w) − U(m) = E − S + P|Δ|²/2. Each coordinate of Δ/γ is uniform
-in a cell of an integer table, of weight v at least a scale times exp(−PΔ²/2) in the cell. A proposal in the ball is
-accepted with probability exp(−E − Σ_j [PΔ_j²/2 + ln(v_j/scale)]), whose exponent is never positive; then it has the law
-p. That holds at any m and for any S ≥ 2R|g|: neither has to be the best.
+in a cell of an integer table. The cell has a weight v, at least a scale times exp(−PΔ²/2) anywhere in it. A proposal in
+the ball is accepted with probability exp(−E − Σ_j [PΔ_j²/2 + ln(v_j/scale)]), whose exponent is never positive. So
+accepted proposals have the law p, for any m and any S ≥ 2R|g|; neither has to be optimal.
 
 *Decisions.* The exponent's float is compared with the logarithm of a uniform's first 64 bits. If they are closer than
 2^10 times the possible rounding error, more bits and interval arithmetic decide (`exact_draws.Uniform`).
@@ -18,9 +18,9 @@ p. That holds at any m and for any S ≥ 2R|g|: neither has to be the best.
 *Time.* w·∇U(w) ≥ P|w|² − ρκn, as s/(1 + e^s) ≤ κ, and its mean under exp(−U) on R^d is d (by parts). So the mean of
 |w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa), thus F(q) ≤ F(q₀) exp(a(q − q₀))
 for some a, and a law with F(q₀) exp(a(q − q₀)) has the mean q₀ + (−ln F(q₀) − 1)/a: at its mean F is at least 1/e. So
-the ball of R² ≥ (ρκn + d)/P leaves 1/e of the share that `logistic.public_time` proves without a ball. The lattice
-takes next to nothing: a cell's integral of exp(−U) is at most γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), w its middle, and the
-cells of the ball's points cover the ball of radius R − γ√d/2.
+with a ball of R² ≥ (ρκn + d)/P the accepted share is at least 1/e of the one that `logistic.public_time` proves without
+a ball. The lattice costs next to nothing: the integral of exp(−U) over a cell with middle w is at most
+γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), and the cells of the ball's points cover the ball of radius R − γ√d/2.
 """
 
 import math
@@ -37,18 +37,18 @@ from privpost.models.regression.logistic import LogisticPosterior, certified_gra
 from privpost.privacy.divergences.glm import KAPPA
 from privpost.samplers.logistic.public_time import PublicTime, near_mode
 
-# The most that 2R times the gradient at m may be.
+# Largest value of 2R times the gradient's norm at m.
 _SLACK = 0.06
-# γ√d as the largest share of R and of other lengths.
+# Largest γ√d, as a share of R and of other lengths.
 _FINE = 2.0**-10
-# A cell's length in prior deviations.
+# A cell's length in prior standard deviations.
 _CELL = 2.0**-8
 # Bits that choose a cell.
 _BITS = 62
 _MOST_CELLS = 1 << 24
 # The assumed error of elementary functions, a thousand times their actual error.
 _UNIT = 2.0**-43
-# The most steps of the lattice across the ball: up to it the points are exact as floats.
+# Largest number of lattice steps across the ball: up to it, floats hold the points exactly.
 _MOST_STEPS = 2.0**50
 # Predictors held at once.
 _ELEMENTS = 1 << 21
@@ -58,14 +58,14 @@ RandomBits = Callable[[int], int]
 
 
 def least_radius(n: int, dimension: int, total_precision: float, power: float) -> float:
-    """R of the ball that holds 1/e of the posterior whatever the data, plus a thousandth for the lattice."""
+    """Return R of a ball that holds 1/e of the posterior whatever the data, plus a thousandth for the lattice."""
     return (1 + _FINE) * math.sqrt((power * KAPPA * n + dimension) / total_precision)
 
 
 class Table(NamedTuple):
-    """Cells of `length` steps, 2 `cells` of them around 0, with whole-numbered weights that sum to 2^62.
+    """Table of 2·`cells` cells around 0, each `length` steps long, with whole-numbered weights that sum to 2^62.
 
-    weights ≥ scale · exp(−Pγ²k²/2) for every step k of a cell.
+    A cell's weight is at least scale · exp(−Pγ²k²/2) for every step k in it.
     """
 
     length: int
@@ -76,7 +76,7 @@ class Table(NamedTuple):
     scale: int
 
     def chosen(self, words: np.ndarray) -> np.ndarray:
-        """The cells that uniform 64-bit words choose; the first 62 bits of a word decide."""
+        """Return the cells that uniform 64-bit words choose; the first 62 bits of a word decide."""
         # numpy would compare signed and unsigned integers as floats.
         places = (words >> np.uint64(64 - _BITS)).astype(np.int64)
         return np.searchsorted(self.below, places, side="right")
@@ -87,25 +87,25 @@ class LatticeBall(PublicTime):
     """Lattice, table and time of a draw, from public numbers alone; P is n times `precision`.
 
     Attributes:
-        spacing: γ, in place of the default, which is fine enough for the statements about the time.
+        spacing: γ; None for the default, which is fine enough for the bounds on the time.
     """
 
     spacing: float | None = None
 
     @property
     def ball(self) -> float:
-        """R."""
+        """The ball's radius R."""
         assert self.radius is not None
         return self.radius
 
     @property
     def total(self) -> float:
-        """P."""
+        """The prior's precision P."""
         return self.n * self.precision
 
     @property
     def step(self) -> float:
-        """γ, a power of 2."""
+        """The lattice's spacing γ, a power of 2."""
         if self.spacing is not None:
             return self.spacing
         root, curvature = math.sqrt(self.dimension), 1 / self.step_size
@@ -126,12 +126,12 @@ class LatticeBall(PublicTime):
 
     @property
     def steps(self) -> int:
-        """Steps towards the mode, until 2R|g| is small."""
+        """Number of steps towards the mode after which 2R|g| is small."""
         return self.steps_to(_SLACK / (2 * self.ball))
 
     @property
     def log_expected(self) -> float:
-        """ln of the largest mean number of proposals per draw: e times that without a ball, and the table's share."""
+        """ln of the largest mean number of proposals per draw: that without a ball, times e and the table's factor."""
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
 
@@ -139,8 +139,8 @@ class LatticeBall(PublicTime):
     def rounding(self) -> float:
         """The largest rounding error of the exponent in the ball.
 
-        Predictors, quadratic terms, elementary functions and logarithms of weights in units of 2^-43, and sums of n
-        terms, n 2^-53 times the sum of their sizes, doubled.
+        It adds the errors of predictors, quadratic terms, elementary functions and logarithms of weights, in units of
+        2^-43, and those of sums of n terms, n 2^-53 times the sum of the terms' sizes, doubled.
         """
         n, d, size = self.n, self.dimension, self.bound * self.ball + 1
         units = (d + 16) * (n * size + 4 * self.total * self.ball**2) + 64 * d
@@ -152,7 +152,7 @@ class LatticeBall(PublicTime):
 
     @cached_property
     def table(self) -> Table:
-        """The proposals of one coordinate, which reach both ends of the ball from any point in it."""
+        """The proposal table of one coordinate, which reaches both ends of the ball from any point in it."""
         length = self._length
         cells = math.ceil((2 * math.isqrt(self.squared) + 1) / length)
         places = np.arange(-cells, cells)
@@ -176,9 +176,9 @@ class Proposals:
     slack: float
 
     def draw(self, randbits: RandomBits) -> np.ndarray:
-        """One draw in steps of the lattice, (d,).
+        """Return one draw in steps of the lattice, (d,).
 
-        Evaluates as many proposals as `logistic.public_time` says; the first accepted one is the draw.
+        It evaluates as many proposals as `logistic.public_time` says and returns the first accepted one.
 
         Args:
             randbits: source of independent fair bits: k ↦ a whole number below 2^k.
@@ -194,7 +194,7 @@ class Proposals:
         return draw
 
     def _first(self, number: int, randbits: RandomBits) -> np.ndarray | None:
-        """The first accepted of `number` proposals, all of which are evaluated."""
+        """Evaluate `number` proposals and return the first accepted one, or None."""
         public, posterior, d = self.public, self.posterior, len(self.centre)
         table = public.table
         cells = table.chosen(_words(randbits, number, d))
@@ -221,7 +221,7 @@ class Proposals:
 
     @cached_property
     def _at(self) -> tuple[np.ndarray, np.ndarray]:
-        """m, and its log-likelihood."""
+        """The weights at m, and their log-likelihood."""
         at = self.public.step * self.centre
         return at, self.posterior.log_likelihood_of_predictors((self.posterior.features @ at)[None])
 
@@ -230,7 +230,7 @@ class Proposals:
         return Uniform(randbits, known, 64).is_below(partial(self.chance, moves, cells))
 
     def chance(self, moves: np.ndarray, cells: np.ndarray):
-        """A ball around the probability that Δ = `moves` steps in `cells` is accepted, at the precision in use."""
+        """Enclose the probability that Δ = `moves` steps in `cells` is accepted in a ball, at the precision in use."""
         table, step, total = self.public.table, Fraction(self.public.step), Fraction(self.posterior.prior_precision)
         centre, change = [int(place) for place in self.centre], [int(move) for move in moves]
         along = sum(place * move for place, move in zip(centre, change, strict=True))
@@ -243,7 +243,7 @@ class Proposals:
         return (-exponent).exp()
 
     def _loss(self, steps: list[int]):
-        """A ball around Σ ln(1 + exp(−s_i)) at a point of the lattice."""
+        """Enclose Σ ln(1 + exp(−s_i)) at a point of the lattice in a ball (interval arithmetic)."""
         arb, arb_mat = flint().arb, flint().arb_mat
         step = Fraction(self.public.step)
         weights = arb_mat(len(steps), 1, [ball(step * place) for place in steps])
@@ -257,10 +257,10 @@ class Proposals:
 
 
 def proposals(features: np.ndarray, labels: np.ndarray, public: LatticeBall) -> Proposals:
-    """The proposal law for a data set, after the public number of steps.
+    """Return the proposal law for a data set; m is reached from 0 in the public number of steps.
 
     Args:
-        features: (n, d), each at most 1 in size and no longer than the bound.
+        features: (n, d); entries at most 1 in size, rows no longer than the bound.
         labels: 0 or 1, (n,).
         public: lattice and time.
     """
@@ -269,7 +269,7 @@ def proposals(features: np.ndarray, labels: np.ndarray, public: LatticeBall) -> 
 
 
 def around(posterior: LogisticPosterior, public: LatticeBall, near: np.ndarray) -> Proposals:
-    """Proposals with m the given weights, rounded towards 0 to a lattice point of the ball."""
+    """Return proposals whose m is `near`, rounded towards 0 to a lattice point of the ball."""
     length = float(np.linalg.norm(near))
     if length > (largest := public.ball * (1 - 2.0**-20)):
         near = near * (largest / length)
@@ -279,13 +279,13 @@ def around(posterior: LogisticPosterior, public: LatticeBall, near: np.ndarray) 
 
 
 def _words(randbits: RandomBits, *shape: int) -> np.ndarray:
-    """Independent uniform whole numbers of 64 bits."""
+    """Return independent uniform whole numbers of 64 bits."""
     number = math.prod(shape)
     return np.frombuffer(randbits(64 * number).to_bytes(8 * number, "little"), np.uint64).reshape(shape)
 
 
 def _within(places: np.ndarray, most: int) -> np.ndarray:
-    """Whether |places|² is at most a whole number, exactly, for places (number, d)."""
+    """Return exactly whether |place|² ≤ `most`, a whole number, for each of the places (number, d)."""
     squares = np.einsum("kd,kd->k", places.astype(float), places.astype(float))
     within = squares <= most
     for i in np.flatnonzero(np.abs(squares - most) <= 2.0**-40 * most):

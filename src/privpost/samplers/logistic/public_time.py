@@ -1,27 +1,29 @@
-"""Exact draws from the posterior of a logistic regression that never fail, in a time that public numbers decide.
+"""Exact draws from the posterior of a logistic regression; they never fail, and public numbers alone decide their time.
 
-With f the negative log-density, ρ the power of the likelihood, |x_i| ≤ c, the curvature of f lies between nβ I and
-H = nβ I + (ρ/4) Σ x_i x_iᵀ. At any m, g = ∇f(m), as f is nβ-strongly convex,
+Let f be the negative log-density, ρ the power of the likelihood, nβ the prior's precision, and |x_i| ≤ c. The curvature
+of f lies between nβ I and H = nβ I + (ρ/4) Σ x_i x_iᵀ. As f is nβ-strongly convex, at any m with g = ∇f(m)
 
-    exp(−(f(w) − f(m))) ≤ exp(−g·Δ − ½ nβ|Δ|²),    Δ = w − m:
+    exp(−(f(w) − f(m))) ≤ exp(−g·Δ − ½ nβ|Δ|²),    Δ = w − m.
 
-N(m − g/(nβ), (nβ)⁻¹ I) proposes, and a proposal is accepted with the ratio of both sides, so that accepted ones are
-independent and exact. The left side's integral is at least that of exp(−g·Δ − ½ ΔᵀHΔ), so a share of at least
+So proposals from N(m − g/(nβ), (nβ)⁻¹ I) are accepted with the ratio of both sides, and accepted ones are independent
+and exact. The left side's integral is at least that of exp(−g·Δ − ½ ΔᵀHΔ), so a share of at least
 
     |I + (ρ/(4nβ)) Σ x_i x_iᵀ|^(−½) exp(−|g|²/(2nβ)) ≥ (1 + ρc²/(4βd))^(−d/2) exp(−|g|²/(2nβ))
 
-is accepted, whatever the data: a matrix of trace t and rank d has |I + A| ≤ (1 + t/d)^d, and |x_i|² sums to nc² at
-most. A step w − ∇f(w)/M, M = nβ + ρnc²/4, multiplies the gradient by I less an average of the curvature over M, thus
-shortens it by 1 − nβ/M at least; at 0 it is ρnc/2 at most. So after a public number of steps |g|² ≤ 2nβ τ.
+is accepted, whatever the data: a positive semidefinite d × d matrix A of trace t has |I + A| ≤ (1 + t/d)^d, and the sum
+of |x_i|² is at most nc². A step to w − ∇f(w)/M, M = nβ + ρnc²/4, multiplies the gradient by I less an average of the
+curvature over M, so by at most 1 − nβ/M in length; at 0 the length is at most ρnc/2. So |g|² ≤ 2nβ τ after a public
+number of steps, for any τ > 0.
 
-With a prior truncated to ‖w‖ ≤ R, that share is multiplied by the untruncated posterior's mass of the ball. The mode's
-norm is at most r = min(√(ρκ/β), ρc/(2β)). ‖w‖ is a 1-Lipschitz function of an nβ-strongly log-concave w, whose mean
-distance from the mode is at most √(d/(nβ)): the mass outside is at most exp(−nβ(R − r − √(d/(nβ)))²/2) (Bakry and
-Émery). Or, with M I for H, the ball's mass under a normal law of precision M about a point at r replaces the mass.
+If the prior is truncated to ‖w‖ ≤ R, this share is multiplied by the untruncated posterior's mass of the ball. The
+mode's norm is at most r = min(√(ρκ/β), ρc/(2β)). ‖w‖ is a 1-Lipschitz function of an nβ-strongly log-concave w, whose
+mean distance from the mode is at most √(d/(nβ)). So the mass outside is at most exp(−nβ(R − r − √(d/(nβ)))²/2) (Bakry
+and Émery). Alternatively, with M I for H, the factor is the ball's mass under a normal law of precision M about a point
+at distance r from 0.
 
-The number of proposals that are evaluated is such that too few are accepted with a probability of at most 1e-20, by the
-binomial law at the least share. In that case proposing goes on: the draws have their law in any case. Apart from the
-duration of single operations, the time reveals nothing about the data beyond this probability.
+The number of evaluated proposals is such that, by the binomial law at the least share, too few are accepted with
+probability at most 1e-20. In that case proposing goes on, so the draws always have their law. Apart from the duration
+of single operations, the time reveals nothing about the data beyond this probability.
 """
 
 import math
@@ -33,9 +35,9 @@ import numpy as np
 from privpost.models.regression.logistic import LogisticPosterior
 from privpost.privacy.divergences.glm import KAPPA
 
-# The most that the remaining gradient may take from ln of the accepted share.
+# Largest decrease of ln of the accepted share through the remaining gradient, τ.
 _SLACK = 0.1
-# The probability that the proposals are not enough.
+# Probability that the evaluated proposals are too few.
 FAILURE = 1e-20
 # Predictors held at once.
 _ELEMENTS = 1 << 21
@@ -44,10 +46,10 @@ EXACT = True
 
 @dataclass(frozen=True)
 class PublicTime:
-    """How many steps and proposals the draws take; public numbers alone decide.
+    """Numbers of steps and proposals that the draws take, which public numbers alone decide.
 
     Attributes:
-        n, dimension: of the records.
+        n, dimension: number of records, and of features.
         precision, power, bound: β, ρ and c.
         radius: R of the ball, or None.
     """
@@ -66,11 +68,11 @@ class PublicTime:
 
     @property
     def steps(self) -> int:
-        """Steps towards the mode."""
+        """Number of steps towards the mode."""
         return self.steps_to(math.sqrt(2 * _SLACK * self.n * self.precision))
 
     def steps_to(self, length: float) -> int:
-        """Steps after which the gradient is at most that long."""
+        """Number of steps after which the gradient's norm is at most `length`."""
         first = self.power * self.n * self.bound / 2
         return max(0, math.ceil((1 + self._ratio) * math.log(first / length)))
 
@@ -110,7 +112,7 @@ class PublicTime:
 
 @cache
 def _proposals(size: int, share: float) -> int:
-    """The fewest proposals, to a hundredth, of which at least `size` are accepted except with probability `FAILURE`."""
+    """Return how many proposals (within 1%) give at least `size` accepted ones, except with probability `FAILURE`."""
     from scipy.stats import binom
 
     low = high = size
@@ -124,7 +126,7 @@ def _proposals(size: int, share: float) -> int:
 
 
 def near_mode(posterior: LogisticPosterior, public: PublicTime) -> np.ndarray:
-    """The weights (d,) after the public number of steps from 0."""
+    """Return the weights (d,) after the public number of steps from 0."""
     weights = np.zeros(posterior.dimension)
     for _ in range(public.steps):
         weights = weights + public.step_size * posterior.gradient(weights)
@@ -132,7 +134,7 @@ def near_mode(posterior: LogisticPosterior, public: PublicTime) -> np.ndarray:
 
 
 def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws (size, d), exact.
+    """Return exact draws (size, d).
 
     Args:
         posterior: of `public.n` records within the bound.
@@ -158,7 +160,7 @@ def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.
 
 
 def _accepted(posterior: LogisticPosterior, near, gradient, number: int, rng) -> np.ndarray:
-    """The accepted ones of `number` proposals, all of which are evaluated."""
+    """Evaluate `number` proposals and return the accepted ones."""
     precision, at = posterior.prior_precision, posterior.features @ near
     weights = near + gradient / precision + rng.standard_normal((number, len(near))) / math.sqrt(precision)
     levels = np.log(rng.random(number))
@@ -168,7 +170,7 @@ def _accepted(posterior: LogisticPosterior, near, gradient, number: int, rng) ->
         - posterior.log_likelihood_of_predictors(at[None])
     )
     log_acceptance = gained - (weights - near) @ pull
-    # The rounding error of sums of n terms is smaller.
+    # This tolerance exceeds the rounding error of sums of n terms.
     if (worst := float(log_acceptance.max())) > 1e-9 * (1 + np.abs(gained).max()):
         raise ArithmeticError(f"log-acceptance is {worst}; it must be <= 0")
     inside = np.isfinite(posterior.log_prior(weights))

@@ -1,5 +1,5 @@
 """The exact posterior of a naive Bayes model given all its counts with Laplace noise.
 
-A user calls `exact`: its sums need no Markov chain. `quantiles` are its compiled quantiles for many parameters at
-once, imported only where they are used.
+Users call `exact`, which uses sums and no Markov chain. `quantiles` holds compiled distribution functions for many
+parameters at once and is imported only where they are used.
 """

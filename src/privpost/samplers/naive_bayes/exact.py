@@ -5,10 +5,10 @@ Given N, the number of records of class 1, the attributes are independent, and s
     p(N | z) ∝ BetaBinomial(N; n) f(z_1 − N) f(z_0 − (n − N)) Π_i L_i1(N) L_i0(n − N),
     L_ic(T) = Σ_{K=0..T} BetaBinomial(K; T) f(z_ic1 − K) f(z_ic0 − (T − K)),
 
-with f the density of the noise. A beta-binomial probability is h(T) g(K) g'(T − K), so that L is a convolution: all
-releases of a batch cost O(n² d) each. A count truncated to [0, n] (Zhang et al. 2016, algorithm 1) is a censored
-observation, P(z ≤ 0 | K) = e^(−K/b)/2 and P(z ≥ n | K) = e^(−(n−K)/b)/2, which are the densities at 0 and n up to a
-constant: truncation loses nothing that the counts tell, and the posterior is the same with it and without it.
+with f the density of the noise. A beta-binomial probability has the form h(T) g(K) g'(T − K), so L is a convolution,
+and each release of a batch costs O(n² d). A count truncated to [0, n] (Zhang et al. 2016, algorithm 1) is a censored
+observation, P(z ≤ 0 | K) = e^(−K/b)/2 and P(z ≥ n | K) = e^(−(n−K)/b)/2. Up to a constant these are the densities at 0
+and n, so truncation loses no information about the counts and does not change the posterior.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from scipy.special import betaln, gammaln
 from privpost.models.networks import graphs
 from privpost.models.networks.bayesian_network import BayesianNetwork
 
-# The report says that these are sums, without a Markov chain.
+# Tells the report that these are sums, not a Markov chain.
 EXACT = True
 # Rows of one convolution, which fit into a processor's cache.
 _ROWS = 256
@@ -62,7 +62,7 @@ class Posterior(NamedTuple):
 
 
 def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
-    """The posterior given releases of all counts, truncated to [0, n] or not.
+    """Return the posterior given releases of all counts, truncated to [0, n] or not.
 
     Args:
         model: the network `graphs.naive_bayes(d)`.
@@ -83,7 +83,7 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
     counts = np.arange(n + 1.0)
     root, children = pairs[..., 0, :], pairs[..., 1:, :].reshape(*scale.shape, attributes, 2, 2)
     leaves = _leaves(model, children, n, scale[..., None, None])
-    # h(T); a sum may underflow where a class of that size is out of the question.
+    # h(T); a sum may underflow where a class of that size is all but impossible.
     with np.errstate(divide="ignore"):
         log_class = np.log(leaves.sums) + gammaln(counts + 1) - gammaln(model.alpha + model.beta + counts)
     log_evidence = log_class[..., 1, :] + log_class[..., 0, ::-1]
@@ -97,10 +97,10 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
 
 
 def by_family(law: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """p(N | z) from the counts of one family at a time; the other families are ignored.
+    """Return p(N | z) given only the counts of one family at a time.
 
-    Both are exact given fewer counts: the class's alone, shape (..., n + 1), and the class's with those of one
-    attribute, shape (..., d, n + 1).
+    Both results are exact given fewer counts: the first given the class's counts alone, shape (..., n + 1), the second
+    given the class's counts and those of one attribute, shape (..., d, n + 1).
     """
     return _normalised(law.log_root), _normalised(law.log_root[..., None, :] + law.log_evidence)
 
@@ -121,14 +121,14 @@ def _leaves(model, pairs, n, scale) -> Leaf:
     ones, zeros = factors
     sums, moments = _convolutions(ones, zeros, model.alpha + counts)
     prior = model.alpha + model.beta
-    # Where a sum underflows the weight is 0; any mean will do.
+    # Where a sum underflows the weight is 0, so the mean does not matter.
     mean = np.full(sums.shape, model.alpha / prior)
     np.divide(moments, sums * (prior + counts), out=mean, where=sums > 0)
     return Leaf(ones, zeros, sums, mean)
 
 
 def _convolutions(ones, zeros, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K} for T = 0..n, of rows a and b; summed directly, as tails matter."""
+    """Return Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K}, T = 0..n, for rows a, b; direct sums keep the tails precise."""
     shape = ones.shape
     sums, moments = np.empty((2, ones.size // shape[-1], shape[-1]))
     ones, zeros = ones.reshape(sums.shape), zeros.reshape(sums.shape)
@@ -149,10 +149,10 @@ def _log_beta_binomial(model, counts, n):
 
 
 def log_predictive(law: Posterior, records) -> np.ndarray:
-    """ln p(x, y | z) of new records' attributes with either class.
+    """Return ln p(x, y | z) for new records' attributes x and each class y.
 
-    Given N all probabilities are independent and a record uses each once, so that the predictive is a mixture over N
-    of products of means.
+    Given N, all probabilities are independent and a record uses each at most once, so the predictive probability is a
+    mixture over N of products of means.
 
     Args:
         law: the posterior, leading axes (..., trials).
@@ -183,7 +183,7 @@ def log_predictive(law: Posterior, records) -> np.ndarray:
 def expectations(
     law: Posterior, parameter: tuple[int, int] | None, shared: Callable, by_trial: Callable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """E[g(K, T − K) | z] for the counts K of ones among the T records that a probability governs.
+    """Return E[g(K, T − K) | z], where K counts the ones among the T records that a probability governs.
 
     Args:
         law: the posterior, leading axes (..., trials).

@@ -1,4 +1,4 @@
-"""Compiled quantiles in the posterior of `naive_bayes.exact`, for many parameters; imported only where used."""
+"""Compiled distribution functions of the posterior of `naive_bayes.exact`, for many parameters at once."""
 
 import numpy as np
 from scipy.special import betainc, gammaln, xlog1py, xlogy
@@ -7,7 +7,7 @@ from privpost.samplers.compiled import outer
 
 
 def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta) -> np.ndarray:
-    """P(Θ ≤ θ | z) of one probability of an attribute given the class, as `naive_bayes.exact.expectations` has it.
+    """Return P(Θ ≤ θ | z) for one probability of an attribute given the class, as `exact.expectations` would.
 
     Args:
         law: the posterior of `naive_bayes.exact.posterior`, leading axes (releases, trials).
@@ -32,7 +32,7 @@ def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta
 
 @outer()
 def _mixed(ones, zeros, share, cdf, step, theta, alpha, beta):
-    """Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K), for each release and trial.
+    """Return Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K), for each release and trial.
 
     T is the size of the class, K the number of ones among its records, and I_θ(a, b) the distribution function of
     Beta(a, b). The values of I at T come from those at T − 1, as I_θ(a, b + 1) is I_θ(a, b) plus the positive step

@@ -9,10 +9,10 @@ from privpost.samplers.compiled import outer
 
 @outer(seconds=5)
 def convolved(laws, releases, scale):
-    """Σ_c law[m − c] exp(−|y − c|/s) for m = 0..n up to a factor, of each law (n + 1,) and its release y.
+    """Return Σ_c law[m − c] exp(−|y − c|/s), m = 0..n, up to a factor, for each law (n + 1,) and its release y.
 
-    O(n) operations for each law, without differences. The weights of counts above y form a geometric series; those of
-    counts below y form one of fixed length, whose sums are put together from the two blocks that it spans.
+    A law takes O(n) operations and no subtraction. The weights of counts above y form a geometric series. Those of
+    counts below y form a series of fixed length; its sums are put together from the two blocks that it spans.
     """
     products, n, decay = np.zeros_like(laws), laws.shape[1] - 1, math.exp(-1 / scale)
     for row in range(len(laws)):

@@ -14,9 +14,9 @@ from privpost.samplers.compiled import inner, outer
 def variance_of(residual, scale, rng):
     """Draw the noise's variance given one residual, as `noise_aware.gibbs.noise_variance` does.
 
-    Both roots of the sampler of Michael, Schucany and Haas (1976) are written for σ², without cancellation: with
-    e = |r|/b, h = ν²/2 for a standard normal ν and R = e + h + √(h(h + 2e)) they are b²R, which is taken with
-    probability R/(R + e), and b²e²/R.
+    The sampler of Michael, Schucany and Haas (1976) chooses between two roots, written here for σ² and without
+    cancellation. With e = |r|/b, h = ν²/2 for a standard normal ν, and R = e + h + √(h(h + 2e)), the roots are b²R,
+    chosen with probability R/(R + e), and b²e²/R.
     """
     distance = abs(residual) / scale
     half = rng.standard_normal()
@@ -39,16 +39,16 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
     """Draw counts of all categories, then the noise's variances given them, in place; return the number of rejections.
 
     N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that they sum to n. Its product with
-    N(y, diag σ²) is that of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum: these are drawn
-    without the sum and then moved onto it along the variances. A trial without a valid draw in `rounds` rounds after
-    the first one keeps its counts, which leaves the conditional distribution invariant.
+    N(y, diag σ²) is the law of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum. They are
+    drawn without this constraint, then shifted in proportion to their variances to sum to n. A trial without a valid
+    draw in `rounds` rounds after the first one keeps its counts, which leaves the conditional distribution invariant.
 
     Args:
         theta, release: θ and y, shape (categories, trials).
         variance: σ², shape (categories, trials), overwritten.
         n: public number of records.
         scale: Δ/ε.
-        rounds: most rounds of rejection after the first one.
+        rounds: largest number of rounds of rejection after the first one.
         statistic: counts, shape (categories, trials), overwritten.
     """
     size, rejected = len(theta), 0
@@ -80,7 +80,7 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
 
 @outer()
 def multiply_normals(mean, covariance, observed, variance, factor):
-    """Multiply normal laws in place, trial by trial: arguments and results as of `noise_aware.gibbs.normal_product`.
+    """Multiply normal laws in place, trial by trial; arguments and results as for `noise_aware.gibbs.normal_product`.
 
     `mean` (q, trials) is overwritten, and so is `factor` (q, q, trials), which must be 0 above the diagonal.
     """

@@ -1,4 +1,4 @@
-"""Draws from posteriors given one noisy release, by Markov chains that run side by side."""
+"""Draws from the posterior given one noisy release, by Markov chains that run side by side."""
 
 import math
 import sys
@@ -16,25 +16,25 @@ from privpost.samplers.noise_aware import table as noise_aware_table
 
 # Number of chains on counts.
 CHAINS = 8
-# A run of more seconds than this says how far it is.
+# Seconds after which a run shows its progress.
 PATIENCE = 3.0
-# Their sweeps before the first stored draw, and between two stored draws.
+# Sweeps of these chains before the first stored draw, and between two stored draws.
 COUNT_BURN_IN = 800
 COUNT_THIN = 10
 # Sweeps of walkers on second moments before the first stored draw, and between two.
 REGRESSION_BURN_IN = 1000
 REGRESSION_THIN = 4
-# The table of records is too large for networks of more nodes.
+# Largest network, in nodes, for which the chain runs on the table of all records.
 LARGEST_TABLE = 5
 
 
 def sweeps(draws: int, chains: int = CHAINS) -> int:
-    """Stored sweeps of each chain: enough for the requested draws, and for diagnostics."""
+    """Return the number of stored sweeps per chain: enough for the requested draws and for the diagnostics."""
     return max(math.ceil(draws / chains), diagnostics.MINIMUM_DRAWS)
 
 
 class NotConverged(UserWarning):
-    """Chains disagree, or are not known to agree: their draws may not have the posterior's law.
+    """The chains disagree, or it is unknown whether they agree: their draws may not follow the posterior.
 
     >>> import warnings
     >>> warnings.simplefilter("error", NotConverged)  # a chain that has not converged ends the script
@@ -45,11 +45,10 @@ class Draws(np.ndarray):
     """Draws of θ, with the diagnostics of their chains.
 
     Attributes:
-        diagnostics: R-hat and effective sample size of the Markov chains behind them, an `Assessment`; None for
-            independent draws.
-        chains: number of chains, whose draws alternate from the last draw backwards; 1 for independent draws and for a
-            part of the draws.
-        names: of the coordinates of θ, where it has several and the model names them; else None.
+        diagnostics: `Assessment` of the chains, with R-hat and effective sample size; None for independent draws.
+        chains: number of chains; counted backwards from the last draw, their draws alternate. 1 for independent draws
+            and for a slice of the draws.
+        names: names of the coordinates of θ if it has several and the model names them; else None.
     """
 
     diagnostics: diagnostics.Assessment | None
@@ -62,30 +61,30 @@ class Draws(np.ndarray):
         self.chains = getattr(source, "chains", 1) if np.shape(source)[:1] == self.shape[:1] else 1
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
-        """Return what is computed from draws as a plain array or number."""
+        """Return the results of numpy functions on draws as plain arrays or numbers."""
         plain = np.asarray(array)
         return plain if plain.ndim else plain[()]
 
     def inference_data(self, names: Sequence[str] | None = None, release=None):
-        """Return the draws as an `arviz.InferenceData`, chain by chain; `names` replace those that the model knows.
+        """Return the draws as an `arviz.InferenceData`, chain by chain; `names` replaces the model's parameter names.
 
         Raises:
-            ValueError: ArviZ, an optional package, is not installed, or names that are not those of draws (draws, p).
+            ValueError: the optional package ArviZ is not installed, or `names` does not fit draws of shape (draws, p).
         """
         return inference_data.inference_data(self, self.chains, self.names if names is None else names, release)
 
 
 def named(draws: np.ndarray, model) -> Draws:
-    """The draws of a model's θ, with the names of its coordinates."""
+    """Return draws of a model's θ as `Draws`, with the names of its coordinates."""
     result = draws.view(Draws)
     result.names = getattr(model, "parameter_names", None)
     return result
 
 
 def shown(states: Iterator, total: int, before: float) -> Iterator:
-    """The states of a run of `total` stored sweeps; on standard error how far it is, if it takes some seconds.
+    """Yield the states of a run of `total` stored sweeps; a run of some seconds shows its progress on standard error.
 
-    `before` is the length of the burn-in, in stored sweeps.
+    `before` is the length of the burn-in, in units of stored sweeps.
     """
     start, progress = time.perf_counter(), Progress(sys.stderr, "draws of each chain")
     for done, state in enumerate(states, start=1):
@@ -96,12 +95,12 @@ def shown(states: Iterator, total: int, before: float) -> Iterator:
 
 
 def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
-    """The last draws (draws, ...) of all chains (sweeps, chains, ...)."""
+    """Return the last `draws` draws, shape (draws, ...), of all chains (sweeps, chains, ...)."""
     return chains.reshape(-1, *chains.shape[2:])[-draws:]
 
 
 def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
-    """The last draws of all chains with the diagnostics of some of their quantities; warns unless the chains agree."""
+    """Return the last draws of all chains with diagnostics of the `assessed` quantities; warn if chains disagree."""
     result = pooled(chains, draws).view(Draws)
     result.diagnostics, result.chains = diagnostics.assess(assessed), chains.shape[1]
     rhat, reason = result.diagnostics.rhat_max, result.diagnostics.reason
@@ -121,9 +120,9 @@ def regression_sweeps(draws: int) -> int:
 
 
 def regression(model, moments, n: int, noise, draws: int, rng, constant: bool = False) -> np.ndarray:
-    """(w, σ²) (sweeps, ensembles, d + 1) of a linear regression given noisy second moments (q,) in the data's units.
+    """Draw (w, σ²), shape (sweeps, ensembles, d + 1), of a linear regression given noisy second moments (q,).
 
-    A draw is that of one walker of each ensemble, which take turns. Arguments as of `noise_aware.moments.Moments`.
+    Walkers take turns: each sweep stores the draw of one walker per ensemble. Arguments as for `moments.Moments`.
     """
     sampler = noise_aware_moments.Moments(model, moments, n, noise, constant)
     total = sweeps(draws, noise_aware_moments.ENSEMBLES)
@@ -138,7 +137,7 @@ def network_sweeps(draws: int) -> int:
 
 
 def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray:
-    """θ (sweeps, chains, m) of a Bayesian network given its noisy counts (2m,), by a table of all records if small."""
+    """Draw θ (sweeps, chains, m) of a Bayesian network given noisy counts (2m,); small networks use `Tables`."""
     arguments = model, np.tile(np.asarray(release, float), (CHAINS, 1)), n, scale
     if len(model.nodes) <= LARGEST_TABLE:
         sampler = noise_aware_table.Tables(*arguments)
@@ -154,5 +153,5 @@ def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray
 
 
 def _by_chain(counts) -> np.ndarray:
-    """Counts (chains, 2m) of a table's (2m, chains) or of records' (chains, m, 2)."""
+    """Return counts as (chains, 2m), from those of `Tables` (2m, chains) or of `Records` (chains, m, 2)."""
     return counts.T if counts.ndim == 2 else counts.reshape(len(counts), -1)

@@ -1,18 +1,18 @@
-"""Exact posteriors of probabilities given noisy counts: the oracle for the noise-aware Gibbs sampler.
+"""Exact posteriors of probabilities given noisy counts: the reference for the noise-aware Gibbs sampler.
 
 For bits
 
     p(θ | y) = Σ_s p(θ | s) p(s | y),   p(s | y) ∝ BetaBinomial(s; n, α, β) exp(−|y − s|/b),
 
-summed over s = 0..n, without a normal approximation and without a Markov chain. For categories the same, with a
-convolution over the other categories' counts.
+summed over s = 0..n, without a normal approximation and without a Markov chain. Categories work in the same way, with
+a convolution over the other categories' counts.
 """
 
 import numpy as np
 from scipy import fft
 from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 
-# The report says that this is a sum, without a Markov chain.
+# Tells the report that this is a sum, not a Markov chain.
 EXACT = True
 # Elements of one work array, some tens of megabytes.
 _ELEMENTS = 2_000_000
@@ -21,7 +21,7 @@ _TILTED = 400
 
 
 def count_weights(prior, release, n: int, scale: float) -> np.ndarray:
-    """p(s | y) for s = 0..n.
+    """Return p(s | y) for s = 0..n.
 
     Args:
         prior: (α, β).
@@ -41,9 +41,9 @@ def count_weights(prior, release, n: int, scale: float) -> np.ndarray:
 
 
 def conditional_cdf(prior, theta, n: int, counts: tuple[int, int] | None = None) -> np.ndarray:
-    """P(Θ ≤ θ | s) = I_θ(α + s, β + n − s) for s = 0..n.
+    """Return P(Θ ≤ θ | s) = I_θ(α + s, β + n − s) for s = 0..n.
 
-    By I_θ(a, b) = I_θ(a+1, b−1) + θ^a (1−θ)^(b−1) / (a B(a, b)) from the largest s downwards: positive terms only.
+    Recursion from the largest s down adds positive terms: I_θ(a, b) = I_θ(a+1, b−1) + θ^a (1−θ)^(b−1) / (a B(a, b)).
 
     Args:
         prior: (α, β).
@@ -68,7 +68,7 @@ def conditional_cdf(prior, theta, n: int, counts: tuple[int, int] | None = None)
 
 
 def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
-    """P(Θ ≤ θ | y) for each trial's own θ, at several noise scales.
+    """Return P(Θ ≤ θ | y) for each trial's own θ, at several noise scales.
 
     Args:
         prior: (α, β).
@@ -92,18 +92,18 @@ def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
 
 
 def category_weights(prior, release, n: int, scale: float, first: int | None = None) -> np.ndarray:
-    """p(s_j | y) for s_j = 0..n, of the first of d categories, or all; the first q counts were released.
+    """Return p(s_j | y), s_j = 0..n, for the `first` of d categories or for all; the first q counts were released.
 
-    The joint weight of counts that sum to n is Π_j g_j(s_j), g_j(s) = Γ(α_j + s)/s! · e^(−|y_j − s|/b); that of one
-    count is g_j(s) times the convolution of all other g at n − s. The convolutions go through Fourier transforms, whose
-    rounding is some 1e-16 of the largest weight.
+    The joint weight of counts that sum to n is Π_j g_j(s_j), g_j(s) = Γ(α_j + s)/s! · e^(−|y_j − s|/b). The weight of
+    one count is g_j(s) times the convolution of all other g at n − s. The convolutions use Fourier transforms, whose
+    rounding error is about 1e-16 of the largest weight.
 
     Args:
         prior: concentrations α, shape (d,).
         release: y, shape (q, trials).
         n: public number of records.
         scale: scale b of the Laplace noise.
-        first: number of categories; d when None.
+        first: number of categories in the result; d when None.
 
     Returns:
         Weights, shape (first, trials, n + 1), summing to 1 over the last axis.
@@ -126,9 +126,9 @@ def category_weights(prior, release, n: int, scale: float, first: int | None = N
 
 
 def _tilt(log_factor, s, n: int) -> np.ndarray:
-    """t (trials,) with Σ_j E s_j of about n under the factors e^(ts) g_j, by bisection to a thousandth of its range.
+    """Return t (trials,) for which Σ_j E s_j is about n under the factors e^(ts) g_j, by ten steps of bisection.
 
-    The sums use some hundreds of s: every tilt gives the same weights, and a tilt near this one loses few digits.
+    Some hundreds of values s are enough: every tilt gives the same weights, and a tilt near this one loses few digits.
     """
     some = slice(None, None, max(1, n // _TILTED))
     log_factor, s = log_factor[..., some], s[some]
@@ -143,7 +143,7 @@ def _tilt(log_factor, s, n: int) -> np.ndarray:
 
 
 def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
-    """P(Θ_j ≤ θ_j | y) for each trial's own θ.
+    """Return P(Θ_j ≤ θ_j | y) for each trial's own θ.
 
     Args:
         prior: concentrations α, shape (d,).
@@ -168,10 +168,10 @@ def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
 
 
 def expectations(prior, release, n: int, scale: float, given_count) -> np.ndarray:
-    """E f(θ_1 | y) of the first probability, by its conditionals Beta(α_1 + s, Σα − α_1 + n − s) given its count s.
+    """Return E[f(θ_1) | y] of k functions f, from the law Beta(α_1 + s, Σα − α_1 + n − s) of θ_1 given its count s.
 
-    Args: as of `category_weights`, and
-        given_count: E f under Beta(a, b), shape (k, n + 1), as a function of the arrays a and b.
+    Args: as for `category_weights`, and
+        given_count: function of the arrays a and b that returns E f under Beta(a, b), shape (k, n + 1).
 
     Returns:
         Shape (k, trials). Memory is bounded: trials are taken in parts.
@@ -189,7 +189,7 @@ def expectations(prior, release, n: int, scale: float, given_count) -> np.ndarra
 
 
 def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray:
-    """p(θ | y) on a grid of θ.
+    """Return p(θ | y) on a grid of θ.
 
     Args:
         prior: (α, β).

@@ -1,7 +1,7 @@
-"""Independent draws of the counts behind noisy ones, exact except for counts of probability below 1e-30.
+"""Independent draws of the true counts given noisy ones, exact except for counts of probability below 1e-30.
 
-The counts sum to a public number. The sums of halves of the counts are drawn given that number, then the sums of
-quarters given these, and so on, by convolutions of the single counts' weights.
+The counts sum to a public number. The sum of each half of the counts is drawn given that number, then the sum of each
+quarter given those, and so on. Convolutions of the single counts' weights give these laws.
 """
 
 import math
@@ -13,37 +13,37 @@ from scipy.special import betainc, gammaln, logsumexp
 
 # Tells the report that these draws are from sums, not from a Markov chain.
 EXACT = True
-# With more ways than this to split the sums, rejection comes first.
+# If the sums can be split in more ways than this, rejection is tried first.
 _ELEMENTS = 100_000
-# Counts this far below the likeliest one, in nats, are left out.
+# Counts whose log-probability is this far below the largest are left out.
 _DEPTH = 80.0
-# A convolution of up to this many products is a direct sum; a larger one is by Fourier transforms.
+# A convolution of up to this many products is a direct sum; a larger one uses Fourier transforms.
 _DIRECT = 10**7
 # Results of Fourier transforms below this share of the largest are rounding errors.
 _ROUNDING = 1e-14
-# If there are more counts than this, a tilt is computed from evenly spread ones, at least this many.
+# If a count has more possible values than this, a tilt is computed from at least this many evenly spread ones,
 _EVERY = 20_000
-# It is also computed from this many counts on either side of each peak.
+# and from this many values on either side of each peak.
 _NEAR = 500
-# Splits of sums that are weighed at once: they fit into the processor's cache.
+# Number of splits whose weights are computed at once: they fit into the processor's cache.
 _AT_ONCE = 1 << 17
 # Rounds of rejection before the remaining sums are split one by one.
 _ROUNDS = 30
 
 
 def _drawn(weights, row, uniform) -> np.ndarray:
-    """One column for each uniform variate, drawn with the weights (rows, columns) in the row that `row` names."""
+    """Draw one column per uniform variate, with the weights (rows, columns) of the row that `row` gives for it."""
     cumulative, columns = np.cumsum(weights, axis=1), weights.shape[1]
     cumulative /= cumulative[:, -1:]
-    # Adding its number to each row puts all rows into one increasing list, which is searched once.
+    # Adding the row's number to each row makes one increasing list of all rows, which is searched once.
     flat = (cumulative + np.arange(len(weights))[:, None]).ravel()
     return np.minimum(np.searchsorted(flat, uniform + row, side="right") - columns * row, columns - 1)
 
 
 def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Independent draws of counts that sum to n, with probability proportional to Π_j exp(log_factors[j, s_j]).
+    """Return independent draws of counts that sum to n, with probability ∝ Π_j exp(log_factors[j, s_j]).
 
-    With ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j as factors they are draws from p(s | y). With
+    If the log-factors are ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j, the law is p(s | y). With
     three or more counts, values less likely than 1e-34 times the likeliest are left out.
 
     Args:
@@ -59,18 +59,18 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
         log_weights = log_factors[:1] + log_factors[1, ::-1]
         first = _drawn(np.exp(log_weights - log_weights.max()), np.zeros(size, np.int64), rng.random(size))
         return np.stack([first, n - first], axis=1)
-    # As in `category_weights`: the factors are largest where they sum to n.
+    # Tilted as in `exact.category_weights`, so that the factors are largest where the counts sum to n.
     return _Sum.of(log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1)).counts(np.full(size, n), rng)
 
 
 def class_counts(
     release, sizes, concentration: float, n: int, scale: float, size: int, rng, elsewhere=False
 ) -> np.ndarray:
-    """Independent draws of a naive Bayes model's counts given noisy ones, exact but for counts of a chance below 1e-30.
+    """Draw a naive Bayes model's counts independently given noisy ones, exactly but for probabilities below 1e-30.
 
-    Given the number N of records of a class its fields are independent, each with a Dirichlet-multinomial law of its
-    levels, so that p(N | y) is a product over the fields of sums over their counts. All numbers of records of the
-    classes that sum to n are equally likely.
+    Given the number N of records of a class, its fields are independent and each field's counts are
+    Dirichlet-multinomial, so p(N | y) is a product over the fields of sums over their counts. A priori, all class sizes
+    that sum to n are equally likely.
 
     Args:
         release: noisy counts, shape (classes, levels), the fields' levels one after the other.
@@ -80,7 +80,7 @@ def class_counts(
         scale: scale of the Laplace noise.
         size: number of draws.
         rng: source of randomness.
-        elsewhere: whether any of the records may be in no class, so that their classes' numbers need not sum to n.
+        elsewhere: whether records may belong to no class, so that the class sizes may sum to less than n.
 
     Returns:
         Counts, shape (size, classes, levels).
@@ -88,7 +88,7 @@ def class_counts(
     s, ends = np.arange(n + 1.0), np.cumsum(sizes)
     log_factorial = gammaln(s + 1)
     log_prior = gammaln(concentration + s) - log_factorial
-    # Sums are most precise near this guess of the classes' sizes: noisy sums of the fields, weighted by 1/levels.
+    # Sums are most precise near this guess of the class sizes: the fields' noisy sums, averaged with weights 1/levels.
     guess = np.add.reduceat(np.maximum(release, 0.0), ends - sizes, axis=1) @ (1 / np.array(sizes)) + 1e-9
     guess /= (1 / np.array(sizes)).sum()
     guess *= min(1.0, n / guess.sum()) if elsewhere else n / guess.sum()
@@ -107,7 +107,7 @@ def class_counts(
 
 
 def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
-    """Logarithms of Dirichlet draws, field by field along the last axis; they stay finite where draws underflow."""
+    """Draw Dirichlet variates, field by field along the last axis; return their logarithms, which do not underflow."""
     # Gamma(α) = Gamma(α + 1) U^(1/α).
     logs = np.log(rng.standard_gamma(parameters + 1)) - rng.standard_exponential(parameters.shape) / parameters
     for field in fields:
@@ -116,9 +116,9 @@ def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
 
 
 def class_posterior(release, sizes, concentration: float, n: int, scale: float, size: int, rng):
-    """Independent draws of a naive Bayes model given its noisy counts; arguments as of `class_counts`.
+    """Draw a naive Bayes model's parameters independently given its noisy counts; arguments as for `class_counts`.
 
-    All ways to spread the records over the classes are equally likely: a flat prior on the classes' shares.
+    The prior on the classes' shares is flat, so all class sizes that sum to n are equally likely.
 
     Returns:
         The classes' shares (size, classes), and their levels' probabilities (size, classes, levels).
@@ -131,10 +131,10 @@ def class_posterior(release, sizes, concentration: float, n: int, scale: float, 
 
 
 def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
-    """p(C_1 | Ĉ) for the first of a field's levels under a flat Dirichlet prior: the exact answer, by convolution.
+    """Return p(C_1 | Ĉ) for a field's first level under a flat Dirichlet prior, exactly, by convolution.
 
-    With φ ~ Dir(1, …, 1) integrated out all counts that sum to n are equally likely, so that the law of C_1 is
-    proportional to exp(−|Ĉ_1 − c|/s) times the convolution of the other levels' such weights at n − c.
+    With φ ~ Dir(1, …, 1) integrated out, all counts that sum to n are equally likely. So P(C_1 = c | Ĉ) is proportional
+    to w_1(c) = exp(−|Ĉ_1 − c|/s) times the convolution of the other levels' weights w_j at n − c.
 
     Args:
         noisy: Ĉ, (trials, levels), at least 2 levels.
@@ -146,7 +146,7 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     """
     from privpost.samplers.noise_aware.convolution import convolved
 
-    # By level, so that all arrays have the same memory layout: loops are compiled for each layout.
+    # Levels come first, so that all arrays have one memory layout; loops are compiled once per layout.
     noisy = np.asarray(noisy, float).T.copy()
     weights = np.exp(-np.abs(noisy[:2, :, None] - np.arange(n + 1.0)) / scale)
     weights /= weights.max(axis=-1, keepdims=True)
@@ -159,7 +159,7 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
 
 
 def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:
-    """P(φ_1 ≤ θ) when C_1 has the given law and φ ~ Dir(1, …, 1) a priori.
+    """Return P(φ_1 ≤ θ) if C_1 has the given law and φ ~ Dir(1, …, 1) a priori.
 
     Args:
         count_law: probabilities of 0..n, (trials, n + 1).
@@ -175,19 +175,19 @@ def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:
 
 
 class _Window(NamedTuple):
-    """Logarithms of a sequence's entries from `start` on; all others count as 0."""
+    """Logarithms of a sequence's entries from place `start` on; all other entries are 0."""
 
     start: int
     logs: np.ndarray
 
     @classmethod
     def of(cls, start: int, logs) -> "_Window":
-        """The window, cut at both ends where entries lie more than `_DEPTH` below the largest."""
+        """Return the window, cut at both ends where log-entries lie more than `_DEPTH` below the largest."""
         near = np.flatnonzero(logs >= logs.max() - _DEPTH)
         return cls(start + int(near[0]), logs[near[0] : near[-1] + 1])
 
     def convolved(self, other: "_Window", n: int) -> "_Window":
-        """The convolution of both, up to n."""
+        """Return the convolution of both sequences, up to place n."""
         high, start = (self.logs.max(), other.logs.max()), self.start + other.start
         pair = np.exp(self.logs - high[0]), np.exp(other.logs - high[1])
         if len(self.logs) * len(other.logs) <= _DIRECT:
@@ -213,26 +213,26 @@ class _Window(NamedTuple):
         return np.exp(self.logs - self.logs.max())
 
     def at(self, places) -> np.ndarray:
-        """Entries at some places, −inf outside."""
+        """Return the log-entries at the given places, −inf outside the window."""
         places = places - self.start
         inside = (places >= 0) & (places < len(self.logs))
         return np.where(inside, self.logs[np.where(inside, places, 0)], -np.inf)
 
 
 class _Sum(NamedTuple):
-    """Log-weights of the sum of some counts, and the same for both halves of them; a single count has no halves."""
+    """Log-weights of the sum of some counts, and a `_Sum` for each half of the counts; a single count has no halves."""
 
     all: _Window
     halves: "tuple[_Sum, _Sum] | None"
 
     @classmethod
     def of(cls, log_factors) -> "_Sum":
-        """The sum of counts with factors (d, n + 1)."""
+        """Return the sum of counts with log-factors (d, n + 1)."""
         return cls.joined([_Window.of(0, row) for row in log_factors], log_factors.shape[1] - 1)
 
     @classmethod
     def joined(cls, windows: "list[_Window]", n: int) -> "_Sum":
-        """The sum, up to n, of counts with a window of factors each."""
+        """Return the sum, up to n, of counts that have a window of log-factors each."""
         half = len(windows) // 2
         if not half:
             return cls(windows[0], None)
@@ -240,9 +240,9 @@ class _Sum(NamedTuple):
         return cls(one.all.convolved(other.all, n), (one, other))
 
     def counts(self, totals, rng) -> np.ndarray:
-        """Draws of the counts, shape (size, d), that sum to the totals (size,).
+        """Draw the counts, shape (size, d), that sum to the totals (size,).
 
-        By halves, as sums of few counts are small and can be split in few ways.
+        Totals are split by halves, because sums of few counts are small and can be split in few ways.
         """
         if self.halves is None:
             return totals[:, None]
@@ -252,13 +252,13 @@ class _Sum(NamedTuple):
 
 
 def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
-    """Draw the first part of each total (size,), given the log-weights of the first part and of the other one."""
+    """Split each total (size,) at random and return the first part, given the log-weights of both parts."""
     firsts, open_ = np.full(len(totals), -1), np.arange(len(totals))
     cumulative, highest = np.cumsum(window.shares), others.logs.max()
     for _ in range(_ROUNDS):
         if len(np.unique(totals[open_])) * len(window.logs) <= _ELEMENTS:
             break
-        # Rejection comes before sums: the first part's weights propose, and the other's accept.
+        # Rejection comes first: proposals follow the first part's weights, acceptance the other part's weights.
         places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
         places = window.start + np.minimum(places, len(cumulative) - 1)
         accepted = others.at(totals[open_] - places) - highest > -rng.standard_exponential(len(open_))
@@ -270,7 +270,7 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
     for start in range(0, len(sums), part):
         some = sums[start : start + part]
         low, high = max(window.start, some[0] - others.end), min(window.end, some[-1] - others.start)
-        # Each row has the other part's shares for low..high of the first part, 0 where it has none.
+        # Each row has the other part's shares when the first part is low..high, 0 where there are none.
         padded = np.pad(rest, high - low + 1)
         rest_shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
         mine = order[slice(*np.searchsorted(row[order], (start, start + part)))]
@@ -280,7 +280,7 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
 
 
 def _near(noisy: float, log_prior, scale: float, tilt: float) -> _Window:
-    """Log-weights of the counts within `_DEPTH` noise scales of a noisy one, up to e^(tilt s)."""
+    """Return the log-weights, plus tilt·s, of the counts s within `_DEPTH` noise scales of a noisy count."""
     reach, n = math.ceil(_DEPTH * scale), len(log_prior) - 1
     start, stop = max(0, math.floor(noisy) - reach), min(n, max(0, math.ceil(noisy)) + reach) + 1
     s = np.arange(min(start, n), stop)
@@ -288,9 +288,9 @@ def _near(noisy: float, log_prior, scale: float, tilt: float) -> _Window:
 
 
 def _near_tilt(noisy, log_prior, scale: float, n: float) -> float:
-    """As `_fine_tilt`, for counts near noisy ones (d,): from a grid around each, as a rough tilt will do."""
+    """Return a tilt as `_fine_tilt` does, but from a grid around each noisy count (d,): a rough tilt is enough."""
     steps = scale * np.concatenate([np.arange(12, _DEPTH), np.arange(0, 12, 0.125)])
-    # Noise far below 1 leaves the noisy count and its neighbours.
+    # If the noise is far below 1, only the noisy count and its neighbours have weight.
     steps = np.unique(np.rint(np.concatenate([-steps, [-1, 0, 1], steps])))
     grid = np.clip(np.rint(np.maximum(noisy, 0.0))[:, None] + steps, 0, len(log_prior) - 1).astype(int)
     with np.errstate(divide="ignore"):
@@ -301,12 +301,12 @@ def _near_tilt(noisy, log_prior, scale: float, n: float) -> float:
 
 
 def _fine_tilt(log_factors, n: float) -> float:
-    """t with Σ_j E s_j = n under the factors (d, …) times e^(ts), by bisection."""
+    """Return the t for which Σ_j E s_j = n under the factors (d, …) times e^(ts), by bisection."""
     size = log_factors.shape[1]
     s = np.arange(float(size))
     if size > _EVERY:
-        # Every tilt gives the same law of draws, so a rough one will do: from evenly spread counts and those near the
-        # peaks, each weighted by the distance to its neighbours.
+        # Every tilt gives the same law of draws, so a rough one is enough. It uses evenly spread counts and those near
+        # the peaks, each weighted by the distance to its neighbours.
         near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
         s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
         log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))
@@ -314,7 +314,7 @@ def _fine_tilt(log_factors, n: float) -> float:
 
 
 def _bisected(log_factors, s, n: float) -> float:
-    """t with Σ_j E s_j = n under the factors (d, points) of counts s, same shape, times e^(ts)."""
+    """Return the t for which Σ_j E s_j = n under the factors (d, points) of counts s (same shape) times e^(ts)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         steps = np.diff(log_factors) / np.diff(s)
     steep = np.abs(steps[np.isfinite(steps)]).max(initial=1.0)

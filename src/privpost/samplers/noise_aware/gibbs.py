@@ -1,6 +1,6 @@
 """Noise-aware Gibbs samplers for p(θ | y), y a noisy sum of sufficient statistics (Bernstein and Sheldon 2018).
 
-The Laplace noise is a scale mixture of normals and the sum's distribution given θ is approximated by a normal one.
+The Laplace noise is a scale mixture of normals. The sum's distribution given θ is approximated by a normal one.
 Every step acts on all trials at once; its cost does not depend on n.
 """
 
@@ -26,8 +26,8 @@ class State(NamedTuple):
 
     Attributes:
         theta: parameters, shape (trials,) or (categories, trials).
-        statistic: latent sum of sufficient statistics, shape as that of the release.
-        variance: variance σ² of each noise variate, shape as that of the release.
+        statistic: latent sum of sufficient statistics, of the release's shape.
+        variance: variance σ² of each noise variate, of the release's shape.
     """
 
     theta: np.ndarray
@@ -36,14 +36,14 @@ class State(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A Gibbs sampler (`chain.Sampler`) for one batch of releases; a sweep costs the number of rejected proposals."""
+    """A Gibbs sampler (`chain.Sampler`) for one batch of releases; a sweep's cost is the number of rejections."""
 
     init: Callable[[np.random.Generator], State]
     step: Callable[[State, np.random.Generator], tuple[State, int]]
 
 
 class Proposals(NamedTuple):
-    """Proposals of the latent sum in a run, and how many of them were not valid statistics."""
+    """Number of proposals of the latent sum in a run, and how many were rejected as invalid statistics."""
 
     made: int
     rejected: int
@@ -133,7 +133,7 @@ def truncated_normal(mean, sd, low, high, rng: np.random.Generator) -> tuple[np.
 def truncated_normal_quantile(mean, sd, low, high, probability) -> np.ndarray:
     """Quantiles of N(mean, sd²) restricted to [low, high]; all but low and high have shape (trials,)."""
     alpha, beta = (low - mean) / sd, (high - mean) / sd
-    # Reflected into the lower tail, where the logarithm of the distribution function keeps its digits.
+    # Reflection into the lower tail, where the logarithm of the distribution function keeps its digits.
     upper = alpha > 0
     alpha, beta = np.where(upper, -beta, alpha), np.where(upper, -alpha, beta)
     log_alpha, log_beta = log_ndtr(alpha), log_ndtr(beta)
@@ -143,15 +143,15 @@ def truncated_normal_quantile(mean, sd, low, high, probability) -> np.ndarray:
 
 
 def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kernel:
-    """Algorithm 1 for any family with bounded statistics, whose sum is released with Laplace noise.
+    """Return algorithm 1 for any family with bounded statistics, whose sum is released with Laplace noise.
 
-    s ~ N(n E t, n Cov t) × N(y, diag σ²) among valid sums, then θ | s, then σ² by `noise_variance`.
+    A sweep draws a valid sum s from N(n E t, n Cov t) × N(y, diag σ²), then θ | s, then σ² by `noise_variance`.
 
     Args:
         model: the family and its prior.
-        release: y, the first q statistics, shape (q, trials); q = d, or d − 1 if the others give the last.
+        release: y, noisy sums of the first q statistics, (q, trials); q = d, or d − 1 if these determine the last one.
         n: public number of records.
-        scale: Δ/ε.
+        scale: scale of the noise, Δ/ε.
     """
     # Compiled code is loaded only to run chains.
     from privpost.samplers.noise_aware.counts import draw_counts
@@ -161,7 +161,7 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
     records = np.stack([model.sufficient_statistics(record[None]) for record in model.records])
     total, ends = n * records[0].sum(), (n * records.min(axis=0)[:, None], n * records.max(axis=0)[:, None])
     bounds = tuple(float(end[0, 0]) for end in ends)
-    # The counts of all categories have a singular covariance, and draws in closed form.
+    # The counts of all categories have a singular covariance, but can be drawn in closed form.
     closed = isinstance(model, DirichletCategorical) and size == model.statistics_size
 
     def complete(statistic):
@@ -205,9 +205,9 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
 
 
 def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (q, trials) and factor L (q, q, trials) of N(mean, LLᵀ) ∝ N(mean, covariance) × N(observed, diag variance).
+    """Return m (q, trials) and factor L (q, q, trials) of N(m, LLᵀ) ∝ N(mean, covariance) × N(observed, diag variance).
 
-    It conditions on one coordinate after the other, without an inverse: the covariance may be singular.
+    It conditions on one coordinate after the other and inverts no matrix, so the covariance may be singular.
     """
     if len(mean) == 1:
         gain = covariance[:, 0] / (covariance[0, 0] + variance[0])
@@ -215,7 +215,7 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
     # Compiled code is loaded only to run chains.
     from privpost.samplers.noise_aware.counts import multiply_normals
 
-    # The loop checks no bounds, and takes arrays of floats as they are.
+    # The compiled loop neither checks bounds nor converts arrays.
     product, factor = np.array(mean, float, order="C"), np.zeros((len(mean), *mean.shape))
     shapes = (covariance, factor.shape), (observed, mean.shape), (variance, mean.shape)
     given = (np.ascontiguousarray(np.broadcast_to(part, shape), float) for part, shape in shapes)
@@ -224,7 +224,7 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
 
 
 def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
-    """Draw sums (q, trials) until they are valid, and count the rejected ones.
+    """Draw sums (q, trials) until they are valid; also return the number of rejected ones.
 
     A trial without a valid draw in `ROUNDS` rounds keeps its `fallback`, which leaves the conditional law invariant.
     """
@@ -241,7 +241,7 @@ def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
 
 
 def random_sum(n: int, moments: SegmentMoments) -> tuple[np.ndarray, np.ndarray]:
-    """Mean nqμ̂ and variance nqΣ̂ + nq(1−q)μ̂² of the sum of the records in a segment (proposition 1)."""
+    """Return mean nqμ̂ and variance nqΣ̂ + nq(1−q)μ̂² of the sum of the records in a segment (proposition 1)."""
     probability, mean, variance = moments
     expected = n * probability
     return expected * mean, expected * (variance + (1 - probability) * mean**2)

@@ -1,10 +1,10 @@
-"""Posterior of second moments given noisy ones, by ensembles of walkers; (w, σ²) follows by conjugacy.
+"""Posterior of second moments S given noisy ones, by ensembles of walkers; (w, σ²) follows by conjugacy.
 
-The model is that of `noise_aware.regression`, whose Gibbs sampler moves slowly where the noise is much larger than the
-label's residuals: their sum of squares then spans orders of magnitude. Here the parameters and V are integrated out,
-S = B D Bᵀ with a unit triangular B and a diagonal D, and walkers step along differences of other walkers in the entries
-of B and ln D (differential evolution, ter Braak 2006), half of an ensemble at a time, so that a step takes the scales
-and correlations of the posterior. Ensembles are independent of each other.
+The model is that of `noise_aware.regression`. Its Gibbs sampler moves slowly if the noise is much larger than the
+label's residuals, because their sum of squares then spans orders of magnitude. Here the parameters and V are integrated
+out, and S = B D Bᵀ with a unit triangular B and a diagonal D. A walker's coordinates are the entries of B and ln D. It
+steps along differences of other walkers (differential evolution, ter Braak 2006), half of an ensemble at a time, so
+steps have the scales and correlations of the posterior. Ensembles are independent of each other.
 """
 
 from typing import NamedTuple
@@ -15,9 +15,9 @@ from privpost.models.regression.normal import NormalRegression
 from privpost.samplers.noise_aware.regression import Noise, positive, symmetric
 
 ENSEMBLES = 4
-# Walkers of an ensemble for each dimension, and the fewest.
+# Number of walkers per dimension in an ensemble, and the smallest number of walkers.
 WALKERS, FEWEST = 3, 24
-# Share of steps by a whole difference, which jump between modes, and the size of a small step that is added.
+# Share of steps by a whole difference, which jump between modes; size of the random step that is added to each.
 JUMPS, JITTER = 0.1, 1e-4
 
 
@@ -34,13 +34,13 @@ class State(NamedTuple):
 
 
 class Moments:
-    """The walkers (`chain.Sampler`); a step of all of them costs the number of refused proposals.
+    """Ensembles of walkers (`chain.Sampler`); the cost of a step of all walkers is the number of refused proposals.
 
     Args:
         model: prior and bounds.
         moments: noisy second moments in the data's units, an upper triangle (q,).
         n: public number of records, ≥ d + 1.
-        noise: its law.
+        noise: law of the noise.
         constant: whether the first feature is the constant 1, whose second moment n is exact. Given that column, normal
             records have an unknown mean.
 
@@ -67,7 +67,7 @@ class Moments:
         return State(points, self._log_density(points))
 
     def step(self, state: State, rng) -> tuple[State, int]:
-        """Both halves of every ensemble, one after the other."""
+        """Move both halves of every ensemble, one after the other."""
         points, logs, half, refused = state.points.copy(), state.logs.copy(), self.walkers // 2, 0
         for moving, resting in ((slice(None, half), slice(half, None)), (slice(half, None), slice(None, half))):
             here = points[:, moving]
@@ -95,18 +95,18 @@ class Moments:
         return (factor * self._diagonal(points)[..., None, :]) @ np.swapaxes(factor, -1, -2)
 
     def theta(self, state: State, walker: int, rng) -> np.ndarray:
-        """(w, σ²) (ensembles, d + 1) given the second moments of one walker of each ensemble."""
+        """Draw (w, σ²), shape (ensembles, d + 1), given the second moments of one walker per ensemble."""
         return self._model.sample(self._model.given(self.gram(state.points[:, walker]), self._n), rng)
 
     def _diagonal(self, points):
         logs = points[..., len(self._below[0]) :]
         exact = np.full((*points.shape[:-1], self._fixed), float(self._n))
-        # Beyond, densities are 0 in floats.
+        # Beyond these limits densities are 0 in floats.
         return np.concatenate([exact, np.exp(np.clip(logs, -600.0, 600.0))], axis=-1)
 
     def _point(self, gram) -> np.ndarray:
         if self._fixed:
-            # The walker's other entries are as they are; its first one is n.
+            # The constant's second moment is n; all others keep their values.
             gram = gram.copy()
             gram[..., 0, 0] = self._n
             gram = positive(gram, 1e-6 * self._n)
@@ -116,7 +116,7 @@ class Moments:
         return np.concatenate([factor[..., *self._below], 2 * np.log(diagonal[..., self._free])], axis=-1)
 
     def _log_density(self, points) -> np.ndarray:
-        """ln p(S | z) plus the logarithm of S's Jacobian, up to a constant; −inf where floats end."""
+        """Return ln p(S | z) plus the logarithm of S's Jacobian, up to a constant; −inf where it is not finite."""
         gram, diagonal = self.gram(points), self._diagonal(points)
         powers = self._size - 1 - np.arange(self._size) + (np.arange(self._size) >= self._fixed)
         flat = gram.reshape(-1, self._size, self._size)

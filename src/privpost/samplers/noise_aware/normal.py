@@ -1,7 +1,7 @@
-"""Algorithm 2 of Bernstein and Sheldon (2018) for two unbounded statistics: normal records, both parameters unknown.
+"""Algorithm 2 of Bernstein and Sheldon (2018) for two unbounded statistics: normal records, mean and variance unknown.
 
 The release is the sums Σr and Σr² of records clamped to public bounds, with Laplace noise (`ClampedMoments`). A sweep
-needs means and covariances of these sums and of the sums without bounds; here they have closed forms.
+needs the means and covariances of these sums and of the unclamped sums; here they have closed forms.
 """
 
 import numpy as np
@@ -11,19 +11,19 @@ from privpost.samplers.noise_aware.gibbs import Kernel, State, _valid_draws, noi
 
 
 def kernel(model: ClampedMoments, release, n: int, scale: float) -> Kernel:
-    """The chains for a batch of releases, whose θ is (2, trials): mean and variance.
+    """Return the chains for a batch of releases; θ holds the mean and the variance, shape (2, trials).
 
-    A sweep draws the sums with and without bounds together, from their normal law given θ and the release; then θ by
-    conjugacy, and the noise variances. No records have sums with Σu² < (Σu)²/n: these are drawn again.
+    A sweep draws the clamped and unclamped sums together from their normal law given θ and the release, then θ by
+    conjugacy, then the noise variances. Sums with Σu² < (Σu)²/n belong to no records and are drawn again.
 
     Args:
         model: the family with its prior, and the bounds.
         release: noisy sums, shape (2, trials).
         n: public number of records.
-        scale: of the noise.
+        scale: scale of the Laplace noise.
     """
     release = np.ascontiguousarray(release, float)
-    # The sums without bounds are not observed.
+    # The unclamped sums are not observed.
     observed, unseen = np.concatenate([release, 0 * release]), np.full_like(release, np.inf)
 
     def invalid(sums):

@@ -1,8 +1,8 @@
-"""Posterior of a normal law's mean and variance given noisy clamped moments, on a two-dimensional grid: no chain.
+"""Posterior of a normal law's mean and variance given noisy clamped moments, on a two-dimensional grid without a chain.
 
-The coordinates are the mean and ln sd. The sums given θ are treated as normal, as in Bernstein and Sheldon (2018). The
-release is then a normal pair with Laplace noise on each; its density is a one-dimensional integral. `exact` corrects
-for the true law of the sums.
+The grid's coordinates are the mean and ln sd. The sums given θ are treated as normal, as in Bernstein and Sheldon
+(2018). The release is then a normal pair, each with Laplace noise, and its density is a one-dimensional integral.
+`exact` corrects for the true law of the sums.
 """
 
 import math
@@ -20,13 +20,13 @@ from privpost.samplers.noise_aware.quadrature import log_normal_laplace, power
 _FIRST = 32
 # Prior mass outside the first grid on either side.
 _TAIL = 1e-7
-# Each grid halves the cells whose log-density is at most this far below the peak, less far from grid to grid.
+# Each grid halves the cells whose log-density is at most this far below the peak; the depth shrinks grid by grid.
 _DEPTHS = (40.0, 25.0, 15.0)
-# Grids are halved until no cell has this share of the mass, which a normal law's peak has in cells of 0.4 deviations.
+# Cells are halved until none has this share of the mass, that of a normal law's central cell of 0.4 deviations.
 _SHARE = 0.0256
-# The most grids.
+# Largest number of grids.
 _GRIDS = 14
-# The integral ends where its integrand has fallen by this much in logarithm.
+# The integral ends where the logarithm of its integrand has fallen by this much.
 _DROP = 24.0
 # Points computed at once.
 _PART = 500
@@ -42,21 +42,21 @@ _FREQUENCIES = 7.0
 _VALUES = 14.0
 # Scales of the noise that the inversion spans.
 _SCALES = 14.0
-# Points at which the correction is computed, a quarter of them where the noise is wider than the sums,
+# Number of points at which the correction is computed; a quarter of it if the noise is wider than the sums.
 _POINTS = 150
-# and how far the log-density there may lie below the peak.
+# How far below the peak the log-density may be at these points.
 _DEPTH = 12.0
 _NEIGHBOURS = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
 _HALVES = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
 
 
 class Posterior(NamedTuple):
-    """Equal cells of a grid in the plane.
+    """A posterior on equal cells of a grid in the plane of the mean and ln sd.
 
     Attributes:
         place: integer positions, (cells, 2).
         origin, step: (2,); the cells' midpoints in mean and ln sd are origin + step (place + ½).
-        mass: (cells,).
+        mass: probability of each cell, (cells,).
     """
 
     place: np.ndarray
@@ -70,13 +70,13 @@ class Posterior(NamedTuple):
         return self.origin + self.step * (self.place + 0.5)
 
     def sample(self, draws: int, rng) -> np.ndarray:
-        """Independent draws (draws, 2) of (μ, σ²)."""
+        """Return independent draws (draws, 2) of (μ, σ²)."""
         law = self.finer()
         cell = rng.choice(len(law.mass), draws, p=law.mass)
         return _theta(law.middle[cell] + law.step * (rng.random((draws, 2)) - 0.5))
 
     def finer(self) -> "Posterior":
-        """The same law in cells half as long, by cubic splines of the log-density."""
+        """Return the same law on cells half as long, by cubic splines of the log-density."""
         logs = np.log(np.maximum(self.mass, 1e-290))
         matter = logs > logs.max() - _DEPTHS[-1]
         corner = self.place.min(axis=0)
@@ -103,18 +103,18 @@ def _theta(points) -> np.ndarray:
 
 
 def log_likelihood(mean, covariance, release, scale: float) -> np.ndarray:
-    """ln p(y) of a normal pair with Laplace noise of one scale on each, shape (points,).
+    """Return ln p(y), shape (points,), of a normal pair, each with independent Laplace noise of the same scale.
 
     Given the first normal variable, the second with its noise has the density of `log_normal_laplace`. The integral
     over the first is split at the release, where its noise has a kink.
 
     Args:
-        mean: shape (2 or more, points), of which the first two count.
+        mean: shape (2 or more, points); only the first two rows are used.
         covariance: shape (2 or more, 2 or more, points).
         release: y, shape (2,).
-        scale: of the noise.
+        scale: scale of the noise.
     """
-    # In parts that fit in the processor's cache.
+    # The parts fit in the processor's cache.
     cut = range(0, mean.shape[1], _PART)
     parts = [_log_pair(mean[:, k : k + _PART], covariance[..., k : k + _PART], release, scale) for k in cut]
     return np.concatenate(parts)
@@ -127,7 +127,7 @@ def _log_pair(mean, covariance, release, scale: float) -> np.ndarray:
     offset, second = (release[0] - mean[0])[..., None], (release[1] - mean[1])[..., None]
     total = 0.0
     for side in (1.0, -1.0):
-        # Below the release, or reflected: the normal density times e^(z/b), integrated up to z = top where it matters.
+        # Below the release (the other side is reflected), the normal density times e^(z/b) is integrated up to top.
         end, centre, reach = side * offset, variance / scale, 2 * _DROP * variance
         top = np.minimum(end, centre + np.sqrt(reach))
         beyond = np.maximum(centre - end, 0.0)
@@ -140,12 +140,12 @@ def _log_pair(mean, covariance, release, scale: float) -> np.ndarray:
 
 
 def _apart(mean, covariance, release, scale):
-    """`log_likelihood` without the covariance, to find where the mass is."""
+    """Return `log_likelihood` as if the sums were uncorrelated, to locate the mass."""
     return sum(log_normal_laplace(release[j] - mean[j], covariance[j, j], scale) for j in range(2))
 
 
 def posterior(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
-    """The posterior given one release (2,), with the sums treated as normal.
+    """Return the posterior given one release (2,), with the sums treated as normal.
 
     Raises:
         ValueError: the posterior is too narrow for floats.
@@ -161,21 +161,21 @@ def posterior(model: ClampedMoments, release, n: int, scale: float) -> Posterior
         if grid and mass.max() < _SHARE:
             return Posterior(place, ends[0], step, mass)
         near = place[logs > logs.max() - _DEPTHS[min(grid, len(_DEPTHS) - 1)]]
-        # With neighbours: a peak can lie between two midpoints.
+        # Neighbours are kept too: a peak can lie between two midpoints.
         near = _distinct((near[:, None] + _NEIGHBOURS).reshape(-1, 2))
         place, step = (2 * near[:, None] + _HALVES).reshape(-1, 2), step / 2
     raise ValueError("the posterior is too narrow for its grid")
 
 
 def _distinct(place) -> np.ndarray:
-    """Different pairs of integers among (cells, 2), in order; np.unique takes ten times as long on rows."""
+    """Return the distinct pairs of integers among (cells, 2), sorted; np.unique on rows takes ten times as long."""
     corner = place.min(axis=0)
     width = np.ptp(place[:, 1]) + 1
     return np.stack(np.divmod(np.unique((place - corner) @ [width, 1]), width), axis=-1) + corner
 
 
 def _ends(model: ClampedMoments) -> list[tuple[float, float]]:
-    """Ends of the mean and of ln sd that hold the prior's mass."""
+    """Return an interval of the mean and one of ln sd that hold the prior's mass."""
     family = model.family
     reach = -stdtrit(2 * family.shape, _TAIL) * np.sqrt(family.rate / family.shape / family.strength)
     precise = gammaincinv(family.shape, [1 - _TAIL, _TAIL]) / family.rate
@@ -190,10 +190,10 @@ def log_prior(model: ClampedMoments, theta) -> np.ndarray:
 
 
 def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
-    """The posterior given one release (2,) with the true law of the sums.
+    """Return the posterior given one release (2,) with the true law of the sums.
 
-    `inverted` corrects the normal law's log-likelihood in some of the cells that matter; the correction is
-    interpolated.
+    `inverted` gives the correction to the normal law's log-likelihood in some of the relevant cells; the correction is
+    interpolated in the others.
     """
     law = posterior(model, release, n, scale)
     logs = np.log(np.maximum(law.mass, 1e-290))
@@ -206,17 +206,17 @@ def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
     theta = _theta(law.middle[matter][some])
     lacks = np.log([inverted(model, point, release, n, scale) for point in theta])
     lacks -= log_likelihood(*model.sum_moments(theta, n), release, scale)
-    # Inverted densities far below the peak are rounding, negative or not.
+    # Far below the peak, inverted densities are rounding errors and may be negative.
     lacks = np.clip(lacks, -_DEPTH, _DEPTH)
     mass = mass * np.exp(RBFInterpolator(place[some], lacks)(place))
     return law._replace(place=place, mass=mass / mass.sum())
 
 
 def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> float:
-    """p(y | θ) with the true law of the sums, by a two-dimensional Fourier inversion.
+    """Return p(y | θ) with the true law of the sums, by a two-dimensional Fourier inversion.
 
-    The noisy sums have the characteristic function φ(ω)ⁿ/((1 + b²ω₁²)(1 + b²ω₂²)), with φ that of one
-    record's (r, r²). The periods of the trapezoidal rule hold all values whose density matters.
+    The noisy sums have the characteristic function φ(ω)ⁿ/((1 + b²ω₁²)(1 + b²ω₂²)), where φ belongs to one
+    record's (r, r²). The periods of the trapezoidal rule hold all values of non-negligible density.
     """
     mean, variance = model.in_units(theta)
     sd = np.sqrt(variance)

@@ -1,7 +1,7 @@
-"""Posteriors of noise-aware models by quadrature over a scalar θ: no Markov chain.
+"""Posteriors of noise-aware models by quadrature over a scalar θ, without a Markov chain.
 
-The redacted sum given θ is treated as normal, as in Bernstein and Sheldon (2018). With Laplace noise its release y has
-a normal-Laplace density, so p(θ | y) is known up to a one-dimensional integral.
+The redacted sum (over the records in an interval) is treated as normal given θ, as in Bernstein and Sheldon (2018).
+With Laplace noise its release y has a normal-Laplace density, so p(θ | y) is known up to a one-dimensional integral.
 """
 
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from scipy.special import erfcx, expit, logit
 from privpost.models.conjugate.univariate import UnivariateFamily
 from privpost.samplers.noise_aware.gibbs import Kernel, State, noise_prior, noise_variance, random_sum
 
-# Cells of the first grid, common to all trials, then of each trial's grids: each divides the relevant cells before it.
+# Cells of the first grid, which all trials share, and of each trial's later grids, which divide the relevant cells.
 _CELLS = (160, 96, 256)
-# A cell is left out if its log-density is this far below the peak: farther on the coarse grid, which can miss a peak.
+# A cell is left out if its log-density is this far below the peak; the coarse grid can miss a peak and keeps more.
 _DEPTHS = (60.0, 18.0)
 # Prior mass outside the grid on either side.
 _TAIL = 1e-10
@@ -29,15 +29,15 @@ _BLOCK = 64
 _NOTHING = 1e-20
 # The first grid of `resolved_posterior` goes beyond the prior's range by this multiple of it on either side.
 _BEYOND = 20.0
-# That grid is finer for θ whose records have the interval within this many standard deviations of their mean.
+# That grid is finer for θ at which the interval is within this many standard deviations of a record's mean.
 _DEVIATIONS = 40.0
-# Number of cells of its grids.
+# Number of cells of the grids of `resolved_posterior`.
 _FINE = 2048
 # The largest share of the mass in one of these cells.
 _SHARE = 0.02
 # The largest share of the mass outside the grid.
 _OUTSIDE = 1e-4
-# Depth and number of peaks that are followed, for its first grid and for the others, of which there may be fewer.
+# Depth and number of followed peaks for each grid of `resolved_posterior`, which may stop before the last.
 _GRIDS = ((60.0, 16), *((20.0, 16),) * 10, *((20.0, 0),) * 10)
 # Elements of one work array.
 _ELEMENTS = 100_000
@@ -46,29 +46,30 @@ _FAR = -20.0
 
 
 def log_normal_laplace(residual, variance, scale) -> np.ndarray:
-    """Log-density of the sum of N(0, variance) and Laplace noise of a scale b, broadcast shape.
+    """Return the log-density of N(0, variance) plus Laplace noise of scale b, in the broadcast shape.
 
-    With r the residual and v the variance it is e^(−r²/2v) [X(v/b − r) + X(v/b + r)] / 4b, X(t) = erfcx(t/√(2v)).
+    At the residual r, with v the variance, the density is e^(−r²/2v) [X(v/b − r) + X(v/b + r)] / 4b with
+    X(t) = erfcx(t/√(2v)).
     """
     residual, variance = np.abs(residual), np.maximum(variance, 1e-12 * np.square(scale))
     root, shift = np.sqrt(2 * variance), variance / scale
     near = (shift - residual) / root
     both = erfcx(np.maximum(near, _FAR)) + erfcx((shift + residual) / root)
     inside = np.log(both) - np.square(residual / root)
-    # Φ rounds to 1 there, which leaves e^(v/2b² − r/b) / 2b.
+    # Far out, Φ rounds to 1, which leaves e^(v/2b² − r/b) / 2b.
     beyond = (0.5 * shift - residual) / scale + np.log(2.0)
     return np.where(near > _FAR, inside, beyond) - np.log(4 * np.asarray(scale))
 
 
 class Posterior(NamedTuple):
-    """Posteriors of a batch of trials: midpoints of intervals of θ, their widths and their masses, (trials, nodes)."""
+    """Posteriors of a batch of trials on cells of θ: midpoints, widths and masses, (trials, cells) each."""
 
     theta: np.ndarray
     width: np.ndarray
     mass: np.ndarray
 
     def sample(self, draws: int, rng) -> np.ndarray:
-        """Independent draws (draws,) from the first trial's posterior."""
+        """Return independent draws (draws,) from the first trial's posterior."""
         cell = rng.choice(len(self.mass[0]), draws, p=self.mass[0])
         return self.theta[0, cell] + self.width[0, cell] * (rng.random(draws) - 0.5)
 
@@ -85,13 +86,13 @@ class Posterior(NamedTuple):
         return np.stack([np.interp(probabilities, *pair) for pair in zip(reached, ends, strict=True)])
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation, shape (trials,) each."""
+        """Posterior mean and standard deviation, shape (trials,) each."""
         mean = (self.mass * self.theta).sum(axis=1)
         return mean, np.sqrt((self.mass * np.square(self.theta - mean[:, None])).sum(axis=1))
 
 
 def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
-    """The prior family's law with parameters (trials, k), in equal cells within eight standard deviations."""
+    """Put the prior family's law with parameters (trials, k) on equal cells within eight standard deviations."""
     mean, sd = model.mean(parameters), np.sqrt(model.variance(parameters))
     ends = np.clip([mean - 8 * sd, mean + 8 * sd], *model.support)
     edges = np.linspace(*ends, _CELLS[-1] + 1, axis=1)
@@ -100,7 +101,7 @@ def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
 
 
 def coordinates(model: UnivariateFamily) -> tuple[Callable, Callable]:
-    """Functions from a real coordinate to θ and back; the coordinate is θ, ln θ or logit θ, by the support of θ."""
+    """Return functions from a real coordinate to θ and back: θ, ln θ or logit θ, depending on the support of θ."""
     ends = np.isfinite(model.support)
     if ends.all():
         return expit, logit
@@ -108,7 +109,7 @@ def coordinates(model: UnivariateFamily) -> tuple[Callable, Callable]:
 
 
 def parameter_edges(model: UnivariateFamily, cells: int = _CELLS[0]) -> np.ndarray:
-    """Edges of cells that hold the prior's mass, evenly spaced in the coordinate of θ; shape (cells + 1,)."""
+    """Return edges (cells + 1,) of cells that hold the prior's mass, evenly spaced in the coordinate of θ."""
     to_theta, _ = coordinates(model)
     limit = 700.0 if np.isfinite(model.support).any() else 1e6 * (1 + abs(float(model.mean(model.prior))))
     reached = []
@@ -161,10 +162,10 @@ def _log_joint(model, release, n: int, scale, interval, theta) -> np.ndarray:
 
 
 def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: float, low, high) -> Posterior:
-    """`redacted_posterior` of one release, on grids that follow every peak until no cell holds much of the mass.
+    """Compute the `redacted_posterior` of one release on grids that are refined until no cell holds much of the mass.
 
-    Several θ may explain one redacted sum. Each grid keeps the cells around the highest peaks, even if its midpoints
-    are far from the tops, and the first grid is fine where records fall into the interval. Cells need not be adjacent.
+    Several θ may explain one redacted sum, so each grid keeps the cells around the highest peaks, even if its midpoints
+    are far from the tops. The first grid is fine where records fall into the interval. Cells need not be adjacent.
 
     Raises:
         ValueError: floats cannot resolve the posterior, or it reaches far beyond the prior's range.
@@ -192,7 +193,7 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
                     break
                 return Posterior(middle[None], width[None], mass[None])
             relevant = _relevant(weight, depth, peaks)
-            # Cells are at least halved: otherwise a grid of many cells, one of them too heavy, would stay as it is.
+            # Cells are at least halved: otherwise a grid of many cells with one too heavy cell would never change.
             number = max(2, _FINE // max(1, relevant.sum()) + 1)
             width = np.repeat(width[relevant] / number, number)
             left = np.repeat(left[relevant], number) + width * np.tile(np.arange(number), relevant.sum())
@@ -200,7 +201,7 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
 
 
 def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
-    """Edges, even in the coordinate of θ, far beyond the prior's range; more where records fall into [low, high]."""
+    """Return edges far beyond the prior's range, even in θ's coordinate, denser where records fall into [low, high]."""
     to_theta, coordinate = coordinates(model)
     least, most = coordinate(parameter_edges(model, 1))
     limit = 700.0 if np.isfinite(model.support).any() else np.inf
@@ -223,7 +224,7 @@ def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
 
 
 def _relevant(weight, depth: float, peaks: int) -> np.ndarray:
-    """Which cells matter: those whose mass is not negligible, the highest local peaks, and their neighbours."""
+    """Return a mask of the cells to keep: those of non-negligible mass, the highest local peaks, and all neighbours."""
     relevant = weight > weight.max() - depth
     if peaks:
         beside = np.pad(weight, 1, constant_values=-np.inf)
@@ -236,7 +237,7 @@ def _relevant(weight, depth: float, peaks: int) -> np.ndarray:
 
 
 def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
-    """Edges (trials, cells + 1) of new cells, which evenly divide the cells whose log-density is not negligible.
+    """Return edges (trials, cells + 1) of new cells that evenly divide the cells of non-negligible log-density.
 
     The neighbours of such cells are divided as well: a peak can lie between two midpoints.
     """
@@ -249,7 +250,7 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
     count = np.cumsum(relevant, axis=1)
     # The last position is just below the end of the last cell: there is no cell beyond.
     position = np.minimum(np.arange(cells + 1) / cells, 1 - 1e-12) * count[:, -1:]
-    # The cell in which a position lies, by one search in all rows: each is shifted beyond the one before.
+    # One search finds the cell of each position in all rows, because each row is shifted beyond the one before.
     shift = row * (size + 1)
     cell = np.searchsorted((count + shift).ravel(), (position + shift).ravel(), side="right")
     cell = cell.reshape(position.shape) - row * size
@@ -259,10 +260,10 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
 
 
 def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, interval, theta) -> np.ndarray:
-    """p(y | θ) up to a constant, without the normal approximation of the redacted sum: a check of it.
+    """Compute p(y | θ) up to a constant without the normal approximation of the redacted sum, to check the latter.
 
-    The noisy sum has the characteristic function φ(ω)ⁿ/(1 + b²ω²), with φ that of one record's t(x) 1[low ≤ x ≤ high].
-    The trapezoidal rule inverts it. φ is computed as an integral over the record's quantiles.
+    The noisy sum has the characteristic function φ(ω)ⁿ/(1 + b²ω²), where φ belongs to one record's
+    t(x) 1[low ≤ x ≤ high]. The trapezoidal rule inverts it. φ is an integral over the record's quantiles.
 
     Args:
         model: the family.
@@ -283,7 +284,7 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
     ends = np.concatenate([[0.0], model.statistic(np.asarray(interval))])
     period = n * np.ptp(ends) + 80 * scale + np.ptp(release)
     step, last = 2 * np.pi / period, int(_PERIODS * period / scale)
-    # e^(iωt) is its value at the first ω of a block times a value of the first block: a matrix product per block.
+    # e^(iωt) is a value of the first block times e^(iωt) at the block's first ω, so a block is one matrix product.
     inner = np.exp(1j * step * np.arange(_BLOCK)[:, None] * statistic[:, None])
     first, turn = np.ones_like(statistic, complex), np.exp(1j * step * _BLOCK * statistic)
     values = np.zeros((len(theta), len(release)))
@@ -297,14 +298,14 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
         if start == 0:
             noisy[:, 0] /= 2
         values += (noisy @ np.exp(-1j * omega[:, None] * release)).real
-        # |φ| falls with ω, and what follows is below rounding.
+        # |φ| falls with ω, so all later terms are below rounding.
         if size < _NOTHING:
             break
     return np.maximum(values.T, 0.0)
 
 
 def power(values, n: int) -> np.ndarray:
-    """valuesⁿ by repeated squaring, which is much quicker than complex powers."""
+    """Return valuesⁿ by repeated squaring, which is much quicker than complex powers."""
     result = values if n % 2 else np.ones_like(values)
     while n := n // 2:
         values = values * values
@@ -313,7 +314,7 @@ def power(values, n: int) -> np.ndarray:
 
 
 def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high) -> Kernel:
-    """Gibbs sampler of the law of `redacted_posterior`, with the sum integrated out when it updates θ.
+    """Return a Gibbs sampler of the law of `redacted_posterior` that integrates out the sum when it updates θ.
 
     θ | σ², y has density ∝ p(θ) N(y; m(θ), V(θ) + σ²), drawn on the trial's cells; s | θ, σ², y and σ² | y − s
     follow as in algorithm 2.

@@ -4,14 +4,14 @@ All probabilities θ are integrated out. With s the counts of the latent records
 
     p(x | z) ∝ Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
 
-Overlapping families share latent counts as they share data: nothing is approximated, and the chain's limit is the exact
-posterior. Two kinds of Metropolis steps take turns. A *flip* changes one bit of one record, with θ integrated out. A
-*shift* draws θ from its conditional and changes one θ_ij and all bits that depend on it: with x = 1[u < θ] and the u of
-all records fixed, bits with u between the old and the new θ flip, their children's probabilities change, and so on down
-the graph. The counts enter its acceptance ratio through the noise alone. Below a noise scale of 8, shifts run in a
-sweep with probability scale/8. Flips mix well where the release says much, shifts where it says little. A sweep costs
-O(n) per node and edge, whatever the size of the alphabet. Given the counts, the probabilities are independent beta
-variables, so averages over records need no draws of θ.
+Overlapping families share latent counts because they share data, so nothing is approximated: the chain converges to the
+exact posterior. Two kinds of Metropolis steps take turns. A *flip* changes one bit of one record, with θ integrated
+out. A *shift* draws θ from its conditional and changes one θ_ij and all bits that depend on it: a bit is x = 1[u < θ]
+with u fixed, so bits with u between the old and the new θ flip; their children's probabilities change, and so on down
+the graph. The acceptance ratio of a shift depends on the counts only through the noise's density. If the noise scale is
+below 8, a sweep includes shifts with probability scale/8. Flips mix well if the release is informative, shifts if it is
+not. A sweep costs O(n) per node and edge, whatever the size of the alphabet. Given the counts, the probabilities are
+independent beta variables, so averages over records need no draws of θ.
 """
 
 import math
@@ -37,9 +37,9 @@ class State(NamedTuple):
 class _Graph(NamedTuple):
     """A network as arrays.
 
-    `offsets` (|I| + 1,) are the indices of each node's first θ. `parents` have `weights` in the index of the node's
-    configuration; the node has `child_weights` in those of its `children`; `after` are its descendants, parents before
-    children. These lists go node by node; a node's part begins at its `…_first` (|I| + 1,).
+    `offsets` (|I| + 1,) holds the index of each node's first θ. `weights` is what the bits of a node's `parents` add to
+    the index of its configuration, and `child_weights` what its bit adds to those of its `children`. `after` lists its
+    descendants, parents before children. All lists go node by node; `…_first` (|I| + 1,) says where each node begins.
     """
 
     offsets: np.ndarray
@@ -76,8 +76,8 @@ class _Graph(NamedTuple):
 class Records:
     """Chains (`chain.Sampler`) on the latent records, one per release.
 
-    A step of the sampler takes every flip once, in place, and every shift once; where there is little noise, a chain's
-    shifts run with probability scale/`RARE`. It reports no cost.
+    A step tries every flip and every shift once, in place. If a chain's noise scale is below `RARE`, its shifts run
+    only with probability scale/`RARE`. Steps report no cost.
 
     Args:
         model: the network.
@@ -101,7 +101,7 @@ class Records:
         return State(data.astype(np.int8), counts.reshape(self._release.shape))
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
-        """Take every flip, and the shifts of some chains or all."""
+        """Try every flip in all chains, and every shift in some or all of them."""
         flips(*state, self._release, self._scale, self._prior, self._graph, rng)
         shifts(*state, self._release, self._scale, self._prior, self._graph, rng, RARE)
         return state, None
@@ -109,7 +109,7 @@ class Records:
 
 @inner
 def _configurations(here, code, graph):
-    """Write to `code` (n, |I|) the index of the θ that governs each node of each record; one edge after the other."""
+    """Write to `code` (n, |I|) the index of the θ that governs each node of each record."""
     for i in range(here.shape[1]):
         code[:, i] = graph.offsets[i]
         for k in range(graph.parent_first[i], graph.parent_first[i + 1]):
@@ -120,7 +120,7 @@ def _configurations(here, code, graph):
 
 @outer(seconds=2)
 def flips(records, counts, release, scale, prior, graph, rng):
-    """One Metropolis step for each bit of each record, in place; shapes as in `State` and `Records`."""
+    """Take one Metropolis step for each bit of each record, in place; shapes as in `State` and `Records`."""
     total, (n, size) = prior[0] + prior[1], records.shape[1:]
     codes = np.empty((n, size), np.int64)
     for c in range(len(records)):
@@ -156,14 +156,14 @@ def flips(records, counts, release, scale, prior, graph, rng):
 
 @inner
 def _moved(noisy, count, j, v, by):
-    """How much a count's distance from its release grows if the count changes by ±1."""
+    """Return how much a count's distance from its noisy value grows if the count changes by `by` = ±1."""
     distance = noisy[j, v] - count[j, v]
     return abs(distance - by) - abs(distance)
 
 
 @inner
 def _proposed(theta, alpha, beta, rng):
-    """A new θ, from the prior or near the old one and reflected at 0 and 1; log-ratio of the prior to the proposal."""
+    """Propose θ, from the prior or by a step reflected at 0 and 1; also return the log-ratio of prior to proposal."""
     if rng.random() < 0.5:
         return rng.beta(alpha, beta), 0.0
     width = 0.5 ** rng.integers(1, 6)
@@ -175,9 +175,9 @@ def _proposed(theta, alpha, beta, rng):
 
 @outer(seconds=11)
 def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
-    """One step for each θ and the bits that depend on it, in place; in a chain with probability min(1, scale/rare).
+    """Take one step for each θ and the bits that depend on it, in place.
 
-    Shapes as in `State` and `Records`.
+    A chain takes part with probability min(1, scale/rare). Shapes as in `State` and `Records`.
     """
     n, size = records.shape[1:]
     theta = np.empty(counts.shape[1])
@@ -251,15 +251,15 @@ def _sort(code, node, graph, order, first):
 
 @inner
 def _flipping(old, new):
-    """The value of bits 1[u < θ] that may flip as θ changes, and their probability: u is uniform given the bit."""
+    """Return which value of a bit 1[u < θ] may flip as θ changes, and its probability; u is uniform given the bit."""
     return (1, (old - new) / old) if new < old else (0, (new - old) / (1 - old))
 
 
 @inner
 def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
-    """Flip a node of a record and the descendants that follow with their u fixed, in place; return the cost.
+    """Flip a node of a record, and the descendants that then flip with their u fixed, in place; return the cost.
 
-    The cost is how much the counts' distances from their releases grow; `added` is zero before and after.
+    The cost is the growth of the counts' distances from their noisy values. `added` is zero before and after.
     """
     cost = _flip(bits, code[node], node, noisy, count, added, graph)
     for k in range(graph.after_first[node], graph.after_first[node + 1]):
@@ -281,7 +281,7 @@ def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
 
 @inner
 def _flip(bits, j, node, noisy, count, added, graph):
-    """Flip one bit, which θ_j governs, and add its children's change of configuration to `added`; return the cost."""
+    """Flip a bit governed by θ_j, add the change of its children's configurations to `added`, and return the cost."""
     one = np.int64(bits[node])
     cost = _moved(noisy, count, j, 1 - one, -1) + _moved(noisy, count, j, one, 1)
     count[j, 1 - one] -= 1

@@ -1,8 +1,8 @@
 """Algorithm 2 of Bernstein and Sheldon (2018): Gibbs sampler of p(θ | y), y a noisy sum of the records in an interval.
 
 A sweep needs moments of sums of records at θ. They are smooth in θ, so trials that share an interval interpolate in a
-table over the prior's range; if θ is a rate, so do trials whose intervals are multiples of one another. The family
-computes moments outside the table, and all moments where interpolation is not good to `CLOSE`.
+table over the prior's range. If θ is a rate, trials whose intervals are multiples of one another share a table too. The
+family computes the moments outside the table, and all moments if the interpolation error is `CLOSE` or more.
 """
 
 import math
@@ -27,21 +27,21 @@ from privpost.samplers.noise_aware.quadrature import coordinates, parameter_edge
 SEGMENTS = ("independent", "multinomial")
 # Nodes of the table.
 NODES = 512
-# Largest error of an interpolated moment relative to itself and to its column's median.
+# Largest error of an interpolated moment, relative to the sum of its own size and its column's median size.
 CLOSE = 1e-6
 
 
 def redacted_kernel(
     model: UnivariateFamily, release, n: int, scale, low, high, segments: str = "multinomial"
 ) -> Kernel:
-    """Algorithm 2: the sum of the records in [low, high], released with Laplace noise.
+    """Return algorithm 2 for the sum of the records in [low, high] (the redacted sum), released with Laplace noise.
 
-    With m_c, V_c the moments of the redacted sum, g = V_c/(V_c + σ²), m_c' = m_c + g(y − m_c), V_c' = gσ²:
-    "independent" draws the full sum from N(m_l + m_c' + m_u, V_l + V_c' + V_u), as the paper does;
-    "multinomial" accounts for Cov(s_r, s_q) = −n q_r q_q μ̂_r μ̂_q between segments, so that with n E x, n Var x
-    the moments of the full sum and C = V_c − m_c(nEx − m_c)/n its covariance with the redacted one, the full sum is
-    N(nEx + C(y − m_c)/(V_c + σ²), n Var x − C²/(V_c + σ²)). A sweep draws the redacted sum from N(m_c', V_c') for σ² as
-    `noise_variance` does, then the full sum for θ: the paper's cycle, started where the moments serve both draws.
+    Let m_c, V_c be the moments of the redacted sum, g = V_c/(V_c + σ²), m_c' = m_c + g(y − m_c), V_c' = gσ².
+    "independent" draws the full sum from N(m_l + m_c' + m_u, V_l + V_c' + V_u), as the paper does.
+    "multinomial" accounts for Cov(s_r, s_q) = −n q_r q_q μ̂_r μ̂_q between segments. The full sum has the moments n E x
+    and n Var x and the covariance C = V_c − m_c(nEx − m_c)/n with the redacted sum, so it is drawn from
+    N(nEx + C(y − m_c)/(V_c + σ²), n Var x − C²/(V_c + σ²)). A sweep draws the redacted sum from N(m_c', V_c'), then σ²
+    as `noise_variance` does, then the full sum, then θ: the paper's cycle, begun where both sums use the same moments.
 
     Args:
         model: the family and its prior.
@@ -89,7 +89,7 @@ def redacted_kernel(
 def sum_moments(model: UnivariateFamily, n: int, interval, segments: str, theta, moments) -> None:
     """Write moments of sums of n records given θ (trials,) to `moments` (4, trials).
 
-    Rows are the mean and variance of the redacted sum; then those of the full sum ("multinomial"), or the added ones of
+    Rows are the mean and variance of the redacted sum, then those of the full sum ("multinomial") or the added ones of
     the segments below and above the interval ("independent"). The segments' means m and variances V give the full sum's
     mean Σ m and variance n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n, so the lower segment need not be computed.
     """
@@ -111,7 +111,7 @@ class Table(NamedTuple):
 
     Attributes:
         coordinate: from θ to the grid's coordinate; see `coordinates`.
-        start, step: of the grid.
+        start, step: first place and step of the grid.
         values: shape (nodes, 4).
         multiple: each trial's interval divided by the tabulated one, or 1. Sums at rate θ are distributed as `multiple`
             times sums at rate θ·multiple in the tabulated interval.
@@ -125,7 +125,7 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, model: UnivariateFamily, n: int, interval, segments: str) -> "Table | None":
-        """The table over the prior's range; None if one table cannot serve all, or interpolation is not good."""
+        """Return the table over the prior's range; None if it cannot serve all trials or interpolates too badly."""
         low, high = interval
         multiple = 1.0
         if np.any(low != low[0]) or np.any(high != high[0]):
@@ -140,7 +140,7 @@ class Table(NamedTuple):
         nodes, step = np.linspace(*coordinate(ends), NODES, retstep=True)
         between = nodes[8:-8:16] + step / 2
         values, exact, estimate = (np.empty((4, size)) for size in (NODES, len(between), len(between)))
-        # Overflow and loss of all digits give values that are not finite: then the table is refused.
+        # Overflow and loss of all digits give values that are not finite; the table is then refused.
         with np.errstate(all="ignore"):
             for at, moments in ((nodes, values), (between, exact)):
                 sum_moments(model, n, [end[:1] for end in interval], segments, to_theta(at), moments)
@@ -150,7 +150,7 @@ class Table(NamedTuple):
         return table if np.isfinite(values).all() and error.max() < CLOSE else None
 
     def write(self, theta, moments) -> bool:
-        """Write the moments at θ (trials,) to `moments` (4, trials) if the table covers all θ, and return whether."""
+        """If the table covers all θ (trials,), write their moments to `moments` (4, trials); return whether it does."""
         place = self.coordinate(theta * self.multiple)
         place -= self.start
         place /= self.step
@@ -165,7 +165,7 @@ class Table(NamedTuple):
 
 @outer()
 def _interpolate(values, place, moments):
-    """Write to `moments` (4, trials) the cubic through the four nodes around each place on the grid, at that place."""
+    """Write to `moments` (4, trials) the cubic interpolation at each place, through the four nodes around it."""
     for t in range(len(place)):
         k = int(place[t])
         f = place[t] - k
@@ -178,7 +178,7 @@ def _interpolate(values, place, moments):
 
 @outer()
 def _sums(moments, release, scale, joint, limits, drawn, rng):
-    """Draw redacted sums, noise variances and full sums; count the full sums rejected, and those left as nan.
+    """Draw redacted sums, noise variances and full sums; return how many full sums were rejected and how many are nan.
 
     `joint` is n for multinomial segments, else 0. `drawn` has the arrays (trials,) to write to: redacted sum, variance
     (read before it is written), full sum, and mean and standard deviation of the full sum.

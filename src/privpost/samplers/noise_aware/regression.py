@@ -7,11 +7,11 @@ The second moments S = Σ vvᵀ of n records v = (x, y) are latent. With V the f
     S | Ω, z               from N(nΩ, n(Ω_ik Ω_jl + Ω_il Ω_jk)) × N(z, noise), the paper's normal approximation,
     variances | S, z       of Laplace noise, a scale mixture of normals.
 
-With `law="normal"` every positive definite proposal of S is accepted, as in the paper: the first two conditionals then
-have no common joint law, and the chain's limit is close to the posterior for large n. With `law="wishart"` a proposal
-is accepted with the probability that makes the conditional law of S the true one: the limit is the exact posterior.
-Random-walk steps on S with the parameters integrated out follow (`jumps`). Without them the chain would move by the
-sampling error of S, which is slow where the noise is much larger.
+With `law="normal"` every positive definite proposal of S is accepted, as in the paper. The first two conditionals then
+have no common joint law, and for large n the chain's limit is close to the posterior. With `law="wishart"` a
+Metropolis step makes the conditional law of S the true one, so the limit is the exact posterior. Random-walk steps on S
+with the parameters integrated out follow (`jumps`). Without them, a sweep would move S by no more than its sampling
+error, which is slow if the noise is much larger.
 
 Every step acts on all trials at once; its cost does not depend on n.
 """
@@ -44,7 +44,7 @@ class Noise(NamedTuple):
         return draw(0.0, self.scale, (trials, len(self.scale)))
 
     def log_density(self, residual) -> np.ndarray:
-        """Log-density up to a constant, of residuals (q, trials); shape (trials,)."""
+        """Return the log-density of residuals (q, trials) up to a constant, shape (trials,)."""
         scaled = residual / self.scale[:, None]
         return -(np.abs(scaled) if self.kind == "laplace" else scaled**2 / 2).sum(axis=0)
 
@@ -55,7 +55,7 @@ class State(NamedTuple):
     Attributes:
         theta: (w, σ²), shape (trials, d + 1).
         gram: latent second moments, shape (trials, d + 1, d + 1).
-        law: law of (w, σ²) given the second moments of the sweep before.
+        law: law of (w, σ²) given the previous sweep's second moments.
         variance: variance of each noise variate, shape (q, trials).
     """
 
@@ -66,14 +66,14 @@ class State(NamedTuple):
 
 
 def kernel(model: NormalRegression, moments, n: int, noise: Noise, law: Law = "wishart", jumps: int = 1) -> Kernel:
-    """The chains for a batch of releases; the cost of a sweep is the number of rejected proposals of S.
+    """Return the chains for a batch of releases; the cost of a sweep is the number of rejected proposals of S.
 
     Args:
         model: prior and bounds.
         moments: noisy second moments z in the data's units, upper triangles, shape (q, trials).
         n: public number of records, ≥ d + 1.
-        noise: its law.
-        law: of S given the parameters, "wishart" or the paper's "normal".
+        noise: law of the noise.
+        law: law of S given the parameters, "wishart" or the paper's "normal".
         jumps: random-walk steps of S per sweep; "normal" takes none.
 
     Raises:
@@ -119,7 +119,7 @@ class _Chains:
         return gram[:, *self.places].T
 
     def _moments(self, theta, state, rng):
-        """Latent second moments by a Metropolis step from their normal conditional law, and how many are rejected."""
+        """Propose second moments from their normal conditional law, accept or reject them, and count rejections."""
         omega = self._covariance(theta, state.gram, rng)
         (i, j), n = self.places, self.n
         # (q, q, trials)
@@ -137,7 +137,7 @@ class _Chains:
         return np.where(accepted[:, None, None], proposed, state.gram), int((~accepted).sum())
 
     def _covariance(self, theta, gram, rng):
-        """Ω (trials, d + 1, d + 1) from the parameters and features' covariances drawn given second moments."""
+        """Return Ω (trials, d + 1, d + 1) from the parameters and from V, which is drawn given the second moments."""
         d = self.model.dimension
         weights, variance = theta[:, :d], theta[:, d]
         scale = self.model.feature_scale * np.eye(d) + gram[:, :d, :d]
@@ -158,9 +158,9 @@ class _Chains:
         return wishart + (square - 2 * n * trace + n * n * p) / (4 * n)
 
     def _jumps(self, gram, rng):
-        """Random-walk steps of S given the release alone: stretch the variables, then shear one of them by the others.
+        """Move S given the release alone, in random steps: stretch all variables, then shear one of them by the others.
 
-        S → ASAᵀ has the Jacobian |A|^(p + 1), and A⁻¹ is as likely as A. Step sizes span a wide range, as the
+        S → ASAᵀ has the Jacobian |A|^(p + 1), and A⁻¹ is as likely as A. Step sizes span a wide range, because the
         posterior may be as narrow as the noise or as wide as the prior.
         """
         trials, p = gram.shape[:2]
@@ -181,12 +181,12 @@ class _Chains:
         return gram
 
     def _target(self, gram):
-        """ln p(S | z) up to a constant, the parameters and the variances integrated out."""
+        """Return ln p(S | z) up to a constant, with the parameters and the noise variances integrated out."""
         return self.model.log_marginal(gram, self.n) + self.noise.log_density(self.moments - self._upper(gram))
 
 
 def symmetric(upper) -> np.ndarray:
-    """Symmetric matrices (..., p, p) from their upper triangles (..., q), row after row."""
+    """Return symmetric matrices (..., p, p), given their upper triangles (..., q) row by row."""
     upper = np.asarray(upper, float)
     p = round((np.sqrt(8 * upper.shape[-1] + 1) - 1) / 2)
     i, j = np.triu_indices(p)
@@ -196,6 +196,6 @@ def symmetric(upper) -> np.ndarray:
 
 
 def positive(gram, least: float) -> np.ndarray:
-    """Symmetric matrices (..., p, p) with eigenvalues below `least` raised to it."""
+    """Return symmetric matrices (..., p, p) with all eigenvalues below `least` raised to `least`."""
     values, vectors = np.linalg.eigh(gram)
     return (vectors * np.maximum(values, least)[..., None, :]) @ np.swapaxes(vectors, -1, -2)

@@ -1,8 +1,8 @@
 """Posterior of one weight given noisy second moments, by quadrature over the three latent moments.
 
-With the parameters integrated out, p(S | z) ∝ p(S) p(z | S) has three dimensions, as S is (Σx², Σxy, Σy²). Its
-coordinates are ln Σx², the least-squares slope and ln of the sum of its squared residuals. The weight given S has
-Student's law.
+With the parameters integrated out, p(S | z) ∝ p(S) p(z | S) has three dimensions, as S is (Σx², Σxy, Σy²). The grid's
+coordinates are ln Σx², the least-squares slope and ln of its residual sum of squares. Given S, the weight has a
+Student t law.
 """
 
 import numpy as np
@@ -11,29 +11,29 @@ from scipy.special import stdtr
 from privpost.models.regression.normal import NormalRegression
 from privpost.samplers.noise_aware.regression import Noise
 
-# Nodes of less than this share of the largest weight are left out: an error below 1e-8 (measured).
+# Nodes with less than this share of the largest weight are left out; the measured error is below 1e-8.
 _LEAST = 1e-9
 # Student's law is interpolated between these points, with an error below 2e-8.
 _TABLE = np.linspace(-40.0, 40.0, 2**17)
 
 
 def weight_cdf(model: NormalRegression, moments, n: int, noise: Noise, at, starts=2000, size: int = 48, seed: int = 0):
-    """Distribution function of the weight at points (k,), of one release; shape (k,).
+    """Return the posterior distribution function of the weight given one release, at points (k,); shape (k,).
 
     Args:
-        model: of one feature.
+        model: the regression, with one feature.
         moments: noisy (Σx², Σxy, Σy²), shape (3,), in the data's units.
         n: public number of records.
-        noise: its law.
+        noise: law of the noise.
         at: the points.
-        starts: draws from the prior and around the release that find where the mass is.
+        starts: number of draws from the prior, and of draws around the release, that locate the mass.
         size: nodes per dimension.
         seed: seed of these draws, which affect only the ends of the grid.
     """
     low, high = _box(model, np.asarray(moments, float), n, noise, starts, np.random.default_rng(seed))
     for _ in range(3):
         nodes, weights = _grid(model, moments, n, noise, low, high, size)
-        # The next grid spans the nodes that count, and one step more.
+        # The next grid spans the nodes that have mass, and one step more on each side.
         step = (high - low) / (size - 1)
         inside = [nodes[k][weights > 1e-13 * weights.max()] for k in range(3)]
         low = np.array([values.min() for values in inside]) - step
@@ -60,14 +60,14 @@ def _gram(nodes):
 
 
 def _log_density(model, moments, n, noise, nodes):
-    """ln p(S | z) with the Jacobian of (Σx², Σxy, Σy²) in the three coordinates: (Σx²)² times the residual."""
+    """Return ln p(S | z) plus the log-Jacobian of S in the coordinates: (Σx²)² times the residual sum of squares."""
     gram = _gram(nodes)
     residual = np.asarray(moments)[:, None] - gram[:, [0, 0, 1], [0, 1, 1]].T
     return model.log_marginal(gram, n) + noise.log_density(residual) + 2 * nodes[0] + nodes[2]
 
 
 def _box(model, moments, n, noise, starts, rng):
-    """Ends of a box that holds the mass: it contains draws of S from the prior and draws near the release."""
+    """Return the ends of a box that holds the mass: it contains draws of S from the prior and near the release."""
     covariance = model.feature_scale / (2 * rng.standard_gamma(model.degrees / 2, starts))
     variance = model.rate / rng.standard_gamma(model.shape, starts)
     slopes = np.sqrt(variance / model.prior_precision) * rng.standard_normal(starts)

@@ -5,12 +5,12 @@ out. With A the counts of one record in each cell, s = Ah, and f the density of 
 
     p(h | z) ∝ n!/Π_x h_x! · Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
 
-Overlapping families share latent counts as they share data: nothing is approximated, and the chain's limit is the exact
-posterior. There are two kinds of Metropolis steps. A *move* carries t records from one cell to another. A *shift* draws
-one θ_ij from its conditional and changes it together with the records that it governs: with x = 1[u < θ] and the u of
-all records fixed, records with u between the old and the new θ flip. Moves mix well where the release says much, shifts
-where it says little. The table is for small networks. Given the counts, the probabilities are independent beta
-variables, so averages over tables need no draws of θ.
+Overlapping families share latent counts because they share data, so nothing is approximated: the chain converges to the
+exact posterior. There are two kinds of Metropolis steps. A *move* carries t records from one cell to another. A *shift*
+draws one θ_ij from its conditional and changes it together with the records that it governs: a bit is x = 1[u < θ] with
+u fixed, so records with u between the old and the new θ flip. Moves mix well if the release is informative, shifts if
+it is not. The table is for small networks. Given the counts, the probabilities are independent beta variables, so
+averages over tables need no draws of θ.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from privpost.models.networks.bayesian_network import LARGEST_ALPHABET, Bayesian
 
 
 def cells(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """All records (2^|I|, |I|) and their counts (2^|I|, 2m).
+    """Return all possible records (2^|I|, |I|) and the counts of each (2^|I|, 2m).
 
     Raises:
         ValueError: a network of more than 8 nodes.
@@ -35,7 +35,7 @@ def cells(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 
 class State(NamedTuple):
-    """Records per cell `table` (2^|I|, chains), and the counts `counts` (2m, chains) of them."""
+    """Number of records in each cell, `table` (2^|I|, chains), and their statistics, `counts` (2m, chains)."""
 
     table: np.ndarray
     counts: np.ndarray
@@ -44,7 +44,7 @@ class State(NamedTuple):
 class Tables:
     """Chains (`chain.Sampler`) on the contingency table, one per release; all of them take the same steps at once.
 
-    A step of the sampler takes every move and shift once, in place, and reports no cost.
+    A step of the sampler tries every move and every shift once, in place, and reports no cost.
 
     Args:
         model: the network.
@@ -79,7 +79,7 @@ class Tables:
         self._steps = kernels.Steps.of(steps, self._cell_counts, n)
 
     def init(self, rng: np.random.Generator) -> State:
-        """Return data from the prior."""
+        """Return tables of data drawn from the prior."""
         model, size, chains = self._model, len(self._cell_counts), self._release.shape[1]
         data = model.sample_data(model.sample(model.prior, rng, chains), self._n, rng)
         code = data @ (2 ** np.arange(len(model.nodes))[::-1])

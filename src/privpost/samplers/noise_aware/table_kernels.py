@@ -1,6 +1,6 @@
-"""Compiled sweeps of the chain on a Bayesian network's table of records; imported where chains are run only.
+"""Compiled sweeps of the chain on a Bayesian network's table of records; imported only where chains are run.
 
-All chains take the same step at once. Random numbers are drawn one kind after the other, each kind chain by chain.
+All chains take the same step at once. A step draws one kind of random number for all chains, then the next kind.
 """
 
 from typing import NamedTuple
@@ -11,14 +11,14 @@ from privpost.samplers.compiled import bare, inner, outer
 
 
 class Steps(NamedTuple):
-    """All steps. Step k's part of a list goes from `first_…[k]` to before `first_…[k + 1]`.
+    """All steps as arrays. Step k's part of a list is `first_…[k]` to `first_…[k + 1]` − 1.
 
     Attributes:
         theta: the θ that a step shifts, −1 for a move; (steps,).
         source, sink: pairs of cells between which a step carries records.
         counts: the counts that a step changes.
-        weighed: where the table of ln Γ begins for such a count, −1 where θ is not integrated out.
-        by: what a record carried in each pair adds to each such count; pairs vary fastest.
+        weighed: where the table of ln Γ begins for each of these counts, −1 where θ is not integrated out.
+        by: what one record carried in each pair adds to each of these counts; pairs vary fastest.
         totals, totals_by: as `counts` and `by`, for the numbers of records with each configuration of the parents.
     """
 
@@ -38,9 +38,9 @@ class Steps(NamedTuple):
 
     @classmethod
     def of(cls, steps, cell_counts, n: int) -> "Steps":
-        """The steps as arrays, from each step's θ (−1 for a move) and the cells that records leave and go to.
+        """Return the steps as arrays, given each step's θ (−1 for a move) and the cells that records leave and enter.
 
-        `cell_counts` (2^|I|, 2m) are the counts of one record in each cell, and n is the number of records.
+        `cell_counts` (2^|I|, 2m) holds the counts of one record in each cell, and n is the number of records.
         """
         rows = []
         for theta, source, sink in steps:
@@ -61,7 +61,7 @@ class Steps(NamedTuple):
 
 @bare
 def _added(by, place, n_pairs, moved, c):
-    """What the records that chain c moves add to one count or total."""
+    """Return what the records moved in chain c add to one count or total."""
     total = np.int64(0)
     for pair in range(n_pairs):
         total += by[place + pair] * moved[pair, c]
@@ -70,7 +70,7 @@ def _added(by, place, n_pairs, moved, c):
 
 @bare
 def _gain(k, c, moved, counts, release, precision, steps, logs):
-    """Log-ratio of the noise's density and of the factors of all integrated θ, if chain c moves `moved` records."""
+    """Return the log-ratio of the noise's density and the integrated θ's factors if chain c moves `moved` records."""
     log_gamma, log_gamma_total = logs[1], logs[2]
     n_pairs = steps.first_pair[k + 1] - steps.first_pair[k]
     noise, prior, place = 0.0, 0.0, steps.first_by[k]
@@ -106,7 +106,7 @@ def _take(k, c, moved, table, counts, steps):
 
 @inner
 def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
-    """Propose numbers of records for a move, 0 where a cell has too few, and the log-ratio of n!/Π_x h_x!."""
+    """Propose numbers of records for a move, 0 if a cell has too few, and compute the log-ratio of n!/Π_x h_x!."""
     width, log_factorial = widths[rng.integers(0, len(widths))], logs[0]
     for c in range(len(gains)):
         step = rng.integers(-width, width)
@@ -121,7 +121,7 @@ def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
 
 @inner
 def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
-    """Propose θ and the numbers of records that flip with it, and the log-ratio of its prior to its proposal."""
+    """Propose θ and the numbers of records that flip with it; compute the log-ratio of θ's prior to its proposal."""
     chains, (alpha, beta), j = len(gains), prior, 2 * steps.theta[k]
     theta, proposal = np.empty(chains), np.empty(chains)
     for c in range(chains):
@@ -156,14 +156,14 @@ def sweep(order, table, counts, release, precision, steps, logs, prior, widths, 
     """Take steps in the order given, in place.
 
     Args:
-        order: numbers of steps.
+        order: indices of the steps.
         table, counts: as in `noise_aware.table.State`.
         release: shape (2m, chains).
         precision: 1 / scale of the noise, shape (chains,).
         steps: all steps.
-        logs: ln j! for j = 0..n, ln Γ(α + j) and then ln Γ(β + j), ln Γ(α + β + j).
+        logs: ln j! for j = 0..n; ln Γ(α + j) followed by ln Γ(β + j); ln Γ(α + β + j).
         prior: (α, β).
-        widths: largest numbers of records in a move; each move draws one of them.
+        widths: possible limits of the number of records in a move; each move draws one limit.
         rng: source of randomness.
     """
     gains, moved = np.empty(table.shape[1]), np.empty((len(table), table.shape[1]), np.int64)

@@ -1,17 +1,17 @@
-"""Compiled draws of `truncated_dirichlet`, which imports this module only to draw."""
+"""Compiled loops of `truncated_dirichlet.exact`, which imports this module only to draw."""
 
 import math
 
 from privpost.samplers.compiled import bare, inner, outer
 from privpost.samplers.incomplete_gamma import beyond, tail_of
 
-# Each fixed-point step multiplies the rate's error by about K low; up to this K low three steps are enough.
+# Each fixed-point step multiplies the rate's error by about K·low; up to this value of K·low three steps are enough.
 _FEW_STEPS = 0.26
 
 
 @inner
 def _rate(alpha, low):
-    """The rate c at which the means (α + h)/c of the truncated gammas sum to about 1; h as in `beyond`, t = c low."""
+    """Return the rate c at which the truncated gammas' means (α + h)/c sum to about 1; h as in `beyond`, t = c·low."""
     total = alpha.sum()
     rate = total / (1 - 0.5 * len(alpha) * low)
     if len(alpha) * low > _FEW_STEPS:
@@ -35,7 +35,7 @@ def _rate(alpha, low):
 
 @inner
 def _balanced(alpha, low, total, rate):
-    """The rate of `_rate` to nine digits: Newton's method from `rate`, within a bracket that begins at Σα."""
+    """Return the rate of `_rate` to nine digits, by Newton's method from `rate` in a bracket that begins at Σα."""
     least, most = total, math.inf
     for _ in range(100):
         # If the means sum to more than 1, the rate must rise. dh/dt = h (h + α − t)/t.
@@ -59,7 +59,7 @@ def _balanced(alpha, low, total, rate):
 
 @bare
 def _gamma_beyond(shape, t, rng):
-    """A Gamma(α, 1) variate beyond t ≥ 0, exact by rejection, and the number of variates it took."""
+    """Draw from Gamma(α, 1) given a value of at least t ≥ 0, by rejection; also return the number of variates used."""
     if shape == 1:
         return t + rng.standard_exponential(), 1
     variates = 0
@@ -78,10 +78,10 @@ def _gamma_beyond(shape, t, rng):
 
 @outer(seconds=3)
 def draw_rows(alpha, low, rng, draws):
-    """Exact draws of Dirichlet(α) given x_i ≥ low, α (rows, K) and low (rows,), written to `draws`.
+    """Write exact draws of Dirichlet(α) given x_i ≥ low to `draws` (rows, K), for α (rows, K) and low (rows,).
 
     Returns:
-        The number of variates they took.
+        The number of random variates used.
     """
     n_rows, n_levels = alpha.shape
     variates = 0
