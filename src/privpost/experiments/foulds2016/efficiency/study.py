@@ -110,8 +110,8 @@ def simulate(config, streams, ledger) -> dict:
     """Return `are`, `limit` and `first_order` over (method, statistic, epsilon, n), and facts about the methods.
 
     `are` has a last axis (mean, standard error). Over methods: `released`, whether the mean is released, and
-    `truncated`, whether a0 is used. The true posterior does not depend on ε and fills only the first entry of that axis.
-    All methods see the same data.
+    `truncated`, whether a0 is used. The true posterior does not depend on ε and fills only the first entry of that
+    axis. All methods see the same data.
     """
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))

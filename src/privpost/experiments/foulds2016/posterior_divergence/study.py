@@ -81,7 +81,7 @@ def ops_limit(temperature: float) -> float:
 
 
 def laplace_first_order(scale: float, p: float, n: int) -> float:
-    """Return b²(p² + q²)/(npq), q = 1 − p: the mean KL to order 1/n (half the squared shift in sds) at noise scale b."""
+    """Return b²(p² + q²)/(npq), q = 1 − p: mean KL to order 1/n (half the squared shift in sds) at noise scale b."""
     return scale**2 * (p**2 + (1 - p) ** 2) / (n * p * (1 - p))
 
 
