@@ -168,7 +168,7 @@ def _langevin(mechanism, data) -> Steps | None:
 
 
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
-    """Return the law ∝ exp(−nβ|w|²/2) Π (1 + exp(−z·w))^(−ρ) of `numbers` (k,) of records (k, d); OPS's is on a ball."""
+    """Return the law ∝ exp(−nβ|w|²/2) Π (1 + exp(−z·w))^(−ρ) of `numbers` (k,) of records (k, d); OPS's on a ball."""
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticOps):

@@ -202,7 +202,7 @@ class BetasOfStates:
 
 
 def _convolved(alpha, low: float, left_out: int | None = None, points: int = 4001):
-    """Return a grid of x − low, the log-factors on it (K, points), their scaled convolution, and the log of its scale."""
+    """Return a grid of x − low, the log-factors (K, points), their scaled convolution, and the log of its scale."""
     y = np.linspace(0, 1 - len(alpha) * low, points)
     # A common tilt keeps factors from underflow, and cancels where the x sum to 1.
     logs = (alpha[:, None] - 1) * np.log(low + y) - (alpha.sum() - len(alpha)) * y
