@@ -14,7 +14,7 @@ from privpost.privacy.ledger.gate import BudgetExceeded
 class Discovered(Setting):
     """A setting whose value is `all`, a list of names that `known` returns, or, where allowed, `none`.
 
-    Its normal form is the sorted list of names. A new mechanism changes that of `all`: the study is computed again.
+    Its normal form is the sorted list of names. With `all`, a new mechanism extends it: the study is computed again.
     """
 
     known: Callable[[], set[str]]

@@ -9,7 +9,7 @@ from privpost.lab.claims import Part, word
 
 # Columns that identify a test of z²: rows that agree in all of them share one test.
 _PLACES = ("variant", "law", "model", "method", "tempered", "n", "concentration", "graph", "epsilon", "z2_of")
-# A claim on calibration should detect larger relative errors of a posterior's standard deviation.
+# A claim on calibration should detect relative errors of a posterior's standard deviation above this size.
 GOAL = 0.10
 # A posterior with at least this share of the prior's standard deviation is taken for the prior.
 OF_PRIOR = 0.95
@@ -20,7 +20,7 @@ BOTH = (
 
 
 def tested(rows):
-    """Return rows with `level` (KS), `z2_level` and `rejected` (by either); all tests of a kind share half of 5 %."""
+    """Return rows with `level` (KS), `z2_level` and `rejected` (by either); the tests of each kind share 2.5 %."""
     tests = len(rows[_keys(rows)].drop_duplicates())
     level, z2_level = (LEVEL / 2 / max(1, count) for count in (len(rows), tests))
     rejected = (rows.p_value < level) | (rows.z2_p < z2_level)
@@ -30,8 +30,8 @@ def tested(rows):
 def from_prior(table):
     """Return the rows whose true parameters pass a test of z² against their prior, at 5 % over all sets of parameters.
 
-    By chance a set may be spread too widely or too narrowly. A posterior close to the prior then looks miscalibrated,
-    although it is not.
+    By chance a set of true values may be spread too widely or too narrowly. A posterior close to the prior then looks
+    miscalibrated, although it is not.
     """
     if "prior_p" not in table:
         return table

@@ -66,7 +66,7 @@ def _gamma(mechanism, data):
 
 
 def _exponential(mechanism, data):
-    """Return the law of bits' posterior to the power 1/T on [a0, 1 − a0], T = max(1, 2 ln((1 − a0)/a0)/ε)."""
+    """Return the posterior of bits to the power 1/T on [a0, 1 − a0], T = max(1, 2 ln((1 − a0)/a0)/ε)."""
     temperature = max(1.0, 2 * math.log((1 - mechanism.a0) / mechanism.a0) / mechanism.epsilon)
     alpha, beta = np.asarray(mechanism.model.prior) - 1 + mechanism.model.sufficient_statistics(data)
     shape = np.array([1 + alpha / temperature]), np.array([1 + beta / temperature])
@@ -136,7 +136,7 @@ def _logistic(mechanism, data):
 
 def _distinct(data):
     """Return the distinct records of a data set (n, d), and how often each occurs."""
-    # Often all records but the last are equal: a quick test, as sorting would take most of the time.
+    # Often all records but the last are equal. This is quick to test, while sorting would take most of the time.
     if np.all(data[1:-1] == data[0]):
         return data[[0, -1]], np.array([len(data) - 1, 1])
     return np.unique(data, axis=0, return_counts=True)
@@ -168,7 +168,7 @@ def _langevin(mechanism, data) -> Steps | None:
 
 
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
-    """Return the law ∝ exp(−nβ|w|²/2) Π (1 + exp(−z·w))^(−ρ) of `numbers` (k,) of records (k, d); OPS's on a ball."""
+    """Return the law ∝ exp(−nβ|w|²/2) Π (1 + exp(−z·w))^(−ρ), on a ball for OPS; record z_k occurs numbers_k times."""
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticOps):
@@ -197,7 +197,7 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
 def _hidden_markov(mechanism, data):
     """Return the law ∝ Π x^((b − 1)/T' + count/T), x ≥ 1/(M K), of each field; T = max(1, 2Δu/ε), u draws, T' = T or 1.
 
-    With several states it is known for two cells and one field of two levels: a mixture over the states of both cells.
+    With several states the law is known for two cells and one field of two levels, as a mixture over the cells' states.
     """
     model = mechanism.model
     several = model.n_states > 1

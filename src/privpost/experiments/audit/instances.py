@@ -104,7 +104,7 @@ def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
 
 
 def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> list[Instance]:
-    """Return every discovered mechanism's examples, calibrated to ε in their own notion (and order).
+    """Return every discovered mechanism's examples, each calibrated to ε in its own notion (and order) of privacy.
 
     Examples on bits also come with `large_n` records; a mechanism without a calibrated setting is not changed.
     """
@@ -125,7 +125,7 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
     """Return the mechanisms that the studies' ledgers record, each once.
 
-    Settings of a study that differ in numbers only after `reduced` form a group. Three of each group are audited
+    Settings of a study whose `reduced` mechanisms differ in numbers only form a group. Three of each group are audited
     (smallest, middle and largest cost); the costs of all are compared with their targets. Accounts with an infinite
     budget are left out, as they are not private.
     """
@@ -208,7 +208,7 @@ def reduced(mechanism: Mechanism) -> Mechanism:
 
 
 def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
-    """Return the number of possible records, and a function from indices to records; a list may be too long."""
+    """Return the number of possible records, and a function from indices to records, as a list may be too long."""
     if isinstance(model, EventCounts):
         return model.n_records, model.events
     return len(model.records), model.records.__getitem__

@@ -27,7 +27,7 @@ RIM = np.linspace(0, 2 * np.pi, 721)
 
 
 def p_value(uniform) -> float:
-    """Return the smallest Kolmogorov-Smirnov p-value of columns (size, k) that should be uniform, times k, at most 1.
+    """Return the smallest Kolmogorov-Smirnov p-value of k columns (size, k) against uniform, times k (Bonferroni).
 
     A draw outside the support is nan, and makes the p-value 0.
     """
@@ -277,7 +277,7 @@ class OnGrid:
         return float((self._log - other._log).max(axis=-1).sum())
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return distribution functions at the draws, each at a random height within its step of the function."""
+        """Return distribution functions at the draws; each value is random within a step of its function."""
         places = np.searchsorted((self.grid[1:] + self.grid[:-1]) / 2, np.reshape(draws, (len(draws), -1)))
         steps = np.exp(self._log)
         below = np.cumsum(steps, axis=-1) - steps
@@ -289,7 +289,7 @@ class OnGrid:
 
 @dataclass(frozen=True)
 class Reports(OnGrid):
-    """Joint law of the numbers of reports (d,); on the grid (points,) they are the digits of one number to a base."""
+    """Joint law of the numbers of reports (d,), coded on the grid (points,) as the digits of one number to `base`."""
 
     base: int
 
@@ -306,7 +306,7 @@ class Weights:
     Attributes:
         log_weight: log-density up to a constant, at points (..., d).
         dimension: number of weights, 1 or 2.
-        reach: nearly all of the mass is where each coordinate lies in [−reach, reach].
+        reach: each coordinate lies in [−reach, reach] with nearly all of its mass.
         radius: radius of the ball that weights are restricted to, or None.
     """
 

@@ -25,7 +25,7 @@ class Steps:
     Attributes:
         axis: equally spaced nodes (g,) of the integrals, the same for each weight and for the laws of neighbours.
         dimension: number of weights.
-        density_at: function of nodes (g,), with the density at all of them, (g,) or (g, g).
+        density_at: function that returns the density (g,) or (g, g) at nodes (g,) of each weight.
     """
 
     axis: np.ndarray

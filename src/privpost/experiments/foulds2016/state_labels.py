@@ -43,7 +43,7 @@ class Frequencies:
     """Counts how often each cell of each chain is in each state after burn-in.
 
     A chain may switch labels: those of each iteration are permuted to agree best with the counts so far (Stephens
-    2000). It is called with the number of an iteration and its `hidden_markov.gibbs.State`.
+    2000). A call takes the number of an iteration and its `hidden_markov.gibbs.State`.
 
     Attributes:
         seen: the counts (K, cells, chains).

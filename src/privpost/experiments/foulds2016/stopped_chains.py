@@ -25,7 +25,7 @@ def posteriors(mechanism: ExponentialMechanism, grid: int) -> np.ndarray:
 
 
 def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
-    """Return Metropolis kernels (..., grid, grid) for target laws (..., grid), with uniform or neighbour proposals."""
+    """Return Metropolis kernels (..., grid, grid) for laws (..., grid); proposals are uniform, or one grid step."""
     size = laws.shape[-1]
     steps = (np.eye(size, k=1) + np.eye(size, k=-1)) / 2
     proposal = np.full((size, size), 1 / size) if chain == "independence" else steps

@@ -21,7 +21,7 @@ N_STATES = 2
 
 
 def data_sets(cells: int, events: int) -> np.ndarray:
-    """Return all data sets of so many events in so many cells, as counts (data sets, cells, levels)."""
+    """Return all data sets of `events` events in `cells` cells, as counts (data sets, cells, levels)."""
     places = cells * LEVELS
     bars = np.array(list(itertools.combinations(range(events + places - 1), places - 1)))
     ends = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, events + places - 1)))

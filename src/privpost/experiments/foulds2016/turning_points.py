@@ -4,7 +4,7 @@ import numpy as np
 
 
 def without_level(logs, level: str):
-    """Return the logs without one level of a field and the cells that become empty; `none` leaves out nothing."""
+    """Return the logs without one level of a field and without cells that become empty; `none` keeps all."""
     if level == "none":
         return logs
     columns = np.array([word != level for levels in logs.levels.values() for word in levels])

@@ -181,7 +181,7 @@ def _loss_rows(config, name, model) -> list[dict]:
 
 
 def _lemma_2_row(name, model) -> dict:
-    """Return the check of a network's Lipschitz constant against its nodes' largest; θ alternates: 0.2 and 0.9."""
+    """Return the check of a network's Lipschitz constant against its nodes' largest, with θ in turn 0.2 and 0.9."""
     theta = np.where(np.arange(model.theta_shape[0]) % 2, 0.9, 0.2)
     statement = "lemma 2" if all(not parents for _, parents in model.parents) else "lemma 2 with edges"
     return _row(statement, name, "theta=0.2,0.9", *network_lipschitz(model, theta))

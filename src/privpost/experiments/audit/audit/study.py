@@ -1,4 +1,4 @@
-"""Privacy audit of every mechanism: claims against targets, exact divergences, statistical bounds, and drawn laws."""
+"""Privacy audit of every mechanism: claims against targets, exact divergences and lower bounds; tests of the draws."""
 
 import math
 from fractions import Fraction
@@ -114,9 +114,9 @@ def examine(
     times, or not at all if fewer than `FEWEST` would be left.
 
     Args:
-        size: releases per neighbour to choose the event, and as many to count it.
+        size: releases per neighbour to choose the event, and as many more to count it.
         pilot: releases per neighbour to choose the pair.
-        level: level at which events are compared; the reported bound has its own.
+        level: error probability at which events are compared; the reported bound has its own.
         gate: draws the releases; by default through a new ledger.
         rounded: draws per neighbour that are rounded exactly, which take some milliseconds each.
     """
@@ -126,7 +126,7 @@ def examine(
     if law_of(mechanism, pairs[0][0]) is None:
         pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level, gate), math.nan
     else:
-        # Laws are computed once per data set. Among pairs that differ by rounding only, the first is taken.
+        # Laws are computed once per data set. Of pairs whose divergences differ by rounding, the first is taken.
         sides = {data.tobytes(): data for pair in pairs for data in pair}
         known = {key: law_of(mechanism, data) for key, data in sides.items()}
         divergences = [known[p.tobytes()].divergence(known[q.tobytes()], order) for p, q in pairs]
@@ -152,7 +152,7 @@ class Gate:
     def releases(self, data, size: int, rng) -> np.ndarray:
         """Return independent releases (size, ...) about records, drawn in parts to save memory.
 
-        Half of the parts ask for one release per row of statistics, as studies do; the others ask for a number.
+        Half of the parts ask for one release per row of statistics, as studies do; the others ask for many at once.
         """
         statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
         parts = []
@@ -215,7 +215,7 @@ def verdict(claimed: float, bound: float, exact: float, drawn: float, share: flo
     Args:
         claimed: the ε that the mechanism claims.
         bound, exact: statistical lower bound and exact divergence.
-        drawn: p-value of the draws under the law that the settings mean.
+        drawn: p-value of the draws under the law that the settings imply.
         share: cost / target.
         level: a p-value below it rejects the law.
     """

@@ -7,15 +7,15 @@ import numpy as np
 from privpost.evaluation.rows import one
 from privpost.lab.claims import check, claim, number
 
-# Largest relative error allowed, at the largest n, to the first-order value 1/(n a0) of the gap to 2Δ.
+# Largest relative error of the first-order value 1/(n a0) of the gap to 2Δ, at the largest n.
 TOLERANCE = 0.1
 # Larger than the rounding errors of sums of a few hundred probabilities and of powers of kernels.
 ROUNDING = 1e-9
-# Largest relative excess allowed to the epsilon of a stopped chain over that of an exact draw.
+# Largest relative excess of a stopped chain's epsilon over that of an exact draw.
 NEAR = 0.01
-# Number of sweeps from which the excess must be within NEAR.
+# Number of sweeps after which the excess must be within NEAR.
 SWEEPS = 2
-# Factor by which some chain must then be farther from an exact draw than those on the neighbours that lose most.
+# Some chain must then be this many times as far from an exact draw as those on the neighbours that lose most.
 FARTHER = 10
 STARTS = {"uniform": "from a uniform start", "mode": "from the mode"}
 

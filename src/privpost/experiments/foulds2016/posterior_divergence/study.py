@@ -76,7 +76,7 @@ def truncated_kl(parameters_p, parameters_q, low: float, high: float, nodes: int
 
 
 def ops_limit(temperature: float) -> float:
-    """Return ½(ln T + 1/T − 1), the limit of KL(posterior ‖ OPS density): as of normal laws with variances 1 and T."""
+    """Return ½(ln T + 1/T − 1), the limit of KL(posterior ‖ OPS density): KL of normal laws with variances 1, T."""
     return (math.log(temperature) + 1 / temperature - 1) / 2
 
 

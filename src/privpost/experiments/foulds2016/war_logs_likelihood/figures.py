@@ -61,7 +61,7 @@ def readings(war_logs_differences):
     HMMs from seeded starts read one Laplace release in four ways: they clip the noisy counts (as in the paper), clip
     the sums over a state, project the counts, or model the noise. OPS releases one draw, with tempered prior. The
     model with one state is drawn exactly. Bars are 95 % intervals of the paired difference over splits. Hollow markers:
-    R-hat is 1.05 or more; OPS then has no ε.
+    R-hat is 1.05 or more; the ε of OPS then does not hold.
     """
     table = war_logs_differences
     table = table[(table["first"] == "non_private") & (table.prior != "untempered")]

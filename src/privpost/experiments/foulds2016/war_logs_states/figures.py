@@ -79,7 +79,7 @@ def maps(war_logs_assignments, war_logs_emissions):
     non-private map. Below: the share of each state among the regions that have events in a month. Columns are the
     Laplace HMM under pure DP and the non-private HMM, from seeded starts. Colours stand for the type of event that sets
     a state apart from the others of the non-private fit; states of the Laplace HMM are matched with these by their
-    emissions. Each map is of one release; the table of maps has means and errors over independent releases. Empty cells
+    emissions. Each map is of one release or chain; the table of maps has means and errors over several. Empty cells
     were left out and regions chosen by looking at the records.
     """
     new = set(war_logs_assignments.dataset) - {*MAPPED, *OURS}
@@ -123,8 +123,8 @@ def maps(war_logs_assignments, war_logs_emissions):
 def final_sample(war_logs_assignments, war_logs_emissions):
     """OPS's final sample above an estimate from all of its samples after burn-in (Foulds et al. 2016, figure 7).
 
-    Afghanistan, from seeded starts; one column per truncation M. The ε of pure DP covers the final sample, and only if
-    its chain has converged; the estimate is not private. Each map is of one release; the table of maps has means and
+    Afghanistan, from seeded starts; one column per truncation M. The ε of pure DP covers only the final sample, and
+    only if its chain has converged; the estimate is not private. Each map is of one release; the table of maps has means and
     errors over independent releases.
     """
     table, _ = shown(select(war_logs_assignments, method="ops"), AFGHANISTAN)

@@ -74,7 +74,7 @@ USED = {"states_over_5_percent": 0.05, "states_used_at_all": 1e-12, "states_over
 
 
 def of(config, n_states: int) -> list[Row]:
-    """Return a cell's rows with so many states; few and many states have separate budgets, as in the paper."""
+    """Return a cell's rows with `n_states`; few and many states have separate budgets, as in the paper."""
     axes = [config.epsilon], config.method, ["paper"], config.truncation
     return [row for start in config.start for row in rows(n_states, start, *axes)]
 
@@ -96,7 +96,7 @@ class Fit(NamedTuple):
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return maps and emissions of the fits with few states, aligned to the non-private one, and summaries of all."""
+    """Return maps and emissions of the fits with few states, aligned to the non-private, and all fits' summaries."""
     logs = without_level(war_logs.load(config.dataset), config.without)
     sizes, arrays = (config.repeats, config.chains), {}
     for name, n_states in (("few", config.n_states), ("many", config.many_states)):

@@ -141,7 +141,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _scores(model, private, tests, point, opened, config, streams, ledger) -> dict:
-    """Return accuracy and divergence (method, epsilon, trial), rhat and ess (epsilon,), of one graph and n."""
+    """Return, for one graph and n, accuracy and divergence (method, epsilon, trial), and rhat and ess (epsilon,)."""
     shape = (len(config.method), len(config.epsilon), config.trials)
     scores = {name: np.full(shape, np.nan) for name in ("accuracy", "divergence")}
     scores |= {name: np.full(len(config.epsilon), np.nan) for name in ("rhat", "ess")}

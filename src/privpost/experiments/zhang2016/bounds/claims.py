@@ -6,7 +6,7 @@ from privpost.experiments.zhang2016.bounds.study import CONSISTENCY_RELEASES, LI
 from privpost.lab.claims import check, claim, number, numbers, word
 
 ROUNDING = 1e-12
-# Corollary 3 is provable for t from here on and closures of at least this many subsets.
+# Smallest t, and smallest number of subsets in a closure, for which corollary 3 can be proved.
 PROVABLE_T = 1.0
 PROVABLE_CLOSURE = 4
 # One constant suffices if, at the last step of n, the loss over the sum of both terms grows by less than this factor.

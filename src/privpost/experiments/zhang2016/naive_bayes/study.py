@@ -141,8 +141,8 @@ def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_increments(model, config, variants, opened, streams, ledger):
-    """Return the mechanisms with t set: `bound` as corollary 3 asks, other Fourier variants such that a target
-    share of releases about pilot data is stealthy. Pilot data have the same law but no private record: t is public."""
+    """Return the mechanisms with t set. Variant `bound` has corollary 3's t; for other Fourier variants a target share
+    of releases about pilot data is stealthy. Pilot data have the same law but no private record, so t is public."""
     pilot, complete = [], dict(opened)
     for place, (account, mechanism) in opened.items():
         if variants[place[0]][0] == "fourier":
