@@ -124,8 +124,8 @@ def final_sample(war_logs_assignments, war_logs_emissions):
     """OPS's final sample above an estimate from all of its samples after burn-in (Foulds et al. 2016, figure 7).
 
     Afghanistan, from seeded starts; one column per truncation M. The ε of pure DP covers only the final sample, and
-    only if its chain has converged; the estimate is not private. Each map is of one release; the table of maps has means and
-    errors over independent releases.
+    only if its chain has converged; the estimate is not private. Each map is of one release; the table of maps has
+    means and errors over independent releases.
     """
     table, _ = shown(select(war_logs_assignments, method="ops"), AFGHANISTAN)
     colors = _colors(war_logs_emissions)
