@@ -62,7 +62,7 @@ COLUMNS: dict[str, str | Setting] = {
     "ks_limit": "Kolmogorov-Smirnov distance beyond which a test of one row at 5 % rejects [probability]",
     "ks_visible": "Kolmogorov-Smirnov distance that such a test detects with a chance of 80 % [probability]",
     "p_value": "p-value of the Kolmogorov-Smirnov test [probability]",
-    "z2": "mean of z² over the true parameters, where z is the normal quantile of their posterior probability; 1 under "
+    "z2": "mean z² of the true parameters, where z is the normal quantile of their posterior probability; 1 under "
     "calibration, larger if posteriors are too narrow",
     "z2_p": "p-value of the two-sided χ² test of the sum of z² [probability]",
     "z2_values": "effective number of independent values of z², over trials and parameters [count]",
