@@ -38,7 +38,7 @@ SETTINGS = Schema(
 TABLES = {
     "who_leads": {
         "loss_mean": "how far the held-out log-likelihood per event is below the non-private model's [nats]",
-        "predictive_loss_mean": "the same loss, with each held-out cell's likelihood averaged over draws separately [nats]",
+        "predictive_loss_mean": "the same loss, with each cell's likelihood averaged over draws separately [nats]",
     },
     "who_leads_pairs": {
         "less": "method whose loss is subtracted",
