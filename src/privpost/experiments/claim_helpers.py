@@ -1,4 +1,4 @@
-"""What claims of many studies share: numbers as evidence, and differences beyond a number of standard errors."""
+"""Helpers for the claims of many studies: estimates as evidence, comparisons in standard errors, and KS tests."""
 
 import math
 from typing import Any
@@ -8,12 +8,12 @@ from privpost.evaluation.multiplicity import critical_value
 
 
 def estimate(name: str, value, error, of: str = "") -> dict[str, Any]:
-    """Return an estimate and its standard error as evidence; the error is named after `of`, else after the estimate."""
+    """Return an estimate and its standard error as evidence; the error's label names `of`, else the estimate."""
     return {name: value, f"its standard error, {of or name}": error}
 
 
 def unpaired(row, other, name: str) -> tuple[float, float]:
-    """Return a row's mean of a column pair `<name>_mean`, `<name>_sem` less another's, and its standard error."""
+    """Return the difference of `<name>_mean` between two independent rows, and its standard error."""
     mean, sem = (f"{name}_{kind}" for kind in ("mean", "sem"))
     return float(row[mean] - other[mean]), math.hypot(row[sem], other[sem])
 
@@ -24,28 +24,28 @@ def ends(values) -> list:
 
 
 def above(rows, difference: str, limit: float):
-    """Return where a difference exceeds 0 by `limit` standard errors.
+    """Return, for each row, whether a difference exceeds 0 by more than `limit` standard errors.
 
-    `rows` is a row or a table with columns `<difference>_mean` and `<difference>_sem`.
+    `rows` is one row, or a table with columns `<difference>_mean` and `<difference>_sem`.
     """
     return getattr(rows, f"{difference}_mean") > limit * getattr(rows, f"{difference}_sem")
 
 
 def below(rows, difference: str, limit: float):
-    """Return where a difference is less than 0 by `limit` standard errors; see `above`."""
+    """Return, for each row, whether a difference is below 0 by more than `limit` standard errors; see `above`."""
     return getattr(rows, f"{difference}_mean") < -limit * getattr(rows, f"{difference}_sem")
 
 
 def at_joint_level(rows):
-    """Return rows, one test each, with `level`: the level of each test when all together have 5 % (Bonferroni)."""
+    """Return rows, one test each, with a column `level`: 5 % divided by the number of tests (Bonferroni)."""
     return rows.assign(level=LEVEL / max(1, len(rows)))
 
 
 def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
-    """Return the results of KS tests of a posterior, and what they would see.
+    """Return evidence from Kolmogorov-Smirnov (KS) tests of a posterior: their results, and what they can detect.
 
     Args:
-        rows: with `ks`, `p_value`, `n_trials` and `level`; trials and level are the same for all.
+        rows: table with `ks`, `p_value`, `n_trials` and `level`; all rows have the same trials and level.
         what: the posterior, in words.
         where: what the rows have in common, in words.
     """
@@ -62,11 +62,11 @@ def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
 
 
 def errors_allowed(limit: float, comparisons: int) -> str:
-    """Return a limit in words: how many standard errors, and how often a normal difference of 0 is beyond it.
+    """Describe a limit: its standard errors, and how often a normal estimate of a zero difference exceeds it.
 
     Args:
         limit: standard errors.
-        comparisons: how many differences are compared with it on one side, together by Bonferroni's inequality.
+        comparisons: number of one-sided comparisons with the limit; their joint rate is Bonferroni's bound.
     """
     from scipy.special import ndtr
 
@@ -78,10 +78,10 @@ def errors_allowed(limit: float, comparisons: int) -> str:
 
 
 def joint_limit(comparisons: int, sides: int = 1) -> tuple[float, str]:
-    """Return how many standard errors no normal difference of 0 exceeds, at the joint level, and the same in words.
+    """Return a limit in standard errors for tests with the joint level `LEVEL`, as a number and in words.
 
     Args:
-        comparisons: how many differences are compared with it.
+        comparisons: number of differences that are compared with the limit.
         sides: 1 where only one direction counts, else 2.
     """
     limit = critical_value(max(1, comparisons), 2 * LEVEL / sides)
@@ -90,7 +90,7 @@ def joint_limit(comparisons: int, sides: int = 1) -> tuple[float, str]:
 
 
 def student_limit(repeats: int, level: float) -> float:
-    """Return what Student's t of a mean over `repeats` exceeds with probability `level`, on one side."""
+    """Return the value that Student's t of a mean over `repeats` exceeds with probability `level`."""
     from scipy.special import stdtrit
 
     return float(stdtrit(repeats - 1, 1 - level))

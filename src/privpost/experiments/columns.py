@@ -1,4 +1,4 @@
-"""What columns and settings mean: the columns of several studies, and how to look a name up."""
+"""Meanings of columns and settings: those that several studies share, and functions that look a name up."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from privpost.experiments import ranges
 from privpost.lab.schema import Setting
 from privpost.lab.study import Study
 
-# `name: meaning [unit]`, or a setting with its own meaning. A study's settings and its TABLES come first.
+# Each value is `meaning [unit]`, or a setting that has a meaning. A study's own TABLES and settings take precedence.
 COLUMNS: dict[str, str | Setting] = {
     # Sizes and seeds of every study
     "trials": "independent repeats of the experiment [count]",
@@ -33,7 +33,7 @@ COLUMNS: dict[str, str | Setting] = {
     "epsilon_record": "ε of a release when a whole record is substituted [nats]",
     "n_train": "records of the training part [records]",
     "stand_in": "whether the data stand in for the paper's own, which are not public",
-    "uses_private_metadata": "whether bounds, levels or counts were read off the records, which no ε here covers",
+    "uses_private_metadata": "whether bounds, levels or counts were read off the records; no ε covers this",
     "private": "whether a finite ε covers the method",
     "parameter": "parameter of the model that the row is about",
     "theta": "parameter of the model",
@@ -62,25 +62,25 @@ COLUMNS: dict[str, str | Setting] = {
     "ks_limit": "Kolmogorov-Smirnov distance beyond which a test of one row at 5 % rejects [probability]",
     "ks_visible": "Kolmogorov-Smirnov distance that such a test detects with a chance of 80 % [probability]",
     "p_value": "p-value of the Kolmogorov-Smirnov test [probability]",
-    "z2": "mean z² of the true parameters, z the normal quantile of their posterior probability; 1 under calibration, "
-    "above it where posteriors are too narrow",
+    "z2": "mean z² of the true parameters, where z is the normal quantile of their posterior probability; 1 under "
+    "calibration, larger if posteriors are too narrow",
     "z2_p": "p-value of the two-sided χ² test of the sum of z² [probability]",
-    "z2_values": "independent values of z² that vary as much as the row's, over trials and parameters [count]",
-    "z2_of": "parameters whose z² count together",
-    "sd_seen_narrow": "how far too narrow a posterior's standard deviation is that a test of one row's z² at 5 % sees "
-    "with a chance of 80 % [share]",
-    "sd_seen_wide": "how far too wide a posterior's standard deviation is that such a test sees with that chance "
-    "[share]",
-    "sd_of_prior": "standard deviation of the noise-aware posterior over the prior's (of `bernstein2018` that of the "
-    "true parameters as drawn), root mean square over trials; from 0.95 on the row tests the prior [share]",
-    "prior_p": "p-value of the same test of the true parameters in their prior; where it is small chance made their "
-    "draws too wide or too narrow [probability]",
+    "z2_values": "effective number of independent values of z², over trials and parameters [count]",
+    "z2_of": "parameters whose z² are tested together",
+    "sd_seen_narrow": "smallest relative shortfall of a posterior's standard deviation that a 5 % test of one row's z² "
+    "detects with a chance of 80 % [share]",
+    "sd_seen_wide": "smallest relative excess of a posterior's standard deviation that such a test detects with that "
+    "chance [share]",
+    "sd_of_prior": "standard deviation of the noise-aware posterior over the prior's (in `bernstein2018`, over that of "
+    "the drawn true parameters), root mean square over trials; from 0.95 on the row tests the prior only [share]",
+    "prior_p": "p-value of the z² test of the true parameters against their prior; a small value means that by chance "
+    "they are spread too widely or too narrowly [probability]",
     "u": "quantile of the true parameter in the posterior [probability]",
     "ecdf": "share of the trials whose quantile is at most `u` [share]",
     # Chains and Monte Carlo
-    "sampling": "`exact` for independent draws from the stated law, `mcmc` for those of a Markov chain, `steps` for "
-    "Langevin steps that are paid for one by one",
-    "sampler": "Markov chain that draws; `exact` or empty where no chain runs",
+    "sampling": "`exact` for independent draws from the stated law, `mcmc` for draws of a Markov chain, `steps` or "
+    "`paid updates` for Langevin steps or Gibbs updates that are paid for one by one",
+    "sampler": "Markov chain that makes the draws; `exact` or empty where no chain runs",
     "n_repeats": "repeats behind the row's mean [count]",
     "n_trials": "trials behind the row [count]",
     "n_splits": "random splits into training and held-out data [count]",
@@ -93,14 +93,14 @@ COLUMNS: dict[str, str | Setting] = {
     "ess_min": "smallest effective sample size [draws]",
     "ess_bulk": "smallest bulk effective sample size of the traces behind `rhat_max` [draws]",
     "converged": "whether R-hat is below 1.05 or no chain has to converge",
-    "guarantee": "`unconditional`, or `if_converged`, where the promise rests on a converged chain; `none` where no ε "
+    "guarantee": "`unconditional`, or `if_converged`, where ε holds only for a converged chain; `none` where no ε "
     "covers the row",
     "worst_case_epsilon": "ε of the release when the chain has not converged; infinite or empty where nothing bounds "
     "it [nats]",
 }
 
 
-# Words for an axis where the meaning is long.
+# Axis labels of columns whose meaning is too long for one.
 LABELS = {
     "are": "asymptotic relative efficiency",
     "bound_ratio": "truncated concentrated DP bound over the exact supremum",
@@ -120,20 +120,20 @@ LABELS = {
 
 
 class Meaning(NamedTuple):
-    """What a name means, and its unit; "" for names, truth values and numbers without one."""
+    """The meaning of a column or setting, and its unit ("" for names, truth values and plain numbers)."""
 
     text: str
     unit: str
 
     def label(self, name: str) -> str:
-        """Return words for an axis and the unit: the column's own, or the meaning up to where it begins to explain."""
+        """Return an axis label with the unit: that of `name` in LABELS, or the meaning up to its first ";" or ":"."""
         text = LABELS.get(name) or re.sub(r" \([^)]*\)", "", re.split(r"[;:]", self.text)[0])
         text = re.sub(r"`(\w+)`", lambda match: match[1].removesuffix("_mean").replace("_", " "), text)
         return f"{text} [{self.unit}]" if self.unit else text
 
 
 def of_column(study: Study, table: str, column: str) -> Meaning | None:
-    """Return the meaning of a column of one of a study's tables; None when nothing gives it.
+    """Return the meaning of a column of one of a study's tables; None if there is none.
 
     The table's own entry in TABLES comes first, then the setting of that name, the study's other tables, and `COLUMNS`.
     A column `<x>_sem` is the standard error of `<x>_mean`, or of `<x>`.
@@ -151,7 +151,7 @@ def of_column(study: Study, table: str, column: str) -> Meaning | None:
 
 
 def of_setting(study: Study, name: str) -> Meaning | None:
-    """Return the meaning of a study's setting; None when nothing gives it."""
+    """Return the meaning of a study's setting; None if there is none."""
     return _first(name, (study.schema.fields, COLUMNS))
 
 

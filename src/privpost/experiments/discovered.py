@@ -1,4 +1,4 @@
-"""For studies of every mechanism: a new mechanism takes part without a change, and its failure stops no other."""
+"""Support for studies of all mechanisms: new ones take part automatically, and a failing one stops no other."""
 
 import contextlib
 import sys
@@ -12,9 +12,9 @@ from privpost.privacy.ledger.gate import BudgetExceeded
 
 @dataclass(frozen=True)
 class Discovered(Setting):
-    """`all`, or a list of names, among those that `known` returns; `none` where that is allowed.
+    """A setting whose value is `all`, a list of names that `known` returns, or, where allowed, `none`.
 
-    The normal form is the sorted list, so a new mechanism changes the digest and the study is computed again.
+    Its normal form is the sorted list of names. With `all`, a new mechanism extends it: the study is computed again.
     """
 
     known: Callable[[], set[str]]
@@ -38,7 +38,7 @@ class Discovered(Setting):
 
 
 class Failed(set[str]):
-    """Methods that failed in a study of many: only their rows are lost, and standard error tells the reason."""
+    """Names of the methods that failed in a study; it loses only their rows and prints the reason on standard error."""
 
     @contextlib.contextmanager
     def alone(self, method: str) -> Iterator[None]:
@@ -47,7 +47,7 @@ class Failed(set[str]):
             yield
         except BudgetExceeded:
             raise
-        # Whatever a contributed mechanism raises.
+        # A contributed mechanism may raise any exception.
         except Exception as error:
             self.add(method)
             reason = " ".join(str(error).split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Settings that several studies have: their meaning, and the range within which results stay within floating point."""
+"""Settings that several studies share: their meanings, and ranges that floating point can handle."""
 
 from privpost.lab.schema import Choice, DatasetName, Integer, Real
 from privpost.privacy.checks import LARGEST, SMALLEST
@@ -6,9 +6,9 @@ from privpost.privacy.count_tables import LARGEST_TRUNCATION, SMALLEST_TRUNCATIO
 
 # Ranges
 
-# Draws of a beta or Dirichlet law with a smaller concentration are 0 or 1 to the last digit.
+# At a smaller concentration, draws of a beta or Dirichlet law round to 0 or 1.
 CONCENTRATION = Real(at_least=0.01, at_most=1e4)
-# For laws that are truncated: below 1 their density has a pole.
+# For truncated laws: with a parameter below 1 the density has a pole.
 WITHOUT_POLE = Real(at_least=1, at_most=1e4)
 # The weight of a likelihood or a prior.
 COEFFICIENT = Real(at_least=1e-12, at_most=1)
@@ -37,10 +37,10 @@ WEIGHT = COEFFICIENT.means(
     "r, the likelihood's weight in a diffused posterior, or m, the prior's in a concentrated one"
 )
 SUPREMUM = Choice(
-    "paper", "exact", says="set of neighbours behind the bound: the `paper`'s four pairs, or `exact`, all of them"
+    "paper", "exact", says="pairs of neighbours that the bound covers: the `paper`'s four, or `exact` for all"
 )
 
-# Methods; studies choose among different ones.
+# Methods; each study has its own list of them.
 
 METHOD = "method, with the same name in all tables and figures"
 VARIANT = "`paper`, as published, or a correction that docs/ describes"

@@ -1,4 +1,4 @@
-"""What claims on calibration share: the tests of rows by KS and by the sum of z², and their power."""
+"""Tests of calibration for the claims of several studies: KS and the sum of z², with the power of these tests."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from privpost.evaluation.spread import Spread, halves, seen
 from privpost.experiments.claim_helpers import ks_evidence
 from privpost.lab.claims import Part, word
 
-# Rows that differ in one of these have tests of z² of their own; parameters that count together share a test.
+# Columns that identify a test of z²: rows that agree in all of them share one test.
 _PLACES = ("variant", "law", "model", "method", "tempered", "n", "concentration", "graph", "epsilon", "z2_of")
-# The largest error of a posterior's standard deviation that a claim on calibration should leave unseen.
+# A claim on calibration should detect relative errors of a posterior's standard deviation above this size.
 GOAL = 0.10
-# Above this share of the prior's standard deviation a posterior is the prior.
+# A posterior with at least this share of the prior's standard deviation is taken for the prior.
 OF_PRIOR = 0.95
 BOTH = (
     f"KS, and the sum of z² (two-sided chi-square; parameters that are alike count together), each at {LEVEL / 2:g} "
@@ -20,7 +20,7 @@ BOTH = (
 
 
 def tested(rows):
-    """Return rows with `level` and `z2_level` of their two tests, half of 5 % each over all rows, and `rejected`."""
+    """Return rows with `level` (KS), `z2_level` and `rejected` (by either); the tests of each kind share 2.5 %."""
     tests = len(rows[_keys(rows)].drop_duplicates())
     level, z2_level = (LEVEL / 2 / max(1, count) for count in (len(rows), tests))
     rejected = (rows.p_value < level) | (rows.z2_p < z2_level)
@@ -28,10 +28,10 @@ def tested(rows):
 
 
 def from_prior(table):
-    """Return the rows whose true parameters pass a test of z² against their prior, at 5 % over all sets of them.
+    """Return the rows whose true parameters pass a test of z² against their prior, at 5 % over all sets of parameters.
 
-    If by chance a set is too wide or too narrow, so are its quantiles in a posterior that knows little more than the
-    prior.
+    By chance a set of true values may be spread too widely or too narrowly. A posterior close to the prior then looks
+    miscalibrated, although it is not.
     """
     if "prior_p" not in table:
         return table
@@ -42,8 +42,8 @@ def from_prior(table):
 def sound(table, method: str, keys: list[str]):
     """Return `tested` rows of a method at points where the non-private posterior passes both tests.
 
-    `keys` tell the points apart. Where that posterior fails, at 5 % over all points, or `from_prior` does, the draws
-    of θ are in doubt.
+    `keys` are the columns that identify a point. A point is left out if that posterior fails (at 5 % over all points)
+    or its rows fail `from_prior`, since its draws of θ are then in doubt.
     """
     table = from_prior(table)
     control = tested(table[table.method == "non_private"])
@@ -53,10 +53,10 @@ def sound(table, method: str, keys: list[str]):
 
 
 def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
-    """Return the results of both tests of a posterior, and what they would see.
+    """Return evidence from both tests of a posterior: their results, and what they can detect.
 
     Args:
-        rows: from `tested`, with one number of trials.
+        rows: a result of `tested`; all rows have the same number of trials.
         what: the posterior, in words.
         where: what the rows have in common, in words.
     """
@@ -82,7 +82,7 @@ def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
 
 
 def power(rows) -> Part:
-    """Return the words for the smallest errors of a standard deviation that every test of `tested` rows sees."""
+    """Return a text on the smallest errors of a standard deviation that each z² test of `tested` rows detects."""
     if rows.empty:
         return word("seen", "no test counts")
     least = _least(rows)
@@ -96,7 +96,7 @@ def power(rows) -> Part:
 
 
 def _of_prior(tests):
-    """Return which tests have a posterior that equals the prior; none where the table does not say."""
+    """Return which tests have a posterior as wide as the prior; none if the table lacks `sd_of_prior`."""
     return tests.get("sd_of_prior", 0 * tests.z2) >= OF_PRIOR
 
 

@@ -1,4 +1,4 @@
-"""The law that each mechanism's release must have, given records and its settings as the papers define them."""
+"""The law that each mechanism's release must have, given the records and its settings as the papers define them."""
 
 import itertools
 import math
@@ -24,9 +24,9 @@ from privpost.mechanisms.noise.gaussian import GaussianMechanism
 from privpost.mechanisms.noise.laplace import LaplaceMechanism
 from privpost.mechanisms.noise.randomised_response import RandomisedResponse
 
-# Pure charge of one draw in units of c²ρ/β.
+# Pure ε that one draw is charged, in units of c²ρ/β.
 OPS_CHARGE = {"paper": 4.0, "corrected_charge": 2.0}
-# The largest x/(1 + e^x).
+# The largest value of x/(1 + e^x).
 KAPPA = 0.27846454276107380
 
 
@@ -47,26 +47,26 @@ def _normal(mechanism, data):
 
 
 def _weights(mechanism):
-    """The weight r of the likelihood, and the divisor m of the prior."""
+    """Return the weight r of the likelihood, and the divisor m of the prior."""
     weights = {"diffused": (mechanism.coefficient, 1.0), "concentrated": (1.0, mechanism.coefficient)}
     return weights.get(mechanism.weighting, (1.0, 1.0))
 
 
 def _posterior(mechanism, data):
-    """Dirichlet(α/m + r · counts)."""
+    """Return the law Dirichlet(α/m + r · counts)."""
     r, m = _weights(mechanism)
     return laws.Dirichlet(np.asarray(mechanism.model.prior) / m + r * mechanism.model.sufficient_statistics(data))
 
 
 def _gamma(mechanism, data):
-    """Gamma(α/m + rn, β/m + rΣx)."""
+    """Return the law Gamma(α/m + rn, β/m + rΣx)."""
     r, m = _weights(mechanism)
     alpha, beta = np.asarray(mechanism.model.prior) / m
     return laws.Gamma(float(alpha + r * len(data)), float(beta + r * np.sum(data)))
 
 
 def _exponential(mechanism, data):
-    """Prior and likelihood of bits to the power 1/T on [a0, 1 − a0], T = max(1, 2 ln((1 − a0)/a0)/ε)."""
+    """Return the posterior of bits to the power 1/T on [a0, 1 − a0], T = max(1, 2 ln((1 − a0)/a0)/ε)."""
     temperature = max(1.0, 2 * math.log((1 - mechanism.a0) / mechanism.a0) / mechanism.epsilon)
     alpha, beta = np.asarray(mechanism.model.prior) - 1 + mechanism.model.sufficient_statistics(data)
     shape = np.array([1 + alpha / temperature]), np.array([1 + beta / temperature])
@@ -74,20 +74,20 @@ def _exponential(mechanism, data):
 
 
 def _trimmed(mechanism, data):
-    """Posterior of a network on [ω, 1 − ω], ω = 1/(1 + exp(ε/2)) by attribute, ε/(2|I|) by record."""
+    """Return a network's posterior on [ω, 1 − ω]: ω = 1/(1 + exp(ε/2)) by attribute, with ε/(2|I|) by record."""
     parts = 1 if isinstance(mechanism, AttributeSampler) else len(mechanism.model.nodes)
     pairs = _pairs(mechanism.model, data)
     return laws.TruncatedBetas(pairs[:, 0], pairs[:, 1], 1 / (1 + math.exp(mechanism.epsilon / (2 * parts))))
 
 
 def _pairs(model, data):
-    """(α, β) of every parameter's posterior, shape (m, 2)."""
+    """Return (α, β) of every parameter's posterior, shape (m, 2)."""
     counts = model.pairs(model.sufficient_statistics(data))
     return counts + np.array([float(model.alpha), float(model.beta)])
 
 
 def _map(mechanism, data):
-    """Every parameter on a grid with probability ∝ exp(ε_i u/(2Δ_i)), ε_i = ε/|I|."""
+    """Return the law of parameters on a grid, each with probabilities ∝ exp(ε_i u/(2Δ_i)), ε_i = ε/|I|."""
     model, pairs = mechanism.model, _pairs(mechanism.model, data)
     a, b = pairs[:, :1], pairs[:, 1:]
     utility = np.exp(xlogy(a - 1, GRID) + xlog1py(b - 1, -GRID) - betaln(a, b))
@@ -102,7 +102,7 @@ def _map(mechanism, data):
 
 
 def _reports(mechanism, data):
-    """Each record is reported as it is e^ε times as probably as each other answer, independently."""
+    """Return the law of independent reports: the true answer is e^ε times as probable as each other answer."""
     counts, base = mechanism.model.sufficient_statistics(data).astype(int), mechanism.n + 1
     chances = np.exp(mechanism.epsilon * np.eye(len(counts)))
     masses = {0: 1.0}
@@ -117,7 +117,7 @@ def _reports(mechanism, data):
 
 
 def _linear(mechanism, data):
-    """exp(−b|w|²/2 − Σ(y − x·w)²/(2σ²)) on the ball of radius R."""
+    """Return the law ∝ exp(−b|w|²/2 − Σ(y − x·w)²/(2σ²)) on the ball of radius R."""
     model, statistics = mechanism.model, mechanism.model.sufficient_statistics(data)
     if model.dimension > 2:
         return None
@@ -136,14 +136,14 @@ def _logistic(mechanism, data):
 
 def _distinct(data):
     """Return the distinct records of a data set (n, d), and how often each occurs."""
-    # Often all records but the last are equal; sorting them would take most of the time.
+    # Often all records but the last are equal. This is quick to test, while sorting would take most of the time.
     if np.all(data[1:-1] == data[0]):
         return data[[0, -1]], np.array([len(data) - 1, 1])
     return np.unique(data, axis=0, return_counts=True)
 
 
 def _mode_with_noise(mechanism, data):
-    """N(mode, (nβ)⁻¹ I); the mode of the posterior with likelihood to the power ρ is found by Newton's method."""
+    """Return N(mode, (nβ)⁻¹ I) at the mode of the posterior with likelihood to the power ρ, by Newton's method."""
     precision, w = mechanism.n * mechanism.model.prior_precision, np.zeros(mechanism.model.dimension)
     records, numbers = _distinct(data)
     for _ in range(50):
@@ -155,20 +155,20 @@ def _mode_with_noise(mechanism, data):
 
 
 def _langevin(mechanism, data) -> Steps | None:
-    """k steps of size η = step/(nβ + nρc²/4), k ≥ relaxations/(ηnβ), from w = 0."""
+    """Return the law after k ≥ relaxations/(ηnβ) steps of size η = step/(nβ + nρc²/4) from w = 0."""
     model, n, power = mechanism.model, mechanism.n, mechanism.coefficient
     if model.dimension > 2:
         return None
     precision = n * model.prior_precision
     eta = mechanism.step / (precision + n * power * model.feature_bound**2 / 4)
-    # A whole number with a rounding error adds no step.
+    # A rounding error above a whole number must not add a step.
     count = max(1, math.ceil(mechanism.relaxations / (eta * precision) - 1e-9))
     records, numbers = _distinct(data)
     return law_after(records, numbers, eta=eta, count=count, precision=precision, power=power, order=mechanism.order)
 
 
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
-    """exp(−nβ|w|²/2) Π 1/(1 + exp(−z·w))^ρ of records (k, d) that occur `numbers` (k,) times; for OPS on a ball."""
+    """Return the law ∝ exp(−nβ|w|²/2) Π (1 + exp(−z·w))^(−ρ), on a ball for OPS; record z_k occurs numbers_k times."""
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticOps):
@@ -189,15 +189,15 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
     def log_weight(w):
         return -precision * laws.squared(w) / 2 - power * np.logaddexp(0, -w @ records.T) @ numbers
 
-    # The mode is at most ρc/β from 0; 12 prior standard deviations hold the rest.
+    # The mode is at most ρc/β from 0; 12 prior standard deviations around it cover the mass.
     reach = power * bound / beta + 12 / math.sqrt(precision)
     return laws.Weights(log_weight, model.dimension, min(reach, radius or math.inf), radius)
 
 
 def _hidden_markov(mechanism, data):
-    """Π x^((b − 1)/T' + count/T) of each field, every x at least 1/(M K); T = max(1, 2Δu/ε), u draws, T' = T or 1.
+    """Return the law ∝ Π x^((b − 1)/T' + count/T), x ≥ 1/(M K), of each field; T = max(1, 2Δu/ε), u draws, T' = T or 1.
 
-    Several states: mixed over the states of both cells, for two cells and one field of two levels.
+    With several states the law is known for two cells and one field of two levels, as a mixture over the cells' states.
     """
     model = mechanism.model
     several = model.n_states > 1
@@ -219,7 +219,7 @@ def _hidden_markov(mechanism, data):
 
 
 def _of_two_cells(counts, prior: float, states: int, low: float) -> laws.BetasOfStates:
-    """Mixture over the states of both cells, which are equally likely since all rows of transitions have one prior."""
+    """Return the mixture over both cells' states, a priori equally likely as all rows of transitions have one prior."""
     parts = []
     for sequence in itertools.product(range(states), repeat=2):
         shapes = np.full((states, 2), prior)

@@ -1,4 +1,4 @@
-"""What is audited: every mechanism's examples and the settings that the studies ran, each with its neighbours."""
+"""The audited mechanisms (examples of each class, and settings that the studies ran) and their neighbouring data."""
 
 import functools
 import itertools
@@ -35,9 +35,9 @@ DIGITS = 9
 VARIANTS = ("variant", "supremum", "charge")
 # The most pairs of neighbours that are enumerated.
 LARGEST_ENUMERATION = 3000
-# How many possible records stand for all where there are many.
+# Number of possible records that represent all of them if there are many.
 EXTREMES = 4
-# How many records a mechanism is audited with, where its settings do not depend on n.
+# Largest number of records in an audit, for mechanisms whose noise and temperature do not depend on n.
 FEWER = {
     AdditiveNoiseMechanism: 100,
     FourierMechanism: 100,
@@ -45,18 +45,18 @@ FEWER = {
     TrimmedSampler: 100,
     ExponentialMechanism: 10_000,
 }
-# Records and iterations with which a hidden Markov model of several states is audited, and where its chains start if
-# they are seeded: two cells have few partitions.
+# Records and iterations of audited hidden Markov models of several states, and the starts of their seeded chains: few,
+# since two cells have few partitions.
 TWO_STATES, FEW_STARTS = (6, 12), Seeding(starts=2, iterations=4)
-# Levels of a field, so that convolutions are quick and exact.
+# Largest number of levels of a field, so that convolutions are quick and exact.
 LEVELS = 5
-# Records of audited Langevin steps, with the prior precision and step size of all records.
+# Records in an audit of Langevin steps; prior precision and step size stay those of all records.
 FEW_STEPPED = 4
-# Records who report one of three answers or more: the law of their counts is a sum over tables.
+# Records in an audit of three or more possible answers: the law of their counts is a sum over tables.
 FEW_REPORTED = 4
 # Angles θ of the changed record in `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
-# Length of the other records that push farthest, in units of √(β/ρ): the x with the largest x/(1 + exp(x)).
+# Length t at which other records push the mode farthest, in units of √(β/ρ): x/√κ, where κ = x/(1 + exp(x)) is largest.
 FARTHEST = 2.4228
 
 
@@ -65,10 +65,10 @@ class Instance:
     """One audited mechanism.
 
     Attributes:
-        targets: its budgets, each with the accounting.
+        targets: the budgets of the mechanism, each with its accounting.
         studies: the studies that use the mechanism or its class.
-        alike: largest cost / target over the settings that this instance represents, those that `reduced` maps to it up
-            to numbers.
+        alike: largest cost / target over the settings that this instance represents: after `reduced` they differ from
+            it in numbers only.
     """
 
     name: str
@@ -79,12 +79,12 @@ class Instance:
 
     @property
     def share_of_target(self) -> float:
-        """The largest cost / target over the targets, as `share_of`."""
+        """The largest `share_of` over the targets and the represented settings."""
         return max(self.alike, *(share_of(self.mechanism, *target) for target in self.targets))
 
 
 def share_of(mechanism: Mechanism, budget: Cost, accounting: str) -> float:
-    """Return cost / target: of ε, or of δ where exact accounting makes that larger."""
+    """Return cost / target of ε, or of δ if that is larger (under exact accounting)."""
     cost = mechanism.cost_in(budget, accounting)
     return max(cost.epsilon / budget.epsilon, (cost.delta or 0.0) / budget.delta if budget.delta else 0.0)
 
@@ -104,9 +104,9 @@ def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
 
 
 def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> list[Instance]:
-    """Return every discovered mechanism's examples, calibrated to ε in their own notion (and order).
+    """Return every discovered mechanism's examples, each calibrated to ε in its own notion (and order) of privacy.
 
-    Examples on bits also come with `large_n` records; a mechanism without a calibrated setting is taken as it is.
+    Examples on bits also come with `large_n` records; a mechanism without a calibrated setting is not changed.
     """
     instances, used = [], users(records)
     for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
@@ -125,9 +125,9 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
     """Return the mechanisms that the studies' ledgers record, each once.
 
-    Among a study's settings that are `reduced` to the same but for numbers, three are audited (smallest, middle and
-    largest cost), and the costs of all are compared with their targets. Accounts with an infinite budget, which are not
-    private, are left out.
+    Settings of a study whose `reduced` mechanisms differ in numbers only form a group. Three of each group are audited
+    (smallest, middle and largest cost); the costs of all are compared with their targets. Accounts with an infinite
+    budget are left out, as they are not private.
     """
     groups: dict[str, tuple[dict, dict, set, list]] = {}
     shares: dict[int, float] = {}
@@ -175,10 +175,10 @@ def rebuild_cost(fields: dict) -> Cost:
 def reduced(mechanism: Mechanism) -> Mechanism:
     """Return a small mechanism with the settings of a large one, so that its neighbours can be examined.
 
-    Two weights stand for many, since the worst pairs lie in a plane, and three cells for many. One weight stands for
-    many Langevin steps, as few records push little: their law is then known, however many they are. Fewer records stand
-    for many where n sets neither the noise nor the temperature. A hidden Markov model becomes one of
-    known law. It has one state, one cell and few levels a field, or two states, two cells and one field of two levels.
+    Regressions keep two weights, since the worst pairs lie in a plane; models of events keep three cells. Langevin
+    steps keep one weight and few records, so that their law can be computed. Other mechanisms keep fewer records if n
+    sets neither noise nor temperature. Hidden Markov models become ones of known law: one state, one cell and few
+    levels a field, or two states, two cells and one field of two levels.
     """
     model = mechanism.model
     for kind, most in FEWER.items():
@@ -208,7 +208,7 @@ def reduced(mechanism: Mechanism) -> Mechanism:
 
 
 def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
-    """Return how many records there are, and a function from places among them to records, so that none are listed."""
+    """Return the number of possible records, and a function from indices to records, as a list may be too long."""
     if isinstance(model, EventCounts):
         return model.n_records, model.events
     return len(model.records), model.records.__getitem__
@@ -216,18 +216,18 @@ def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
 
 @functools.lru_cache(maxsize=8)
 def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return ordered pairs of data sets (n, *record_shape) that differ in one record, or of which one lacks it.
+    """Return ordered pairs of data sets (n, *record_shape) that differ in one record, or one of which lacks a record.
 
-    All pairs are returned, without regard to the order of records. If there are too many (or with `vertices`), only
-    pairs whose common records are equal, from a few records that are far apart; logistic regression adds pairs in a
-    plane.
+    All pairs are returned, up to the order of records. If they are too many, or with `vertices`, only pairs whose
+    common records are all equal are returned; if too many, their records are a few that are far apart. Logistic
+    regression adds pairs in a plane.
     """
     (size, records_at), n = _alphabet(mechanism.model), mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
     total = math.comb(size + n - 2, n - 1) * size * (size - 1)
     many = in_plane or total > LARGEST_ENUMERATION
     places = np.arange(size) if not many or size <= EXTREMES else np.linspace(0, size - 1, EXTREMES).astype(int)
-    # In a plane two opposite records; the other axis would give the same.
+    # In a plane, two opposite records suffice; the other axis would give the same pairs.
     records = records_at(np.array([0, 2]) if in_plane else places)
     numbers = range(len(records))
     if vertices or many:
@@ -235,7 +235,7 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
     else:
         common = itertools.combinations_with_replacement(numbers, n - 1)
     changes = list(itertools.permutations(numbers, 2))
-    # Each data set is in many pairs.
+    # Each data set is built once, as it is in many pairs.
     sets = [{changed: records[np.append(rest, changed).astype(int)] for changed in numbers} for rest in common]
     pairs = [tuple(by_record[changed] for changed in change) for by_record in sets for change in changes]
     if mechanism.neighbours != "substitution":
@@ -249,37 +249,38 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
 
 
 def _pushed_pairs(bound: float, length: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return pairs whose record is c(± cos θ, sin θ), all others (0, −t): unlikely records have long gradients."""
+    """Return pairs with the record c(± cos θ, sin θ), all others (0, −t): an unlikely record has a long gradient."""
     rest = np.repeat([[0.0, -length]], n - 1, axis=0)
     sides = [[np.append(rest, [[s * bound * np.cos(a), bound * np.sin(a)]], axis=0) for s in (1, -1)] for a in ANGLES]
     return [tuple(pair) for pair in sides]
 
 
 def copies(mechanism: Mechanism, release) -> int:
-    """Return how many draws of θ (or vectors of statistics) one release of an array (size, …) holds."""
+    """Return how many draws of θ (or vectors of statistics) each release in an array (size, …) holds."""
     noisy = mechanism.releases == "statistics"
     expected = width_of(mechanism) if noisy else math.prod(mechanism.model.theta_shape)
     return max(1, release[0].size // expected)
 
 
 def width_of(mechanism: Mechanism) -> int:
-    """Return the number of coordinates that a mechanism of statistics releases."""
+    """Return the number of coordinates that a mechanism releases if it releases statistics."""
     first = _alphabet(mechanism.model)[1](np.arange(1))
     return _noiseless(mechanism, np.repeat(first, mechanism.n, axis=0)).size
 
 
 def _noiseless(mechanism: Mechanism, data) -> np.ndarray:
-    """Return the release of statistics (coordinates,) without its noise; reports of one's own record count them all."""
+    """Return the released statistics (coordinates,) without noise; for a local mechanism, those of all records."""
     if mechanism.local:
         return np.ravel(mechanism.select(mechanism.model.sufficient_statistics(data)))
     return np.ravel(mechanism.query(data))
 
 
 def features(mechanism: Mechanism, release, pair) -> np.ndarray:
-    """Return columns (size, columns); events are half-lines of them.
+    """Return features of releases (size, columns); an audited event is a half-line of one column.
 
-    They are the log-likelihood ratio where the law is known up to a constant; for noisy statistics the orthant that the
-    change points to; and values, extremes, sums and differences of up to 8 coordinates, first the ones that differ.
+    The columns are the log-likelihood ratio, where the law is known up to a constant; for noisy statistics, the
+    position in the orthant that the change points to; and values, extremes, sums and differences of up to 8
+    coordinates, those that differ first.
     """
     size, count = len(release), copies(mechanism, release)
     first, second = (mechanism.model.sufficient_statistics(side) for side in pair)
@@ -307,6 +308,6 @@ def features(mechanism: Mechanism, release, pair) -> np.ndarray:
             columns += [values[:, i] + values[:, j] for i, j in itertools.combinations(range(width), 2)]
     if width > 1:
         columns += [flat.min(axis=(1, 2)), flat.max(axis=(1, 2))]
-    # The last digits of floating-point releases tell the data apart (Mironov 2012), which no claim about real-valued
-    # noise covers: rounding hides them.
+    # Rounding hides the last digits of floating-point releases: they tell the data apart (Mironov 2012), which no claim
+    # about real-valued noise covers.
     return np.round(np.stack(columns, axis=1), DIGITS)

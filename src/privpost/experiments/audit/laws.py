@@ -1,4 +1,4 @@
-"""The laws that releases must have, from likelihood, prior and the meaning of settings, not from a mechanism's density.
+"""The laws that releases must have, derived from likelihood, prior and settings, not from a mechanism's own density.
 
 A law gives its exact divergence from another law of its family. Its `quantiles` are the distribution functions of some
 marginals at draws; these values are uniform if the draws are from the law.
@@ -16,18 +16,18 @@ from scipy.special import betainc, gammainc, kolmogorov, ndtr
 
 from privpost.privacy.divergences.renyi import dirichlet_divergence
 
-# Most marginals that are tested.
+# Largest number of marginals that are tested.
 COORDINATES = 8
-# Log-weights this far below the largest are left out.
+# Points whose log-weight is this far below the largest are left out.
 DEPTH = 50.0
-# Draws may leave the support by this share of its size.
+# Because of rounding, draws may leave the support by this share of its size.
 ROUNDING = 1e-9
 LEGENDRE = np.polynomial.legendre.leggauss(160)
 RIM = np.linspace(0, 2 * np.pi, 721)
 
 
 def p_value(uniform) -> float:
-    """Return the smallest Kolmogorov-Smirnov p-value of columns (size, k) that should be uniform, times k, at most 1.
+    """Return the smallest Kolmogorov-Smirnov p-value of k columns (size, k) against uniform, times k (Bonferroni).
 
     A draw outside the support is nan, and makes the p-value 0.
     """
@@ -52,26 +52,26 @@ def _places(width: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Noise:
-    """Independent Laplace or normal noise of a scale about each coordinate of a centre (q,)."""
+    """Law of a centre (q,) plus independent Laplace or normal noise of one scale on each coordinate."""
 
     kind: str
     scale: float
     centre: np.ndarray
 
     def divergence(self, other: Noise, order: float | None) -> float:
-        """Largest log-ratio for Laplace noise, Rényi divergence of an order for normal noise."""
+        """Return the largest log-ratio for Laplace noise, or the Rényi divergence of an order for normal noise."""
         change = np.abs(self.centre - other.centre) / self.scale
         return float(change.sum() if order is None else order * (change**2).sum() / 2)
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution functions of coordinates, and of differences between two of them, which reveal shared noise."""
+        """Return distribution functions of coordinates and of differences of two of them, which reveal shared noise."""
         places = _places(self.centre.size)
         noise = (np.reshape(draws, (len(draws), -1)) - self.centre)[:, places] / self.scale
         both = np.diff(noise, axis=1)
         if self.kind == "normal":
             return ndtr(np.concatenate([noise, both / 2**0.5], axis=1))
         tail = np.exp(-np.abs(noise)) / 2
-        # The difference of two has the density (1 + |x|) exp(−|x|)/4.
+        # The difference of two Laplace variables has the density (1 + |x|) exp(−|x|)/4.
         wide = (2 + np.abs(both)) * np.exp(-np.abs(both)) / 4
         return np.concatenate([np.where(noise > 0, 1 - tail, tail), np.where(both > 0, 1 - wide, wide)], axis=1)
 
@@ -83,11 +83,11 @@ class Dirichlet:
     alpha: np.ndarray
 
     def divergence(self, other: Dirichlet, order: float | None) -> float:
-        """Rényi divergence in closed form."""
+        """Return the Rényi divergence in closed form."""
         return float(dirichlet_divergence(self.alpha, other.alpha, order))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Beta distribution functions of the entries."""
+        """Return the distribution functions of the entries, which have beta laws."""
         draws = np.reshape(draws, (len(draws), -1))
         alpha = self.alpha[: draws.shape[1]]
         return betainc(alpha, self.alpha.sum() - alpha, draws)
@@ -101,7 +101,7 @@ class Gamma:
     rate: float
 
     def divergence(self, other: Gamma, order: float) -> float:
-        """Rényi divergence from a law of the same shape."""
+        """Return the Rényi divergence from a law of the same shape."""
         mixed = order * self.rate + (1 - order) * other.rate
         if mixed <= 0:
             return np.inf
@@ -109,17 +109,17 @@ class Gamma:
         return float(self.shape * logs / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution function of the draws."""
+        """Return the distribution function at the draws."""
         return gammainc(self.shape, self.rate * np.reshape(draws, (len(draws), 1)))
 
 
 @lru_cache(maxsize=256)
 def _beta_grid(a: float, b: float, low: float):
-    """Return log-odds (k,) that hold the mass of a beta law on [low, 1 − low], its scaled integral up to each of them,
-    and the logarithm of the scale. Cached, as the laws of neighbours share most coordinates."""
+    """Return log-odds (k,) that cover the mass of a beta law on [low, 1 − low], its scaled integral up to each of them,
+    and the logarithm of the scale. Results are cached, as the laws of neighbours share most coordinates."""
     reach = np.log((1 - low) / low)
     ends = -reach, reach
-    # Few points find the mass; many integrate it.
+    # Coarse grids find the mass; a fine one integrates it.
     for points in (401, 401, 401, 8001):
         z = np.linspace(*ends, points)
         log_weight = -a * np.logaddexp(0, -z) - b * np.logaddexp(0, z)
@@ -140,7 +140,7 @@ class TruncatedBetas:
     low: float
 
     def _grids(self):
-        """`_beta_grid` of every coordinate."""
+        """Return the `_beta_grid` of every coordinate."""
         return [_beta_grid(float(a), float(b), self.low) for a, b in zip(self.a, self.b, strict=True)]
 
     @cached_property
@@ -149,14 +149,14 @@ class TruncatedBetas:
         return float(sum(np.log(mass[-1]) + top for _, mass, top in self._grids()))
 
     def divergence(self, other: TruncatedBetas, order: None) -> float:
-        """Largest log-ratio; each coordinate's is monotone, so its maximum is at an end."""
+        """Return the largest log-ratio; that of each coordinate is monotone, so its maximum is at an end."""
         ends = np.log([self.low, 1 - self.low])
         change = np.stack([self.a - other.a, self.b - other.b])
         largest = (change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0).sum()
         return float(largest) - self.log_total + other.log_total
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Each coordinate's distribution function; nan beyond the ends."""
+        """Return each coordinate's distribution function at the draws; nan beyond the ends."""
         grids = self._grids()
         draws = np.reshape(draws, (len(draws), -1))
         inside = np.abs(draws - 0.5) <= (0.5 - self.low) * (1 + ROUNDING)
@@ -170,9 +170,9 @@ class TruncatedBetas:
 
 @dataclass(frozen=True)
 class BetasOfStates:
-    """Probabilities x_k of the first of two levels in state k, mixed over the states that the cells may have.
+    """Law of the probabilities x_k of the first of two levels in state k, a mixture over the states of the cells.
 
-    Each of `parts` is the law given one sequence of states; all sequences are equally likely. Draws are (size, K, 2).
+    Each of `parts` is the law given one sequence of states; a priori all are equally likely. Draws are (size, K, 2).
     """
 
     parts: tuple[TruncatedBetas, ...]
@@ -191,18 +191,18 @@ class BetasOfStates:
         return np.logaddexp.reduce([ones @ p.a + zeros @ p.b for p in self.parts]) - np.logaddexp.reduce(self._logs)
 
     def divergence(self, other: BetasOfStates, order: None) -> float:
-        """Largest log-ratio on the grid."""
+        """Return the largest log-ratio on the grid."""
         return float((self._on_grid - other._on_grid).max())
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Each x_k's distribution function."""
+        """Return each x_k's distribution function at the draws."""
         shares = np.exp(self._logs - np.logaddexp.reduce(self._logs))
         first = np.asarray(draws)[..., 0]
         return sum(share * part.quantiles(first, rng) for share, part in zip(shares, self.parts, strict=True))
 
 
 def _convolved(alpha, low: float, left_out: int | None = None, points: int = 4001):
-    """Return a grid of x − low, the log-factors (K, points), their scaled convolution there, and the scale's log."""
+    """Return a grid of x − low, the log-factors (K, points), their scaled convolution, and the log of its scale."""
     y = np.linspace(0, 1 - len(alpha) * low, points)
     # A common tilt keeps factors from underflow, and cancels where the x sum to 1.
     logs = (alpha[:, None] - 1) * np.log(low + y) - (alpha.sum() - len(alpha)) * y
@@ -231,13 +231,13 @@ def _log_normaliser(alpha: tuple[float, ...], low: float) -> float:
 
 @dataclass(frozen=True)
 class TruncatedDirichlets:
-    """Probabilities of several fields, each ∝ Π x_k^(a_k − 1) with x_k ≥ low; a draw has the fields in order."""
+    """Law of the probabilities of fields, each ∝ Π x_k^(a_k − 1) with x_k ≥ low; a draw has the fields in order."""
 
     alphas: tuple[np.ndarray, ...]
     lows: tuple[float, ...]
 
     def divergence(self, other: TruncatedDirichlets, order: None) -> float:
-        """Largest log-ratio, which is at a vertex of every field's simplex."""
+        """Return the largest log-ratio, which is at a vertex of every field's simplex."""
         total = 0.0
         for alpha, changed, low in zip(self.alphas, other.alphas, self.lows, strict=True):
             vertices = np.log(np.where(np.eye(len(alpha), dtype=bool), 1 - (len(alpha) - 1) * low, low))
@@ -247,7 +247,7 @@ class TruncatedDirichlets:
         return total
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution functions of each field's first and last level."""
+        """Return the distribution functions of each field's first and last level."""
         draws = np.reshape(draws, (len(draws), -1))
         columns, first = [], 0
         for alpha, low in zip(self.alphas, self.lows, strict=True):
@@ -263,7 +263,7 @@ class TruncatedDirichlets:
 
 @dataclass(frozen=True)
 class OnGrid:
-    """Independent values of a grid (points,) with log-probabilities (m, points) up to constants."""
+    """Law of m independent values on a grid (points,), with log-probabilities (m, points) up to constants."""
 
     grid: np.ndarray
     scores: np.ndarray
@@ -273,11 +273,11 @@ class OnGrid:
         return self.scores - np.logaddexp.reduce(self.scores, axis=-1, keepdims=True)
 
     def divergence(self, other: OnGrid, order: None) -> float:
-        """Largest log-ratio, over every point."""
+        """Return the largest log-ratio over all points."""
         return float((self._log - other._log).max(axis=-1).sum())
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution functions at the draws; as they are step functions, a random place within the step is taken."""
+        """Return distribution functions at the draws; each value is random within a step of its function."""
         places = np.searchsorted((self.grid[1:] + self.grid[:-1]) / 2, np.reshape(draws, (len(draws), -1)))
         steps = np.exp(self._log)
         below = np.cumsum(steps, axis=-1) - steps
@@ -289,12 +289,12 @@ class OnGrid:
 
 @dataclass(frozen=True)
 class Reports(OnGrid):
-    """Numbers of reports (d,) of one joint law; on the grid (points,) they are digits of one number to a base."""
+    """Joint law of the numbers of reports (d,), coded on the grid (points,) as the digits of one number to `base`."""
 
     base: int
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution function of that number."""
+        """Return the distribution function of that number at the draws."""
         draws = np.reshape(draws, (len(draws), -1))
         return super().quantiles(draws @ float(self.base) ** np.arange(draws.shape[1]), rng)
 
@@ -306,7 +306,7 @@ class Weights:
     Attributes:
         log_weight: log-density up to a constant, at points (..., d).
         dimension: number of weights, 1 or 2.
-        reach: nearly all of the mass is where each coordinate lies in [−reach, reach].
+        reach: each coordinate lies in [−reach, reach] with nearly all of its mass.
         radius: radius of the ball that weights are restricted to, or None.
     """
 
@@ -316,7 +316,7 @@ class Weights:
     radius: float | None
 
     def _box(self, *functions):
-        """Bounds (d,), (d,) of the points where any of the log-weights is near its maximum."""
+        """Return bounds (d,), (d,) of the points where any of the `functions` is near its maximum."""
         low, high = np.full((2, self.dimension), self.reach) * [[-1], [1]]
         for _ in range(8):
             axes = np.linspace(low, high, 41).T
@@ -334,7 +334,7 @@ class Weights:
         return np.ones(len(nodes), bool) if self.radius is None else squared(nodes) <= self.radius**2
 
     def _lines(self, x, low: float, high: float):
-        """Gauss-Legendre nodes and weights (len(x), k) of the other coordinate, within the ball."""
+        """Return Gauss-Legendre nodes and weights (len(x), k) of the other coordinate, within the ball."""
         if self.radius is not None:
             half = np.sqrt(np.maximum(self.radius**2 - x**2, 0.0))
             low, high = np.clip(low, -half, half), np.clip(high, -half, half)
@@ -342,7 +342,7 @@ class Weights:
         return middle[:, None] + half[:, None] * LEGENDRE[0], half[:, None] * LEGENDRE[1]
 
     def _nodes(self, low, high):
-        """Points (k, d) and log-weights (k,) of an integral over a box, within the ball."""
+        """Return points (k, d) and log-weights (k,) of an integral over a box, within the ball."""
         if self.radius is not None:
             low, high = np.maximum(low, -self.radius), np.minimum(high, self.radius)
         x = (low[0] + high[0]) / 2 + (high[0] - low[0]) / 2 * LEGENDRE[0]
@@ -355,7 +355,7 @@ class Weights:
             return nodes, np.log(weight[:, None] * inner).ravel()
 
     def divergence(self, other: Weights, order: float | None) -> float:
-        """Largest log-ratio on the ball, or the Rényi divergence."""
+        """Return the largest log-ratio on the ball, or the Rényi divergence of an order."""
         p, q = self.log_weight, other.log_weight
         functions = (p, q) if order is None else (p, q, lambda w: order * p(w) + (1 - order) * q(w))
         nodes, log_weights = self._nodes(*self._box(*functions))
@@ -369,7 +369,7 @@ class Weights:
         return float((mixed - order * totals[0] + (order - 1) * totals[1]) / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution functions of the coordinates; nan outside the ball."""
+        """Return the distribution functions of the coordinates at the draws; nan outside the ball."""
         draws = np.reshape(draws, (len(draws), -1))
         low, high = self._box(self.log_weight)
         if self.radius is not None:

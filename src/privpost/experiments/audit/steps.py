@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-# The steps' noise together has its mass within this many of its standard deviations.
+# The total noise of all steps has nearly all of its mass within this many of its standard deviations.
 WIDTHS = 9
-# Distance of nodes in standard deviations of a step's noise: sums then equal integrals to 1e-8.
+# Distance between nodes in standard deviations of a step's noise; sums then equal integrals to 1e-8.
 NODES = 0.7
 # Fewest nodes of distribution functions, for one weight and for two.
 FINE = {1: 4001, 2: 601}
@@ -25,7 +25,7 @@ class Steps:
     Attributes:
         axis: equally spaced nodes (g,) of the integrals, the same for each weight and for the laws of neighbours.
         dimension: number of weights.
-        density_at: function of nodes (g,), with the density at all of them, (g,) or (g, g).
+        density_at: function that returns the density (g,) or (g, g) at nodes (g,) of each weight.
     """
 
     axis: np.ndarray
@@ -37,17 +37,17 @@ class Steps:
         return self.density_at(self.axis)
 
     def divergence(self, other: Steps, order: float) -> float:
-        """Rényi divergence from another law with the same nodes."""
+        """Return the Rényi divergence from another law with the same nodes."""
         inside = (self._density > 0) & (other._density > 0)
         p, q = np.log(self._density[inside]), np.log(other._density[inside])
         cell = self.dimension * math.log(self.axis[1] - self.axis[0])
         return float((np.logaddexp.reduce(order * p + (1 - order) * q) + cell) / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Distribution functions of the weights at the draws, uniform on (0, 1) if the draws have this law.
+        """Return the weights' distribution functions at the draws, uniform on (0, 1) if the draws have this law.
 
-        For two weights there is a third value: the second's distribution function given the first, minus the first's,
-        modulo 1. It is not uniform if the draws of both weights share noise.
+        For two weights there is a third column: the distribution function of the second given the first, minus that
+        of the first, modulo 1. It is not uniform if the draws of both weights share noise.
         """
         draws = np.reshape(draws, (len(draws), -1))
         axis = np.linspace(self.axis[0], self.axis[-1], max(FINE[self.dimension], len(self.axis)))
@@ -62,30 +62,30 @@ class Steps:
 
 
 def _shares(density) -> np.ndarray:
-    """Distribution functions at evenly spaced nodes, from the densities there; the nodes are the last axis."""
+    """Return distribution functions at evenly spaced nodes from the densities there; the nodes are the last axis."""
     mass = np.cumsum((density[..., 1:] + density[..., :-1]) / 2, axis=-1)
     return np.concatenate([np.zeros_like(mass[..., :1]), mass], axis=-1) / np.maximum(mass[..., -1:], 1e-300)
 
 
 def law_after(records, numbers, *, eta: float, count: int, precision: float, power: float, order: float) -> Steps:
-    """The law after `count` steps w ← w − η(precision w − ρ Σ z/(1 + exp(z·w))) + √(2η) Z from w = 0.
+    """Return the law after `count` steps w ← w − η(precision w − ρ Σ z/(1 + exp(z·w))) + √(2η) Z from w = 0.
 
     Args:
         records: z, shape (k, d), d at most 2.
         numbers: how often each record occurs, shape (k,).
         eta, count, precision, power: η, the number of steps, the prior's precision and ρ.
-        order: order λ of the divergences, for whose integrals the nodes reach far enough.
+        order: order λ of the divergences; the nodes reach far enough for their integrals.
     """
     sd, left, dimension = math.sqrt(2 * eta), 1 - eta * precision, records.shape[1]
-    # How far a gradient of 1 in every step moves a weight, and the standard deviation of the steps' noise together.
+    # How far a gradient of 1 in every step moves a weight, and the standard deviation of the total noise.
     pushed, spread = (1 - left**count) / precision, sd * math.sqrt((1 - left ** (2 * count)) / (1 - left**2))
-    # In a divergence of order λ the integrand p^λ q^(1 − λ) has its mass up to λ times as far from q's as p's is.
+    # In a divergence of order λ, the mass of the integrand p^λ q^(1 − λ) is up to λ times as far from q's as p's is.
     # Another record changes the sum of gradients by at most 2 max ‖z‖.
     reach = power * np.sqrt((records**2).sum(axis=1)).max() * (numbers.sum() + 2 * order) * pushed + WIDTHS * spread
     axis = np.linspace(-reach, reach, max(21, math.ceil(2 * reach / (NODES * sd)) + 1))
 
     def kernels(points, at):
-        """Densities of each weight after a step from points (m, d): d arrays (m, nodes)."""
+        """Return the densities of each weight after a step from points (m, d): d arrays (m, nodes)."""
         centres = left * points + eta * power * (numbers * expit(-points @ records.T)) @ records
         return [np.exp(-((at - z[:, None]) ** 2) / (2 * sd**2)) / (sd * math.sqrt(2 * math.pi)) for z in centres.T]
 

@@ -1,4 +1,4 @@
-"""Whether chains on the states of war logs agree: R-hat and bulk ESS of traces that are free of labels."""
+"""Convergence of chains on the hidden states of war logs: R-hat and bulk ESS of traces that ignore labels."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ARRAYS = ("rhat", "ess", "log_joint")
 
 
 class Diagnosis:
-    """Watches some chains after burn-in: log joint, log-likelihood, and entropy of the states' shares of the cells.
+    """Records traces of chains after burn-in: log joint, log-likelihood, and entropy of the states' shares of cells.
 
     Args:
-        law: what all chains run on; the traces are of its law.
-        chains: the watched chains, which run on the same data.
+        law: counts and temperatures of all chains, from which densities are computed.
+        chains: indices of the watched chains, which run on the same data.
     """
 
     def __init__(self, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior, chains: Sequence[int], burn_in: int):
@@ -43,7 +43,7 @@ class Diagnosis:
         self._traces.append(np.stack([likelihood + log_prior, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
     def summary(self, *more) -> dict[str, float]:
-        """Return `ARRAYS`: the largest R-hat and smallest bulk ESS, over `more` traces too, and the mean log joint."""
+        """Return `ARRAYS`: the largest R-hat and smallest bulk ESS, also over `more` traces, and the mean log joint."""
         traces = np.stack(self._traces, axis=1)
         worst, effective = diagnosed([*traces, *more])
         return {"rhat": worst, "ess": effective, "log_joint": float(traces[0].mean())}
@@ -52,12 +52,12 @@ class Diagnosis:
 def diagnosed(traces) -> tuple[float, float]:
     """Return the largest R-hat and the smallest bulk ESS of traces (draws, chains); nan for fewer than 4 draws.
 
-    If no chain moves, R-hat is 1 where all chains have the same value, and infinite where their values differ.
+    Where no chain moves, the R-hat of a trace is 1 if all chains have the same value, and infinite if they differ.
     """
     if len(traces[0]) < 4:
         return math.nan, math.nan
     values, effective = [], []
-    # R-hat uses ranks: equal states with other labels must not differ by rounding.
+    # R-hat uses ranks: rounding must not distinguish states that are equal up to labels.
     for trace in (np.round(trace, 6) for trace in traces):
         if (np.ptp(trace, axis=0) < 1e-9 * (1 + np.abs(trace).max())).all():
             values.append(1.0 if np.ptp(trace) < 1e-9 * (1 + np.abs(trace).max()) else math.inf)
@@ -69,7 +69,7 @@ def diagnosed(traces) -> tuple[float, float]:
 
 
 def verdict(rhat: float, ess: float) -> dict:
-    """Return the columns on chains with such an R-hat and ESS, nan where they are not known."""
+    """Return the columns `rhat_max`, `ess_bulk` (None where nan) and `converged` for an R-hat and a bulk ESS."""
     known = {"rhat_max": rhat, "ess_bulk": ess}
     return {name: None if math.isnan(value) else float(value) for name, value in known.items()} | {
         "converged": bool(rhat < LIMIT)

@@ -26,14 +26,14 @@ def align(parameters, reference, sizes) -> np.ndarray:
 
 
 def matched(states, reference, n_states: int) -> np.ndarray:
-    """Return the permutation p for which p[states] agrees with the reference in most cells, both (cells,)."""
+    """Return the permutation p with the most cells in which p[states] equals the reference, both (cells,)."""
     return best_permutation(
         np.bincount(states * n_states + reference, minlength=n_states**2).reshape(n_states, n_states)
     )
 
 
 def misses(maps, truth, n_states: int) -> np.ndarray:
-    """Share of cells whose state did not generate them, under the best matching of labels; nan for real data."""
+    """Return each map's share of cells with a wrong state, under the best matching of labels; nan for real data."""
     if truth is None:
         return np.full(len(maps), np.nan)
     return np.array([(matched(states, truth, n_states)[states] != truth).mean() for states in maps])
@@ -42,8 +42,8 @@ def misses(maps, truth, n_states: int) -> np.ndarray:
 class Frequencies:
     """Counts how often each cell of each chain is in each state after burn-in.
 
-    A chain may switch labels, so each iteration's are permuted to agree best with the counts so far (Stephens 2000). It
-    watches `hidden_markov.gibbs.State`.
+    A chain may switch labels: those of each iteration are permuted to agree best with the counts so far (Stephens
+    2000). A call takes the number of an iteration and its `hidden_markov.gibbs.State`.
 
     Attributes:
         seen: the counts (K, cells, chains).

@@ -11,21 +11,21 @@ from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 from privpost.privacy.divergences.glm import independence_chain_guarantee
 
 CHAINS = ("independence", "random walk")
-# The mode depends on the data, so that an early state may reveal more than an exact draw.
+# The mode depends on the data: a chain that stops soon after it may reveal more than an exact draw.
 STARTS = ("uniform", "mode")
-# Fields of `Compared`, and the bound on an independence chain's cost (`independence_chain_guarantee`).
+# The first fields of `Compared`, and the bound on an independence chain's cost (`independence_chain_guarantee`).
 COLUMNS = ("exact_cost", "distance", "delta", "cost", "cost_bound")
 
 
 def posteriors(mechanism: ExponentialMechanism, grid: int) -> np.ndarray:
-    """Return OPS's laws (n + 1, grid) on equally spaced θ in [a0, 1 − a0], by number of successes."""
+    """Return OPS's probabilities (n + 1, grid) of equally spaced θ in [a0, 1 − a0], a row per number of successes."""
     theta, successes = np.linspace(*mechanism.ends, grid), np.arange(mechanism.n + 1)
     parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1)) - 1
     return np.exp(log_softmax(parameters @ np.log([theta, 1 - theta]), axis=1))
 
 
 def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
-    """Return Metropolis kernels (..., grid, grid) of laws (..., grid) with uniform or nearest-neighbour proposals."""
+    """Return Metropolis kernels (..., grid, grid) for laws (..., grid); proposals are uniform, or one grid step."""
     size = laws.shape[-1]
     steps = (np.eye(size, k=1) + np.eye(size, k=-1)) / 2
     proposal = np.full((size, size), 1 / size) if chain == "independence" else steps
@@ -36,8 +36,8 @@ def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
 class Compared(NamedTuple):
     """How a chain's state compares with an exact draw: largest values over data sets or pairs of neighbours.
 
-    Pure ε of the exact draw; total variation distance of the state from it; smallest δ at which the state is (ε, δ)-DP
-    at that ε; pure ε of the state; and the distance of the pair of neighbours that loses most.
+    In order: pure ε of the exact draw; total variation distance of the state from it; smallest δ at which the state is
+    (ε, δ)-DP at that ε; pure ε of the state; and the distance on the two neighbours with the largest pure ε.
     """
 
     exact_cost: float
@@ -48,8 +48,8 @@ class Compared(NamedTuple):
 
 
 def compared(states: np.ndarray, laws: np.ndarray, pairs: np.ndarray) -> Compared:
-    """Compare the laws of chains' states with exact draws' laws, (data sets, outcomes) each; pairs (2, pairs)."""
-    # States that neither of two neighbours reaches lose nothing.
+    """Compare laws of chains' states with laws of exact draws, both (data sets, outcomes); `pairs` has shape (2, k)."""
+    # An outcome that neither of two neighbours reaches loses no privacy.
     with np.errstate(divide="ignore", invalid="ignore"):
         exact, lost = (np.nanmax(np.abs(np.diff(np.log(p)[pairs], axis=0)[0]), axis=1) for p in (laws, states))
     distances, ratio = np.abs(states - laws).sum(axis=1) / 2, np.exp(exact.max())
@@ -60,7 +60,7 @@ def compared(states: np.ndarray, laws: np.ndarray, pairs: np.ndarray) -> Compare
 
 
 def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float, ...]:
-    """Return `COLUMNS` of the state after some steps, the largest over neighbours."""
+    """Return `COLUMNS` for the chain's state after some steps, the largest values over all data sets and neighbours."""
     size, successes = laws.shape[-1], np.arange(len(laws))
     starts = np.full(laws.shape, 1 / size) if start == "uniform" else np.eye(size)[laws.argmax(axis=1)]
     states = (starts[:, None] @ np.linalg.matrix_power(kernels(laws, chain), steps))[:, 0]
@@ -69,14 +69,14 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
     rejected = max(0.0, 1 - 1 / (size * laws.max())) ** steps
     bound = np.nan
     if chain == CHAINS[0]:
-        # There is no bound where the law is 0 in floating point at a possible start.
+        # The bound is infinite if a possible start has probability 0 in floating point.
         height = np.divide(starts, laws, out=np.where(starts > 0, np.inf, 0.0), where=laws > 0).max()
         bound = independence_chain_guarantee(exact, rejected, height) if height < np.inf else np.inf
     return exact, distance, delta, cost, float(bound)
 
 
 def axes(config) -> dict:
-    """Return, for each column that labels rows, the values that the rows of one ε run through."""
+    """Return, for each column that labels the rows of one ε, the values that it takes."""
     return {"chain": CHAINS, "start": STARTS, "steps": config.steps}
 
 

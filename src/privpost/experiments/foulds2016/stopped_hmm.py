@@ -21,7 +21,7 @@ N_STATES = 2
 
 
 def data_sets(cells: int, events: int) -> np.ndarray:
-    """Return every data set of some events in some cells, as counts (data sets, cells, levels)."""
+    """Return all data sets of `events` events in `cells` cells, as counts (data sets, cells, levels)."""
     places = cells * LEVELS
     bars = np.array(list(itertools.combinations(range(events + places - 1), places - 1)))
     ends = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, events + places - 1)))
@@ -29,7 +29,7 @@ def data_sets(cells: int, events: int) -> np.ndarray:
 
 
 def neighbours(counts) -> np.ndarray:
-    """Return all pairs (2, pairs) of data sets that differ in one event, which may have moved to another cell."""
+    """Return the indices (2, pairs) of all data sets that differ in one event; its cell may differ, too."""
     flat = counts.reshape(len(counts), -1)
     place = {tuple(row): at for at, row in enumerate(flat.tolist())}
     pairs = []
@@ -43,9 +43,9 @@ def neighbours(counts) -> np.ndarray:
 class Chain:
     """The Gibbs chain of a mechanism with two hidden states and one field of two levels, emissions on a grid.
 
-    The chain moves on pairs of a path z, the hidden states of all cells (2^cells paths), and one emission probability
-    per hidden state (grid² pairs). As in `hidden_markov.gibbs`, a sweep draws the emissions given z and then each
-    cell's state given all others, so that the emissions before the sweep do not matter.
+    Its state is a path z, the hidden states of all cells (2^cells paths), and one emission probability per hidden state
+    (grid² pairs). As in `hidden_markov.gibbs`, a sweep draws the emissions given z, and then each cell's state given
+    all else. The result does not depend on the emissions before the sweep.
     """
 
     def __init__(self, mechanism: HiddenMarkovSampler, grid: int):
@@ -72,7 +72,7 @@ class Chain:
         return np.exp(log_softmax(joint, axis=None))
 
     def kernel(self, law) -> np.ndarray:
-        """Return the probabilities (grid², paths before, paths after) of a sweep's end, given the path at its start."""
+        """Return the probabilities (grid², paths before, paths after) of emissions and path after a sweep."""
         ends = (law / law.sum(axis=0))[:, :, None] * np.eye(len(self.paths))
         for alike in self._alike:
             site = law[:, None, :] * alike
@@ -84,7 +84,7 @@ def starts(law) -> np.ndarray:
     """Return two laws (2, paths) of a chain's first path: uniform over all paths, and over the most probable ones.
 
     The most probable paths depend on the data. There are several, as renaming the states leaves the probability of a
-    path unchanged; a search for the best path ends in any one of them.
+    path unchanged; a search for the best path may end in any of them.
     """
     marginal = law.sum(axis=0)
     best = np.isclose(marginal, marginal.max(), rtol=1e-9, atol=0)
@@ -92,10 +92,10 @@ def starts(law) -> np.ndarray:
 
 
 def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
-    """Return `COLUMNS` of a sample of states and emissions after numbers of sweeps, shape (starts, sweeps, columns).
+    """Return `COLUMNS` for the states and emissions after each number of sweeps, shape (starts, sweeps, columns).
 
-    Each is the largest over all neighbours. A sweep's kernel is sΠ + (1 − s)R, where Π is the exact draw and s the
-    least ratio of the kernel to the law of Π, so that the guarantee of an independence chain holds with 1/M = s.
+    Each is the largest over all neighbours. A sweep's kernel is sΠ + (1 − s)R, where Π is an exact draw and s the
+    least ratio of the kernel to the law of Π. The guarantee of an independence chain therefore holds with 1/M = s.
     """
     counts = data_sets(mechanism.model.cells[0], mechanism.n)
     pairs, chain = neighbours(counts), Chain(mechanism, grid)
@@ -111,7 +111,7 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
             first[start] @ np.linalg.matrix_power(move, steps - 1) @ kernel
             for first, move, kernel in zip(begin, moves, kernels, strict=True)
         ]
-        # Composition counts the cost of the updates only, not that of a start which depends on the data.
+        # Composition counts the cost of the updates only, not the cost of a start that depends on the data.
         composed = replace(mechanism, iterations=steps).unconverged_cost() if STARTS[start] == "uniform" else np.nan
         rejected = np.exp(steps * np.log1p(-least))
         minorised = independence_chain_guarantee(nominal, rejected, height[start]) if rejected < 1 else np.inf
@@ -121,7 +121,7 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
 
 
 def axes(config) -> dict:
-    """Return, for each column that labels rows, the values that the rows of one ε run through."""
+    """Return, for each column that labels the rows of one ε, the values that it takes."""
     return {"start": STARTS, "sweeps": config.sweeps}
 
 

@@ -1,10 +1,10 @@
-"""The months in which regions of war logs change their state for good, with and without one level of the records."""
+"""The months in which regions of war logs change their state for the last time, with or without one level."""
 
 import numpy as np
 
 
 def without_level(logs, level: str):
-    """Return the logs without one level of a field, and without the cells that held nothing else; `none` leaves all."""
+    """Return the logs without one level of a field and without cells that become empty; `none` keeps all."""
     if level == "none":
         return logs
     columns = np.array([word != level for levels in logs.levels.values() for word in levels])
@@ -16,7 +16,7 @@ def without_level(logs, level: str):
 
 
 def turning_months(logs, states) -> np.ndarray:
-    """Return the index of the month from which each region keeps its last state; nan where it has only one state."""
+    """Return, for each region, the index of the month from which it keeps its last state; nan if it never changes."""
     turns = np.full(len(logs.regions), np.nan)
     for region in range(len(logs.regions)):
         cells = np.flatnonzero(logs.region == region)
@@ -27,6 +27,6 @@ def turning_months(logs, states) -> np.ndarray:
 
 
 def turns(logs, months) -> list[dict]:
-    """Return regions and their months of `turning_months`, by name."""
+    """Return the names of each region and of its month in `turning_months` (None for nan), one dict per region."""
     named = (None if np.isnan(month) else logs.months[int(month)] for month in months)
     return [{"region": region, "month": month} for region, month in zip(logs.regions, named, strict=True)]

@@ -1,4 +1,4 @@
-"""What claims on war logs share: data sets that are judged, tests of paired scores, and which chains have converged."""
+"""Helpers of the claims on war logs: the data sets that are judged, tests of paired scores, and converged chains."""
 
 from collections.abc import Iterator
 
@@ -7,22 +7,22 @@ import numpy as np
 from privpost.datasets import catalogue
 from privpost.lab.claims import Part, number, word
 
-# Our selection from the paper's data: the paper says nothing about it alone.
+# Our selection from the paper's data, on which the paper makes no statement.
 OWN_SELECTION = ("afghanistan_dense",)
-# Standard errors of a paired difference over splits. The splits overlap in training and their standard error has few
-# degrees of freedom; 5 leaves a joint rate of false alarms below 2 % for 14 comparisons even at 9 degrees (t law).
+# Limit of a paired difference over splits, in standard errors. Training parts overlap and the splits are few: even at
+# 9 degrees of freedom (t law), 14 comparisons with this limit have a joint false-alarm rate below 2 %.
 THRESHOLD = 5.0
-# Joint level of a family of tests by Student's t over splits, of which some have three.
+# Joint level of a family of t tests over splits; some data sets have three splits only.
 LEVEL = 0.05
 
 
 def stands_in(dataset: str, ours: bool = False) -> bool:
-    """Whether no verdict on a claim of the paper's, or on one of ours, rests on the data set."""
+    """Return whether verdicts ignore a data set: a stand-in, or our selection unless the claim is `ours`."""
     return catalogue.load(dataset).stand_in or (dataset in OWN_SELECTION and not ours)
 
 
 def reached(chains) -> Iterator[Part]:
-    """Yield at how many of its settings each method's chains have converged: as evidence, and as the word `reached`."""
+    """Yield, as evidence and as the word `reached`, at how many settings the chains of each method have converged."""
     words = []
     for method, rows in chains[chains.sampling == "mcmc"].groupby("method"):
         share = f"{int(rows.converged.astype(bool).sum())} of {len(rows)}"
@@ -32,7 +32,7 @@ def reached(chains) -> Iterator[Part]:
 
 
 def p_values(rows, score: str, sign: int = 1) -> np.ndarray:
-    """Return one-sided p-values, by Student's t over splits, that a paired difference has the sign."""
+    """Return p-values of one-sided t tests over splits that a paired difference has the given sign."""
     from scipy.special import stdtr
 
     t = sign * (rows[f"{score}_mean"] / rows[f"{score}_sem"]).to_numpy(float)

@@ -1,4 +1,4 @@
-"""What studies on war logs share: settings and models, private metadata."""
+"""Helpers of the studies on war logs: settings, models, and whether private metadata were used."""
 
 from privpost.datasets import catalogue
 from privpost.experiments.foulds2016.event_methods import Setup
@@ -9,13 +9,13 @@ from privpost.models.events import EventCounts
 COUNTS = DatasetName(task="counts", says=DATASET)
 START = Choice(
     "random", "seeded",
-    says="where chains start: states at `random` (the paper's), or `seeded` ones, the best of several by the joint; "
-    "empty where none is needed",
+    says="start of the chains: states at `random` (as in the paper), or `seeded`, the best of several by log joint; "
+    "empty where no chain runs",
 )  # fmt: skip
 
 
 def setup_of(config, logs, n_states: int) -> Setup:
-    """Return what releases and samples the logs with a number of states; naive Bayes has one cell and one state."""
+    """Return the setup that makes releases and samples with `n_states`; naive Bayes has one cell and one state."""
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     region = logs.region if n_states > 1 else [0]
     model = EventCounts.of(region, tuple(logs.sizes), n_states, **concentrations)

@@ -11,12 +11,12 @@ import numpy as np
 
 from privpost.privacy.divergences.renyi import dirichlet_divergence
 
-# What ε falls with: n ε = 2, the least that the refined bound asks for, or n² ε = 1.
+# Rules by which ε falls as n grows: n ε = 2, the least that the refined bound asks for, or n² ε = 1.
 RULES = {"n": lambda n: 2 / n, "n_squared": lambda n: n**-2.0}
 
 
 def mean_loss(prior, n: int, epsilon: float, nodes: int) -> float:
-    """Return E KL for n/2 ones and zeros, each with Laplace noise of scale 2/ε and truncated to [0, n].
+    """Return the mean KL for n/2 ones and n/2 zeros; both counts get Laplace noise of scale 2/ε, truncated to [0, n].
 
     Args:
         prior: (α, β).
@@ -26,7 +26,7 @@ def mean_loss(prior, n: int, epsilon: float, nodes: int) -> float:
     """
     half, scale = n / 2, 2 / epsilon
     node, weight = np.polynomial.legendre.leggauss(nodes)
-    # Twice: the density has a kink at the true count.
+    # One rule on each side of the true count, where the density has a kink.
     distance = half * (node + 1) / 2
     inner = half / 2 * weight * np.exp(-distance / scale) / (2 * scale)
     outside = math.exp(-half / scale) / 2

@@ -1,14 +1,14 @@
 """Statements of Zhang et al. (2016) that exact computation decides, as rows of the table `bounds`.
 
-Privacy; the empirical value is the largest log-ratio of a release's probability between neighbouring data sets:
+On privacy (the empirical value is the largest log-ratio of a release's probability between neighbouring data sets):
 
 - corollaries 1 and 2: algorithms 1 and 2 are ε-DP;
-- theorem 4 (1): a draw from a posterior on L-Lipschitz parameters is 2L-DP, here the trimmed one;
+- theorem 4 (1): a draw from a posterior on L-Lipschitz parameters is 2L-DP (checked for the trimmed posterior);
 - corollary 4: algorithm 3 with Δ = Lr is ε-DP.
 
-Smoothness and utility:
+On smoothness and utility:
 
-- lemma 2: with the nodes' Lipschitz constants L_i the network has the constant max L_i;
+- lemma 2: the Lipschitz constant of a network is max L_i, the largest constant of its nodes;
 - lemma 3: 1 − ξ(Θ_L) ≤ exp(−cL), c = min c_i − ln|I|/L0, for L ≥ L0;
 - table 1: N draws estimate an expectation of a function in [0, 1] within √(ln(1/δ)/N), with probability ≥ 1 − δ;
 - theorem 1: c_ij = (2n+1) ln((α+n+1)(β+n+1)) is the range of one parameter's divergence.
@@ -30,9 +30,9 @@ from privpost.privacy.divergences.renyi import dirichlet_divergence
 ROUNDING = 1e-9
 # Thresholds L0 of lemma 3.
 THRESHOLDS = (4.0, 8.0)
-# Multiples of L0 at which its conclusion is checked.
+# Multiples of L0 at which the conclusion of lemma 3 is checked.
 MULTIPLES = (1.0, 1.5, 2.0, 4.0)
-# What the "posterior likelihood", the score of algorithm 3, may be: the paper prints ξ(θ|D), the density.
+# Possible meanings of the "posterior likelihood", the score of algorithm 3; the paper prints ξ(θ|D), the density.
 SCORES = {"density": "the density", "mass": "the probability", "log": "the log-density"}
 # Expectations of the 0/1 functions that are estimated.
 CHANCES = (0.5, 0.1, 0.01)
@@ -57,7 +57,7 @@ def largest_divergence(alpha: float, beta: float, n: int) -> float:
 def map_loss(n: int, epsilon: float, delta_utility: float, score: str = "density") -> float:
     """Return the largest privacy loss of algorithm 3 on one node, which draws a grid point ∝ exp(ε u / (2Δ)).
 
-    `score` is one of SCORES: what u is of the posterior. The prior is uniform.
+    `score`, one of SCORES, says which function of the posterior u is. The prior is uniform.
     """
     ones = np.arange(n + 1.0)
     pairs = np.stack([1 + ones, 1 + n - ones], axis=-1)
@@ -86,18 +86,18 @@ def trimmed_means(alpha: float, beta: float, most: int, omega: float) -> list[np
 
 
 def sampler_loss(mechanism: RecordSampler) -> float:
-    """Return the largest privacy loss of a trimmed draw, summed over nodes; without edges exact, else an upper bound.
+    """Return the largest privacy loss of a trimmed draw, summed over nodes: exact without edges, else an upper bound.
 
     Adding a one to a parameter's counts multiplies its density by θ/E θ; turning a zero into a one multiplies it by
     θ/(1−θ) · E(1−θ)/E θ, with E given the common counts. Both are monotone, so the worst θ is ω or 1−ω. Moving a
-    zero loses no more than turning it, as E is farthest from ½ where most records are common.
+    zero loses no more than turning it, as E is farthest from ½ where the most records are common.
     """
     model, n, omega = mechanism.model, mechanism.n, mechanism.omega
     means = trimmed_means(model.alpha, model.beta, n - 1, omega)
     top = math.log((1 - omega) / omega)
     flipped = np.array([top + np.abs(np.log(mean / (1 - mean))).max() for mean in means])
     added = np.array([max(np.log(mean / omega).max(), np.log((1 - omega) / mean).max()) for mean in means])
-    # A record moves from one configuration of the parents to another, which hold at most n − 1 other records.
+    # A record moves between two configurations of the parents, which together hold at most n − 1 other records.
     pair = max(float((added[: n - t] + added[t]).max()) for t in range(n))
     return sum(float(flipped[-1]) if len(family) == 1 else max(float(flipped.max()), pair) for family in model.families)
 
@@ -105,8 +105,8 @@ def sampler_loss(mechanism: RecordSampler) -> float:
 def network_lipschitz(model: BayesianNetwork, theta) -> tuple[float, float]:
     """Return max over records x ≠ y of |ln p(x)/p(y)| / ρ(x, y), ρ the number of nodes that differ, and max L_i.
 
-    L_i is the largest |ln p(x_i|j)/p(y_i|j)| over x_i ≠ y_i and configurations j. Lemma 2's premise bounds no more than
-    this at equal parents, and allows no change at equal x_i and other parents.
+    L_i is the largest |ln p(x_i|j)/p(y_i|j)| over x_i ≠ y_i and configurations j. Lemma 2's premise bounds only this,
+    at equal parents, and demands that p(x_i|j) does not change with j.
     """
     records = np.array(list(itertools.product((0, 1), repeat=len(model.nodes))))
     log_chance = np.log(model.record_probabilities(theta))
@@ -146,8 +146,8 @@ def _difference_rows(config) -> list[dict]:
 
 
 def _map_rows(config) -> list[dict]:
-    """Return the checks of corollary 4 on one node: with the paper's Δ = Lr, r = 1, for its score and for what else
-    "posterior likelihood" may mean, and with the score's largest change."""
+    """Return the checks of corollary 4 on one node: with the paper's Δ = Lr, r = 1, for each meaning of its score in
+    SCORES, and with the largest change of `config.utility` as Δ."""
     lipschitz = math.log(GRID[-1] / GRID[0])
     readings = {
         "corollary 4" + ("" if score == config.utility else f" with {words}"): (lipschitz, score)
@@ -181,14 +181,14 @@ def _loss_rows(config, name, model) -> list[dict]:
 
 
 def _lemma_2_row(name, model) -> dict:
-    """Return the check of the network's Lipschitz constant against its nodes' largest, θ alternating in .2 and .9."""
+    """Return the check of a network's Lipschitz constant against its nodes' largest, with θ in turn 0.2 and 0.9."""
     theta = np.where(np.arange(model.theta_shape[0]) % 2, 0.9, 0.2)
     statement = "lemma 2" if all(not parents for _, parents in model.parents) else "lemma 2 with edges"
     return _row(statement, name, "theta=0.2,0.9", *network_lipschitz(model, theta))
 
 
 def _lemma_3_rows(config) -> list[dict]:
-    """Return the checks on independent nodes with uniform priors: P(|logit θ| > L) = 2/(1 + e^L) gives c_i."""
+    """Return the checks of lemma 3 on independent nodes with uniform priors, where P(|logit θ| > L) = 2/(1 + e^L)."""
     rows = []
     for size, threshold in itertools.product(config.lemma_3_nodes, THRESHOLDS):
         single = math.log((1 + math.exp(threshold)) / 2) / threshold

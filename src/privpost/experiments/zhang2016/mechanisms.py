@@ -1,4 +1,4 @@
-"""The mechanisms that these studies compare, and what each may cost for a whole record."""
+"""The mechanisms that studies of Zhang et al. (2016) compare, and the privacy cost of each for a whole record."""
 
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.choices.map_estimate import MapMechanism
@@ -12,9 +12,9 @@ METHODS = ("laplace", "fourier", "sampler_record", "sampler_attribute", "map")
 
 
 def target(method: str, model: BayesianNetwork, epsilon: float) -> Cost:
-    """Return what one release may cost for a whole record.
+    """Return the budget of one release for a whole record.
 
-    At the attribute level ε is for one attribute; by group privacy a record of |I| attributes may lose |I|ε.
+    At the attribute level, ε is for one attribute; by group privacy the budget for |I| attributes is |I|ε.
     """
     return Cost("pure", epsilon * (len(model.nodes) if method == "sampler_attribute" else 1))
 
@@ -37,7 +37,7 @@ def configured(
         n: public number of records.
         epsilon: ε > 0 of a record, or of an attribute at the attribute level.
         t, variant: settings of the Fourier mechanism.
-        utility: that of the MAP mechanism.
+        utility: what the MAP mechanism maximises.
     """
     if method == "laplace":
         return NetworkLaplace(model, n, epsilon)

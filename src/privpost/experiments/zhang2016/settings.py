@@ -7,7 +7,7 @@ from privpost.models.networks import graphs
 
 
 class Network(Setting):
-    """A Bayesian network's graph; the normal form, name and formula, puts the graph itself into the cell's digest."""
+    """A Bayesian network's graph; its normal form is name and formula, so that digests depend on the graph itself."""
 
     def allowed(self) -> str:
         return (

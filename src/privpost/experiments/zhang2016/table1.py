@@ -11,9 +11,9 @@ class Entry(NamedTuple):
     Attributes:
         method: id of the mechanism.
         networks_only: the column "DBN only".
-        privacy: the guarantee as printed, and `privacy_statement` the rows that check it.
+        privacy: the guarantee as printed; `privacy_statement` names the rows of `bounds` that check it.
         utility: type of utility.
-        bound: the bound as printed; `restored`: as it can be derived; `*_statement`: the rows that check it.
+        bound: the bound as printed; `restored`: the bound that can be derived; `*_statement`: the rows that check each.
     """
 
     method: str

@@ -3,7 +3,7 @@
 from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 
-# What is shown: the column over the claim, colour, marker, label.
+# Series of points: column (divided by the claim), colour, marker, label.
 KINDS = (
     ("exact", style.COLORS[0], "o", "Exact worst case"),
     ("lower_bound", style.COLORS[1], ">", "Lower bound from draws"),
@@ -12,12 +12,12 @@ KINDS = (
 
 @figure("tightness")
 def tightness(audit):
-    """How much of the claimed ε each mechanism spends on the neighbours that are worst for it (ours).
+    """Share of its claimed ε that each mechanism spends on its worst neighbours (ours).
 
-    One row per method. A point is the largest share of the claimed ε, each in its own notion, that some audited setting
-    of some model spends, of the package's examples and of what the studies ran; its line reaches down to the smallest.
-    Nothing may lie right of 1. How near the bound from draws comes depends on their number: a small one shows nothing
-    wrong. The table has the models, the claims and what was found. Bounds hold with the confidence in the table.
+    One row per method. A point is the largest share over all audited settings, of the package's examples and of the
+    studies; its line reaches down to the smallest share. Each ε is in the mechanism's own notion of privacy. No point
+    may lie right of 1. Lower bounds depend on the number of draws: a small one is no sign of an error. The table has
+    the models, the claims and the findings. Bounds hold with the confidence in the table.
     """
     table = audit[audit.claimed_epsilon.gt(0) & (audit.exact.notna() | audit.lower_bound.notna())]
     methods = facets.ordered(table.method, "method")

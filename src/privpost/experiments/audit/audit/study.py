@@ -1,4 +1,4 @@
-"""Privacy audit of every mechanism: claims against targets, exact divergences, statistical bounds, and drawn laws."""
+"""Privacy audit of every mechanism: claims against targets, exact divergences and lower bounds; tests of the draws."""
 
 import math
 from fractions import Fraction
@@ -25,10 +25,10 @@ SETTINGS = Schema(
     epsilon=EPSILON,
     large_n=Integer(at_least=1, says="number of bits of the larger audited instances", unit="records"),
     releases=Integer(at_least=1000, says="releases per neighbour, and as many again to choose the event"),
-    chain_share=SHARE.means("share of these that are drawn from a Markov chain", "share"),
+    chain_share=SHARE.means("share of these releases for mechanisms that run a Markov chain", "share"),
     recorded_releases=Integer(at_least=1000, says="releases per neighbour for the settings that the studies ran"),
-    rounded_releases=Integer(at_least=0, says="draws per neighbour that are rounded exactly; 0 for none"),
-    recorded_rounded=Integer(at_least=0, says="the same for the settings that the studies ran"),
+    rounded_releases=Integer(at_least=0, says="exactly rounded draws per neighbour; 0 for none"),
+    recorded_rounded=Integer(at_least=0, says="exactly rounded draws per neighbour for the studies' settings"),
     pilot=Integer(at_least=100, says="releases per neighbour that choose the worst pair where no law is known"),
     confidence=SHARE.means("confidence with which all bounds of the table hold together", "probability"),
     false_alarm=SHARE.means("chance that any correct draws in the table are taken for another law's", "probability"),
@@ -57,15 +57,15 @@ TABLES = {
         "settings": "mechanism with all its settings",
     },
 }
-# Releases that are drawn at once.
+# Largest number of releases that are drawn at once.
 CHUNK = 10_000
-# Tolerance of a claim, since exact divergences have 9 digits or more.
+# Relative tolerance of a claim; exact divergences have 9 digits or more.
 ROUNDING = 1e-7
-# Tolerance of a claim against its target.
+# Relative tolerance of a claim against its target.
 TARGET_ROUNDING = RELATIVE_TOLERANCE
-# The most numbers in all releases about one data set.
+# Largest total of numbers in all releases about one data set.
 LARGEST_WORK = 3_000_000
-# The fewest releases that tell anything.
+# Nothing is drawn if fewer releases than this are possible.
 FEWEST = 100
 # Bits of draws that are rounded exactly: enough that no cell contains an end of the support.
 BITS = 40
@@ -78,7 +78,7 @@ class Finding(NamedTuple):
     Attributes:
         exact: exact divergence of the pair; nan where the law is not known.
         drawn: Kolmogorov-Smirnov p-value of the draws; nan where the law is not known.
-        rounded: the same for draws that are rounded exactly; nan for a mechanism without them.
+        rounded: the same for draws that are rounded exactly; nan if the mechanism has none.
         counts: releases about either data set that fell into the event.
         pair: the two data sets.
     """
@@ -109,15 +109,15 @@ def examine(
 ) -> Finding:
     """Audit one mechanism on its worst pair of neighbours.
 
-    The worst pair has the largest exact divergence. Where the law is not known it has the largest estimate from `pilot`
-    releases, among neighbours whose common records are all equal. Large releases are drawn fewer times, or not at all
-    where fewer than `FEWEST` would be left.
+    The worst pair has the largest exact divergence. If the law is not known, it has the largest lower bound from
+    `pilot` releases, among neighbours whose common records are all equal. Releases of many numbers are drawn fewer
+    times, or not at all if fewer than `FEWEST` would be left.
 
     Args:
-        size: releases per neighbour to choose the event, and as many to count it.
+        size: releases per neighbour to choose the event, and as many more to count it.
         pilot: releases per neighbour to choose the pair.
-        level: level at which events are compared; the reported bound has its own.
-        gate: draws the releases; by default through a ledger of its own.
+        level: error probability at which events are compared; the reported bound has its own.
+        gate: draws the releases; by default through a new ledger.
         rounded: draws per neighbour that are rounded exactly, which take some milliseconds each.
     """
     gate = gate or Gate(Ledger(), "audit", mechanism, mechanism.cost())
@@ -126,7 +126,7 @@ def examine(
     if law_of(mechanism, pairs[0][0]) is None:
         pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level, gate), math.nan
     else:
-        # Each data set is in many pairs. Among pairs that differ by rounding only, the first is taken.
+        # Laws are computed once per data set. Of pairs whose divergences differ by rounding, the first is taken.
         sides = {data.tobytes(): data for pair in pairs for data in pair}
         known = {key: law_of(mechanism, data) for key, data in sides.items()}
         divergences = [known[p.tobytes()].divergence(known[q.tobytes()], order) for p, q in pairs]
@@ -143,7 +143,7 @@ def examine(
 
 
 class Gate:
-    """Draws one mechanism's releases through a ledger's account; each data set counts as a simulation of its own."""
+    """Draws one mechanism's releases through a ledger's account; each counts as one repeat of a simulation."""
 
     def __init__(self, ledger: Ledger, account: str, mechanism: Mechanism, target: Cost, accounting: str = "stated"):
         ledger.open(account, target, mechanism, accounting=accounting)
@@ -152,7 +152,7 @@ class Gate:
     def releases(self, data, size: int, rng) -> np.ndarray:
         """Return independent releases (size, ...) about records, drawn in parts to save memory.
 
-        Half of the parts ask for one release per row of statistics, as studies do; the others ask for a number.
+        Half of the parts ask for one release per row of statistics, as studies do; the others ask for many at once.
         """
         statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
         parts = []
@@ -160,7 +160,7 @@ class Gate:
             number = min(CHUNK, size - start)
             for rows in filter(None, (number // 2, number - number // 2)):
                 by_row = len(parts) % 2 == 0
-                # A trial of a study may have settings of its own, and so may a row here.
+                # In a study each trial may have its own settings, and here each row.
                 mechanism = self.mechanism.each(rows) if by_row else self.mechanism
                 asked = np.broadcast_to(statistics, (rows, *statistics.shape)) if by_row else statistics
                 settings = {"size": None if by_row else rows, "repeats": slice(self.drawn, self.drawn + rows)}
@@ -215,9 +215,9 @@ def verdict(claimed: float, bound: float, exact: float, drawn: float, share: flo
     Args:
         claimed: the ε that the mechanism claims.
         bound, exact: statistical lower bound and exact divergence.
-        drawn: p-value of the draws under the law that the settings mean.
+        drawn: p-value of the draws under the law that the settings imply.
         share: cost / target.
-        level: a smaller p-value rejects the law.
+        level: a p-value below it rejects the law.
     """
     limit = claimed * (1 + ROUNDING)
     if share > 1 + TARGET_ROUNDING:
@@ -244,11 +244,11 @@ def simulate(config, streams, ledger) -> dict:
     known: dict[object, Finding] = {}
     for instance in audited_mechanisms:
         cost = instance.mechanism.cost()
-        # A study may have mechanisms of its own, which nothing discovers: all of them means those, too.
+        # A study may define mechanisms that are not discovered; if all are audited, these are, too.
         if not everything and instance.mechanism.name not in config.mechanisms:
             continue
         finding = NOTHING
-        # No event bounds an infinite claim, or one at order 1.
+        # Events give no bound on an infinite claim, or on one at order 1.
         bounded = math.isfinite(cost.epsilon) and (cost.order is None or cost.order > 1)
         if bounded and instance.share_of_target <= 1 + TARGET_ROUNDING:
             mechanism = audited.reduced(instance.mechanism)

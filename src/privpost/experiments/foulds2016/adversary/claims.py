@@ -7,15 +7,15 @@ import numpy as np
 from privpost.evaluation.rows import one
 from privpost.lab.claims import check, claim, number
 
-# How near to its first-order value 1/(n a0) the gap below 2Δ has to be at the largest n.
+# Largest relative error of the first-order value 1/(n a0) of the gap to 2Δ, at the largest n.
 TOLERANCE = 0.1
-# Rounding errors of sums of a few hundred probabilities and of powers of kernels are smaller, and do not decide.
+# Larger than the rounding errors of sums of a few hundred probabilities and of powers of kernels.
 ROUNDING = 1e-9
-# How near the realised epsilon of a stopped chain has to come to an exact draw's.
+# Largest relative excess of a stopped chain's epsilon over that of an exact draw.
 NEAR = 0.01
-# Sweeps after which it has to be that near.
+# Number of sweeps after which the excess must be within NEAR.
 SWEEPS = 2
-# How many times as far from the exact draw's law the chain's may then be as on the neighbours that lose most.
+# Some chain must then be this many times as far from an exact draw as those on the neighbours that lose most.
 FARTHER = 10
 STARTS = {"uniform": "from a uniform start", "mode": "from the mode"}
 

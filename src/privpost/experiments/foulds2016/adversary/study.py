@@ -19,15 +19,15 @@ SETTINGS = Schema(
     grid=Integer(at_least=2, says="values of θ at which the loss is computed"),
     largest_n=Integer(at_least=2, says="records that the adversary adds", unit="records"),
     a0=A0,
-    records=Integer(at_least=1, says="records of the data sets whose chains are followed", unit="records"),
-    states=Integer(at_least=2, says="values of θ on which these chains move"),
+    records=Integer(at_least=1, says="records of the data sets on which Metropolis chains run", unit="records"),
+    states=Integer(at_least=2, says="values of θ on which Metropolis chains move"),
     epsilons=Vector(EPSILON, says="ε of the posteriors that the stopped chains draw from", unit="nats"),
-    steps=Vector(Integer(at_least=1), says="steps of the chain", unit="count"),
-    cells=Integer(at_least=1, at_most=6, says="cells of the hidden Markov model whose chains are followed"),
-    events=Integer(at_least=1, says="events of its data sets", unit="events"),
+    steps=Vector(Integer(at_least=1), says="steps before a Metropolis chain stops", unit="count"),
+    cells=Integer(at_least=1, at_most=6, says="cells of the hidden Markov model with stopped chains"),
+    events=Integer(at_least=1, says="events of the hidden Markov model's data sets", unit="events"),
     truncation=TRUNCATION,
-    probabilities=Integer(at_least=2, says="values of each of its emission probabilities"),
-    sweeps=Vector(Integer(at_least=1), says="Gibbs sweeps of its chain", unit="count"),
+    probabilities=Integer(at_least=2, says="grid values of each emission probability"),
+    sweeps=Vector(Integer(at_least=1), says="Gibbs sweeps before a chain stops", unit="count"),
 )
 TABLES = {
     "adversary": {
@@ -52,10 +52,10 @@ TABLES = {
         "nominal_cost": "pure ε that the sampler states for a converged sample of states and emissions [nats]",
         "exact_cost": "pure ε of an exact draw of them, over all data sets [nats]",
         "distance": "total variation distance of the stopped chain's sample from an exact draw [probability]",
-        "distance_there": "the same for the neighbours that lose most [probability]",
+        "distance_there": "largest `distance` on the two neighbours that lose most [probability]",
         "delta": "smallest δ at which the stopped chain's sample is (ε, δ)-DP at `exact_cost` [probability]",
         "cost": "pure ε of the stopped chain's sample [nats]",
-        "composed_bound": "bound on `cost` that pays for all updates, from a start without data [nats]",
+        "composed_bound": "bound on `cost` by composition of all updates, for a start that ignores the data [nats]",
         "minorised_bound": "bound on `cost` from the share of an exact draw in each sweep [nats]",
     },
 }
@@ -96,7 +96,7 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
     log_partition = _log_partition(model, statistics, a0)
     partition = _log_partition(model, neighbours, a0[..., None]) - log_partition[..., None]
     theta = a0[..., None] + (1 - 2 * a0[..., None]) * np.linspace(0, 1, grid)
-    # With a success fewer in X', X has the factor θ/(1−θ) more; with one more, the inverse.
+    # The likelihood ratio p(X|θ)/p(X'|θ) is θ/(1−θ) if X' has one success fewer, its inverse if X' has one more.
     likelihood = logit(theta)[..., None, :] * np.array([1.0, -1.0])[:, None]
     difference = np.where(exists[..., None], likelihood + partition[..., None], 0.0)
     flat = np.abs(difference).reshape(*difference.shape[:-2], -1)
@@ -110,11 +110,11 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (a0, n) along the greedy path: `epsilon`, `likelihood`, `partition`, `added`; and of chains.
+    """Return losses on the greedy path and of stopped chains (`stopped`, `hidden`).
 
-    The losses are of one draw from the untempered posterior, which costs at most 2Δ; nothing is released. `added` is
-    whether the n-th record is a success: the adversary adds the outcome with the higher local ε, a success at ties
-    (differences below 1e-12).
+    `epsilon`, its terms `likelihood` and `partition`, and `added` have shape (a0, n). The losses are of one draw from
+    the untempered posterior, at most 2Δ; nothing is released. `added` says whether the n-th record is a success: the
+    adversary adds the outcome with the higher local ε, and a success at ties (differences below 1e-12).
     """
     model, a0 = BetaBernoulli(config.alpha, config.beta), np.array(config.a0)
     shape = (len(a0), config.largest_n)
@@ -135,7 +135,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return the local ε after the n-th record and its two terms, by a0 and n, and the losses of stopped chains."""
+    """Return tables of the local ε and its two terms by a0 and n, and of the losses of stopped chains."""
     return {
         "adversary": _paths(cells),
         "stopped_chains": _losses(cells, "stopped", stopped_chains.axes, stopped_chains.COLUMNS),
@@ -144,7 +144,7 @@ def tabulate(cells):
 
 
 def _losses(cells, name: str, axes, columns):
-    """Return losses (epsilons, rows, columns), a row per value of the `axes` of a cell's settings, by their names."""
+    """Return a table of the array `name` (epsilons, rows, columns) of all cells; ε and `axes` label its rows."""
     import pandas as pd
 
     tables = []
@@ -158,7 +158,7 @@ def _losses(cells, name: str, axes, columns):
 def _paths(cells):
     for cell in cells:
         for at, point in places(cell.config, "a0", "n", n=range(1, cell.config.largest_n + 1)):
-            # Twelve digits: below them the values are rounding errors.
+            # Digits beyond the twelfth are rounding errors.
             epsilon, likelihood, partition = (
                 np.round(cell.arrays[name][at], 12) for name in ("epsilon", "likelihood", "partition")
             )

@@ -29,7 +29,7 @@ STATISTICS = ("sample", "mean")
 
 
 def known() -> set[str]:
-    """Return the ids that the study can take: the true posterior, and mechanisms that serve bits under pure DP."""
+    """Return the names of all methods for the study: the true posterior, and mechanisms for bits under pure DP."""
     return {"non_private", *serving(BetaBernoulli(1, 1), 10, Cost("pure", 1.0), a0=0.25)}
 
 
@@ -47,13 +47,13 @@ TABLES = {
         "are": "asymptotic relative efficiency: n times the mean squared error times the Fisher information",
         "are_limit": "limit of the asymptotic relative efficiency for many records",
         "are_first_order": "asymptotic relative efficiency to first order in 1/n",
-        "released": "whether the estimate can be had within ε",
+        "released": "whether the estimate can be released within ε",
     },
 }
 
 
 def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
-    """Return the mechanisms of the study's methods, within ε-DP; raises SettingError for one that cannot serve."""
+    """Return the mechanisms of the study's methods under ε-DP; raises SettingError for one that does not serve bits."""
     model = BetaBernoulli(config.alpha, config.beta)
     served = serving(model, n, Cost("pure", epsilon), a0=config.a0, coordinates="all")
     missing = set(config.methods) - {"non_private", *served}
@@ -67,7 +67,7 @@ def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
 def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoulli, p: float, n: int) -> float:
     """Return the efficiency to order 1/n; nan where it is not known.
 
-    At temperature T (1 for the true and the Laplace posterior) prior and tempering count as u = T+α−1 successes among
+    At temperature T (1 for the true and the Laplace posterior) prior and tempering act like u = T+α−1 successes among
     w = 2T+α+β−2 records. With d = u − wp and q = 1−p, expanding the moments of Beta((u+s)/T, (w−u+n−s)/T) gives
 
         mean    1 + [d²/(pq) − 2w + v] / n,
@@ -94,8 +94,8 @@ def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoull
 def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> dict[str, np.ndarray]:
     """Return `sample` and, where it is known, the posterior `mean`; shapes (trials,).
 
-    With additive noise both come from one release. The mean of an OPS density is computed from the data: it cannot be
-    released, and shows what releasing it would gain.
+    With additive noise both come from one release. The mean of an OPS density is computed from the data and cannot be
+    released; it shows what releasing it would gain.
     """
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
         posterior = model.posterior(statistics) if mechanism is None else mechanism.naive_posterior(release)
@@ -107,10 +107,11 @@ def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> d
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (method, statistic, epsilon, n): `are` with a last axis (mean, standard error), `limit`,
-    `first_order`; and over methods `released` (whether the mean is released) and `truncated` (whether a0 is used).
+    """Return `are`, `limit` and `first_order` over (method, statistic, epsilon, n), and facts about the methods.
 
-    The true posterior does not depend on ε and fills only the first entry of that axis. All methods see the same data.
+    `are` has a last axis (mean, standard error). Over methods: `released`, whether the mean is released, and
+    `truncated`, whether a0 is used. The true posterior does not depend on ε and fills only the first entry of that
+    axis. All methods see the same data.
     """
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))
@@ -167,8 +168,8 @@ def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) 
 def tabulate(cells):
     """Yield one row per method, statistic, p, epsilon and n.
 
-    `are_first_order` is the efficiency to order 1/n, `released` whether the estimate can be had within epsilon: the
-    mean of an OPS density cannot.
+    `are_first_order` is the efficiency to order 1/n. `released` says whether the estimate can be released within ε,
+    which the mean of an OPS density cannot.
     """
     for cell in cells:
         arrays, axes = cell.arrays, {"method": cell.config.methods, "statistic": STATISTICS}

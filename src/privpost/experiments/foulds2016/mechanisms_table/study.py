@@ -42,7 +42,7 @@ TABLES = {
     },
 }
 
-# What the paper's table has in words.
+# Entries of the paper's table that are words.
 WORDS = {
     "laplace": {
         "sensitivity": "sup ‖S(x) − S(x')‖₁",
@@ -69,7 +69,7 @@ def data_sets(mechanism: Mechanism) -> np.ndarray:
 
 
 def _neighbours(n: int):
-    """Yield index pairs (2^n,), (2^n,): every data set of `data_sets`, and the one with a bit flipped."""
+    """Yield, for each bit, the indices (2^n,) of all `data_sets`, and of the same data sets with the bit flipped."""
     index = np.arange(2**n)
     for bit in range(n):
         yield index, index ^ (1 << bit)
@@ -93,7 +93,7 @@ def largest_loss(mechanism: Mechanism, releases) -> float:
 
 
 def releases(mechanism: Mechanism) -> np.ndarray:
-    """Return releases that attain a mechanism's largest privacy loss: a grid that exceeds all counts, or one of θ."""
+    """Return releases that attain a mechanism's largest privacy loss: a grid of counts beyond [0, n], or of θ."""
     if mechanism.releases == "statistics":
         axis = np.linspace(-1.0, mechanism.n + 1.0, 2 * mechanism.n + 5)
         return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -111,7 +111,7 @@ def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the table's numbers, an array over (method, epsilon) each; nothing is released."""
+    """Return the numbers of table 1, each an array over (method, epsilon); nothing is released."""
     points = [point for _, point in places(config, "method", "epsilon")]
     numbers = [_numbers(calibrated(point.method, config, config.n, point.epsilon), config) for point in points]
     shape = len(config.method), len(config.epsilon)
@@ -139,7 +139,7 @@ def tabulate(cells):
     (cell,) = cells
     rows = []
     for at, point in places(cell.config, "method", "epsilon"):
-        # Twelve digits: below them the values are rounding errors.
+        # Digits beyond the twelfth are rounding errors.
         numbers = {name: float(f"{values[at]:.12g}") for name, values in cell.arrays.items()}
         settings = {"a0": point.a0 if point.method == "ops" else None, "n_brute_force": point.n}
         row = {**columns(point, "method", "epsilon"), **settings, **WORDS[point.method], **numbers}

@@ -42,7 +42,7 @@ def _log_kernel(theta, parameters):
 
 
 def _edge(parameters, mode, end):
-    """Return the point between mode and end where the log-density has fallen by DEPTH, by bisection, or the end."""
+    """Return where, between mode and end, the log-density is DEPTH below its maximum (by bisection), or the end."""
     floor = _log_kernel(mode, parameters) - DEPTH
     inside, outside = mode.copy(), np.broadcast_to(end, mode.shape).copy()
     within = _log_kernel(outside, parameters) >= floor
@@ -56,7 +56,7 @@ def _edge(parameters, mode, end):
 def truncated_kl(parameters_p, parameters_q, low: float, high: float, nodes: int) -> np.ndarray:
     """Return KL(P‖Q) of two beta distributions truncated to one interval, shape (...).
 
-    By Gauss-Legendre quadrature of p ln(p/q) over the bulk of p, with `nodes` nodes on either side of its mode.
+    It is a Gauss-Legendre quadrature of p ln(p/q) over the bulk of p, with `nodes` nodes on either side of its mode.
     Parameters (α, β) ≥ 1 have shape (..., 2).
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
@@ -76,12 +76,12 @@ def truncated_kl(parameters_p, parameters_q, low: float, high: float, nodes: int
 
 
 def ops_limit(temperature: float) -> float:
-    """Return ½(ln T + 1/T − 1), the limit of KL(posterior ‖ OPS density): both become normal, with variances 1 : T."""
+    """Return ½(ln T + 1/T − 1), the limit of KL(posterior ‖ OPS density): KL of normal laws with variances 1, T."""
     return (math.log(temperature) + 1 / temperature - 1) / 2
 
 
 def laplace_first_order(scale: float, p: float, n: int) -> float:
-    """Return b²(p² + q²)/(npq), the expected KL to order 1/n under noise of scale b: half the squared shift in sds."""
+    """Return b²(p² + q²)/(npq), q = 1 − p: mean KL to order 1/n (half the squared shift in sds) at noise scale b."""
     return scale**2 * (p**2 + (1 - p) ** 2) / (n * p * (1 - p))
 
 
@@ -119,8 +119,8 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _divergences(mechanism: ExponentialMechanism, successes, nodes: int) -> np.ndarray:
-    """Return the divergence of the OPS density from the true posterior for each data set; nothing is drawn."""
-    # It depends on the data alone: each distinct count is computed once.
+    """Return KL(true posterior ‖ OPS density) for each data set; nothing is drawn."""
+    # The divergence depends on the count alone: each distinct count is computed once.
     counts, which = np.unique(successes, return_inverse=True)
     statistics = np.stack([counts, mechanism.n - counts], axis=-1)
     true = mechanism.model.posterior(statistics)

@@ -23,13 +23,13 @@ SETTINGS = Schema(
 )
 TABLES = {
     "posterior_shapes": {
-        "draw": "number of the posterior, from 0",
+        "draw": "number of the release, from 0",
     },
 }
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `theta` (points,), `true` (points,), `laplace` (draws, points), `ops_theta` and `ops` (points,).
+    """Return `theta`, `true`, `ops_theta`, `ops` (points,), `laplace` (draws, points), and OPS's `temperature`.
 
     The OPS density has its own grid over [a0, 1−a0] and is 0 outside; OPS draws nothing. Each Laplace posterior is that
     of one release; all are repeats of one experiment.
@@ -56,7 +56,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per curve and θ; `draw` counts the Laplace posteriors from 0, `temperature` is of OPS."""
+    """Return one row per curve and θ; `draw` numbers the Laplace posteriors from 0, `temperature` is that of OPS."""
     import pandas as pd
 
     (cell,) = cells

@@ -12,7 +12,7 @@ SMALL = 10
 
 
 def by_n(table, method: str):
-    """Return a method's rows by n."""
+    """Return a method's rows with the index n, sorted."""
     return table[table.method == method].set_index("n").sort_index()
 
 
@@ -81,7 +81,7 @@ def fewer_observations(sampling_error):
     ratio, sem = over_true(sampling_error, "ops")
     z, last, temperature = critical_value(len(ratio)), ratio.index[-1], float(ops.temperature.iloc[-1])
     limit, large = math.sqrt((1 + temperature) / 2), ratio[ratio.index >= 100]
-    # The n at which the true posterior's error is that of OPS, by interpolation of the logarithms.
+    # The n at which the true posterior has the error of OPS at the largest n; interpolated on log scales.
     size = np.exp(np.interp(-math.log(ops.l1_mean[last]), -np.log(truth), np.log(truth.index.to_numpy(float))))
     near = abs(ratio[last] - limit) < 0.05 * limit + z * sem[last]
     yield word("z", z)

@@ -33,10 +33,10 @@ TABLES = {
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return means and standard errors over trials of the error |θ − p|, and of its excess over other methods.
+    """Return means and standard errors over trials of the error |θ − p|, and of its excess over other methods'.
 
-    `l1`, `over_true` and `over_laplace` (method, n, 2) have a last axis (mean, standard error), nan without the other
-    method; `temperature` (method,). All methods see the same data, so that differences are paired.
+    `l1`, `over_true` and `over_laplace` (method, n, 2) have a last axis (mean, standard error); an excess is nan if the
+    other method takes no part. `temperature` is (method,). Differences are paired: all methods see the same data.
     """
     model = BetaBernoulli(config.alpha, config.beta)
     methods = list(config.method)

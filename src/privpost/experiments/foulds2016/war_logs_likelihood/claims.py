@@ -10,9 +10,9 @@ SPARSE = "afghanistan"
 DENSE = "afghanistan_dense"
 SCORES = ("joint", "predictive")
 SMALL = 0.1
-# From this epsilon on noise-aware is said to lead.
+# Smallest epsilon from which noise-aware inference is claimed to lead.
 LARGE = 0.5
-# Nats per event, within which random and seeded starts are said to predict alike.
+# Random and seeded starts are claimed to predict alike, within this many nats per event.
 ALIKE = 0.1
 PAIRED = "held-out log-likelihood per event, paired over splits: "
 PROCEDURE = "Ten states, chains as published: a random start, 200 iterations, 100 of them burn-in, OPS's final sample, "
@@ -21,21 +21,21 @@ HOLM = "one-sided paired t over splits, 5 % together by Holm's procedure over th
 
 
 def paper(differences, model: str):
-    """Return clipped Laplace less OPS with its prior tempered: of naive Bayes, or of the paper's chains."""
+    """Return differences of clipped Laplace less OPS with tempered prior, for naive Bayes or for the paper's chains."""
     start = None if model == "naive_bayes" else "random"
     named = {"first": "laplace", "variant": "paper", "prior": "tempered"}
     return select(differences, model=model, start=start, **named).sort_values("epsilon")
 
 
 def leads(rows, score: str = "joint"):
-    """Yield every difference as evidence."""
+    """Yield each row's difference and its standard error as evidence."""
     for row in rows.itertuples():
         name = f"{row.first} less {named(row)}, {score} score, epsilon = {row.epsilon:g}, {row.dataset}"
         yield from number(name, getattr(row, f"{score}_mean"), getattr(row, f"{score}_sem"), of=name)
 
 
 def named(row) -> str:
-    """Return the second of a pair, with its settings, in words."""
+    """Return the second method of a pair and its settings, in words."""
     if row.second in ("ops", "private_gibbs"):
         return f"{row.second} M = {row.truncation:g}, {row.prior}"
     return f"{row.second} {VARIANTS[row.variant]}" if row.second == "laplace" else row.second
@@ -143,7 +143,7 @@ def paid_updates(war_logs_differences):
     rows = select(war_logs_differences, first="ops")
     yield untestable("no update is paid for")
     for (dataset, truncation), part in rows.groupby(["dataset", "truncation"]):
-        # Three splits have too few degrees of freedom for the threshold.
+        # With three splits only, the t law exceeds the threshold more often.
         ahead, case = above(part, "joint", THRESHOLD), f"(M = {truncation:g}, {dataset})"
         stand_in = stands_in(dataset, ours=True)
         yield check(f"one sample of OPS is ahead at every epsilon {case}", ahead.all(), stand_in, dataset)
@@ -152,7 +152,7 @@ def paid_updates(war_logs_differences):
 
 
 def family(rows, score: str, sign: int = 1) -> dict:
-    """Return which tests of a data set reject together, by epsilon: whether all at an epsilon do, and whether any."""
+    """Return, by epsilon, whether all tests there reject and whether any does; Holm's procedure covers all rows."""
     rejected = rows.assign(rejected=holm(p_values(rows, score, sign))).groupby("epsilon").rejected
     return {epsilon: (part.all(), part.any()) for epsilon, part in rejected}
 
@@ -216,7 +216,7 @@ AWARE = (
 
 
 def gains(rows, behind_and_ahead):
-    """Yield whether noise-aware is ahead at the smallest epsilon and behind at none, by data set and score."""
+    """Yield, by data set and score, whether noise-aware leads at the smallest epsilon and is behind at none."""
     yield untestable("there are no noise-aware rows")
     for dataset, part in rows.groupby("dataset"):
         for score in SCORES:
@@ -228,7 +228,7 @@ def gains(rows, behind_and_ahead):
 
 
 def of_laplace(differences, model: str):
-    """Return noise-aware less clipped and less projected counts, of the model with most states on each data set."""
+    """Return noise-aware less clipped and less projected counts, for each data set's model with most states."""
     start = None if model == "naive_bayes" else "seeded"
     rows = select(differences, first="gibbs", second="laplace", model=model, start=start)
     rows = rows[rows.variant.isin(["paper", "corrected"])]

@@ -7,7 +7,7 @@ from privpost.drawing.figures import figure
 # Data sets of the paper's figure 6 (SIGACT stands in for Iraq).
 PAPER = (("afghanistan", "naive_bayes"), ("afghanistan", "hmm"), ("iraq_sigact", "hmm"))
 MODELS = {"naive_bayes": "naive Bayes", "hmm": "HMM, {states:g} states"}
-# What figures of our own draw instead.
+# Shown in our own figures instead.
 OURS = {"dataset": ("afghanistan_dense", "iraq_simulated"), "method": ("gibbs", "private_gibbs")}
 NAMES = {"paper": "counts clipped at 0", "corrected": "counts projected", "sums": "sums clipped at 0"}
 SMALL, LARGE = 0.1, 1
@@ -18,18 +18,18 @@ NOT_CONVERGED = "not converged, R-hat ≥ 1.05"
 def likelihood(war_logs_likelihood):
     """Held-out log-likelihood of naive Bayes and hidden Markov models (Foulds et al. 2016, figure 6).
 
-    Log-likelihood per held-out event, the paper's three panels: naive Bayes on Afghanistan, the HMM of ten states on
-    it, and on a stand-in for Iraq. Chains as published: a random start, 200 iterations, 100 of them burn-in; Laplace
-    and the non-private model average over draws, OPS releases its chain's last one. Bars are 95 % intervals of the
-    difference to the non-private model, paired over splits. Hollow markers: R-hat of four chains on the first split is
-    1.05 or more; OPS on the HMM holds its ε only if its chain has converged. Draws of naive Bayes are exact. Empty
-    cells were left out and regions chosen by looking at the records.
+    The paper's three panels: naive Bayes on Afghanistan, and the HMM of ten states on Afghanistan and on a stand-in for
+    Iraq. Chains run as published: a random start and 200 iterations, 100 of them burn-in. Laplace and the non-private
+    model average over draws; OPS releases its chain's last draw. Bars are 95 % intervals of the difference to the
+    non-private model, paired over splits. Hollow markers: R-hat of four chains on the first split is 1.05 or more. OPS
+    on the HMM holds its ε only if its chain has converged. Draws of naive Bayes are exact. Empty cells were left out
+    and regions chosen by looking at the records.
     """
     table = war_logs_likelihood
     table = table[~table.method.isin(OURS["method"]) & (table.start != "seeded")]
     table = table[(table.variant.fillna("paper") == "paper") & (table.prior.fillna("tempered") == "tempered")]
     known = set(zip(table.dataset, table.model, strict=True))
-    # At toy size other data stand for the paper's.
+    # At toy size, other data replace the paper's.
     new = [place for place in sorted(known) if place[0] not in {*OURS["dataset"], *(name for name, _ in PAPER)}]
     shown = [place for place in PAPER if place in known] + new or sorted(known, reverse=True)
     states = table.groupby(["dataset", "model"]).n_states.transform("max")
@@ -55,13 +55,13 @@ def likelihood(war_logs_likelihood):
 
 @figure("war_logs_readings")
 def readings(war_logs_differences):
-    """Held-out loss by how a release is read, and by the number of states (ours).
+    """Held-out loss for four readings of a Laplace release and for OPS, by the number of states (ours).
 
     Loss of log-likelihood per held-out event against the non-private HMM of ten states, by the paper's joint score.
-    One Laplace release is read in four ways by an HMM from seeded starts: noisy counts clipped
-    (the paper's), states' sums clipped, counts projected, and with the noise counted in. OPS is one draw; its prior is
-    tempered. One state is drawn exactly. Bars are 95 % intervals over splits of the paired difference. Hollow markers:
-    R-hat is 1.05 or more; OPS then has no ε.
+    HMMs from seeded starts read one Laplace release in four ways: they clip the noisy counts (as in the paper), clip
+    the sums over a state, project the counts, or model the noise. OPS releases one draw, with tempered prior. The
+    model with one state is drawn exactly. Bars are 95 % intervals of the paired difference over splits. Hollow markers:
+    R-hat is 1.05 or more; the ε of OPS then does not hold.
     """
     table = war_logs_differences
     table = table[(table["first"] == "non_private") & (table.prior != "untempered")]

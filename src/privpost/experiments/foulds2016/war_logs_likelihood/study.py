@@ -29,24 +29,24 @@ SETTINGS = Schema(
     method=Choice("non_private", "laplace", "ops", "private_gibbs", "gibbs", says=METHOD),
     variant=Choice(
         "paper", "corrected", "sums",
-        says="counts from noisy ones: `paper`, clipped at 0; `corrected`, projected with each field's noisy sum kept; "
+        says="reading of noisy counts: `paper`, clipped at 0; `corrected`, projected with each field's noisy sum kept; "
         "`sums`, unclipped, with the sum over a state clipped",
     ),
     truncation=TRUNCATION,
-    prior=Choice("tempered", "untempered", says="whether OPS's temperature is on the prior too (the paper's)"),
+    prior=Choice("tempered", "untempered", says="whether OPS tempers the prior, too (as in the paper)"),
     epsilon=EPSILON,
 )  # fmt: skip
-# Of rows whose draws are exact, or paid for one by one.
+# Columns on convergence for rows whose draws are exact, or paid for one by one.
 EXACT = {"rhat_max": None, "ess_bulk": None, "converged": True}
 NATS = "[nats per event]"
 TABLES = {
     "war_logs_likelihood": {
         "joint_mean": f"log-likelihood per held-out event, all cells of a split at once, averaged over draws {NATS}",
-        "predictive_mean": f"the same cell by cell {NATS}",
-        "one_draw_mean": f"the same of the last draw alone {NATS}",
-        "joint_loss_mean": f"how far `joint_mean` is below that without privacy, by splits {NATS}",
-        "predictive_loss_mean": f"how far `predictive_mean` is below that without privacy, by splits {NATS}",
-        "one_draw_loss_mean": f"how far `one_draw_mean` is below the joint score without privacy, by splits {NATS}",
+        "predictive_mean": f"the same, each cell's likelihood averaged over draws separately {NATS}",
+        "one_draw_mean": f"log-likelihood per held-out event of the last draw alone {NATS}",
+        "joint_loss_mean": f"how far `joint_mean` is below that without privacy, paired over splits {NATS}",
+        "predictive_loss_mean": f"how far `predictive_mean` is below that without privacy, paired over splits {NATS}",
+        "one_draw_loss_mean": f"how far `one_draw_mean` is below the joint score without privacy, paired {NATS}",
         "log_joint_mean": "log joint density of states and counts under the chains' law, mean over chains and draws of "
         "the first split [nats]",
     },
@@ -57,13 +57,13 @@ TABLES = {
         "joint_mean": f"`first` less `second`, joint score, paired over the splits of both {NATS}",
         "predictive_mean": f"`first` less `second`, predictive score {NATS}",
         "one_draw_mean": f"`first` less `second`, one draw each {NATS}",
-        "converged": "whether R-hat of both rows' chains is below 1.05; beside `non_private` of the second's alone",
+        "converged": "whether R-hat of both rows' chains is below 1.05; with `non_private` first, only of the second's",
     },
 }
 
 
 def of(config) -> list[Row]:
-    """Return the rows of a cell, from its settings and within axes."""
+    """Return the rows of a cell: its methods at all their settings."""
     axes = (
         getattr(config, name) for name in ("n_states", "start", "epsilon", "method", "variant", "truncation", "prior")
     )
@@ -71,7 +71,7 @@ def of(config) -> list[Row]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the arrays of `held_out.evaluate`: all rows' scores on held-out cells, and checks of their chains."""
+    """Return the arrays of `held_out.evaluate`: scores on held-out cells and convergence checks for all rows."""
     logs = war_logs.load(config.dataset)
     streams = streams.shared("foulds2016/held_out", dataset=config.dataset)
     sizes = config.held_out, config.splits, config.releases, config.chains
@@ -89,7 +89,7 @@ def tabulate(cells):
     for cell in cells:
         dataset, known = cell.config.dataset, scores.setdefault(cell.config.dataset, {})
         for index, row in enumerate(of(cell.config)):
-            # Cells of one model have a non-private row each, which is the same.
+            # Several cells may hold the same non-private row.
             if row not in known:
                 known[row] = {name: cell.arrays[name][index] / cell.arrays["events"] for name in SCORES}
                 lines[dataset, row] = _line(cell.config, cell.arrays, index, row)
@@ -97,7 +97,7 @@ def tabulate(cells):
         start = "seeded" if row.method == "private_gibbs" else row.start
         plain = scores[dataset].get(Row(row.n_states, "non_private", start))
         for name in SCORES if plain else ():
-            # A draw is compared with the average over draws, as OPS's is.
+            # One draw is compared with the non-private average over draws, as OPS's draw is.
             best = plain["joint" if name == "one_draw" else name]
             line.update(_difference(f"{name}_loss", best, scores[dataset][row][name]))
     differences = []
@@ -111,7 +111,7 @@ def tabulate(cells):
 
 
 def _line(config, arrays, index: int, row: Row) -> dict[str, Any]:
-    """Return a row of the first table, without losses."""
+    """Return a row of `war_logs_likelihood` without its losses."""
     logs, chain = war_logs.load(config.dataset), row.n_states > 1 and row.method != "private_gibbs"
     checked = verdict(arrays["rhat"][index], arrays["ess"][index]) if chain else EXACT
     per_event = {name: arrays[name][index] / arrays["events"] for name in SCORES}
@@ -135,7 +135,7 @@ def _line(config, arrays, index: int, row: Row) -> dict[str, Any]:
 
 
 def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
-    """Yield with what a row is compared: a word for the column `first`, and the row that has it.
+    """Yield what a row is compared with: a word for the column `first`, and the row that the word stands for.
 
     Args:
         most: the largest number of states from seeded starts.
@@ -144,7 +144,7 @@ def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
     if second.method == "ops":
         yield from (("laplace", bare._replace(method="laplace", variant=variant)) for variant in VARIANTS)
     if second.method == "private_gibbs":
-        # The start that leaves OPS its guarantee.
+        # From this start, OPS's cost is finite even if its chain has not converged.
         yield "ops", second._replace(method="ops", start="random")
     if second.method not in ("gibbs", "non_private"):
         start = "seeded" if second.method == "private_gibbs" else second.start
@@ -158,7 +158,7 @@ def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
 
 
 def _pair(first: dict, second: dict, word: str, ours: dict, others: dict) -> dict[str, Any]:
-    """Return a row of the second table, of two rows of the first and their scores per event."""
+    """Return a row of `war_logs_differences` from two rows of `war_logs_likelihood` and their scores per event."""
     said = ("dataset", "stand_in", "model", "n_states", "start", "variant", "truncation", "prior", "epsilon")
     line = {"first": word, "second": second["method"], **{name: second[name] for name in said}}
     if word == "laplace":
@@ -176,6 +176,6 @@ def _pair(first: dict, second: dict, word: str, ours: dict, others: dict) -> dic
 
 
 def _difference(name: str, first, second) -> dict[str, float]:
-    """Return the mean of a paired difference over the splits that both have, which are the first ones."""
+    """Return mean and standard error of a paired difference over the splits that both have (the first ones)."""
     number = min(len(first), len(second))
     return mean_columns(name, first[:number] - second[:number])

@@ -12,14 +12,14 @@ KINDS = ["multiplications", "noise_variates", "sampling_variates", "elementary_f
 # The data set of the paper's statements on Afghanistan, and the stand-ins for its Iraq data.
 AFGHANISTAN = "afghanistan"
 IRAQ = ("iraq_sigact", "iraq_simulated")
-# The private model uses this many states, by the paper: at least, and at most.
+# Fewest and most states that the private model uses, according to the paper.
 FEW, MOST = 2, 3
 HURT = ("enemy", "civilian", "friendly_or_host")
 MEASURES = {"switches": "changes between months", "disagreement": "cells unlike the non-private map"}
 MAPS = {"mode": "most frequent states", "final": "final sample"}
 # Two maps that differ by at most this many standard errors may differ by chance.
 LIMIT = 4
-# When the number of troops of the surge peaked, by the paper.
+# Month in which the number of troops peaked, according to the paper.
 SURGE_PEAK = "2007-09"
 STARTS = {"random": "as published", "seeded": "from seeded starts"}
 PROCEDURE = "chains as published (a random start, 200 iterations) decide, whether or not they converged; chains from "
@@ -27,7 +27,7 @@ PROCEDURE += "seeded starts beside them"
 
 
 def of_many(table, method: str):
-    """Yield data set, start and row of the most states of a method, most frequent states."""
+    """Yield data set, start and row of a method's largest model, for the map of most frequent states."""
     rows = select(table, method=method, summary="mode")
     rows = rows[rows.n_states == rows.groupby("dataset").n_states.transform("max")]
     for _, row in rows.iterrows():
@@ -35,7 +35,7 @@ def of_many(table, method: str):
 
 
 def shares_used(row, case: str):
-    """Yield how many states hold shares of the cells, and what the chains have reached."""
+    """Yield as evidence how many states hold any cell, 1 % and 5 % of the cells, and the chains' R-hat."""
     yield from number(f"states that hold any cell, {case}", row.states_used_at_all, row.states_used_at_all_sem)
     yield from number(f"states that hold 1 %, {case}", row.states_over_1_percent, row.states_over_1_percent_sem)
     yield from number(f"states that hold 5 %, {case}", row.states_over_5_percent, row.states_over_5_percent_sem)
@@ -99,7 +99,7 @@ def run_time(war_logs_cpu, war_logs_operations):
 
 
 def operations(table, by=("method", "dataset", "n_states")):
-    """Return, by some keys, chains' operations divided by the non-private chain's, for random starts."""
+    """Return the operations of chains from random starts, divided by the non-private chain's, grouped by `by`."""
     table = select(table, start="random").assign(total=lambda rows: rows[KINDS].sum(axis=1))
     plain = select(table, method="non_private").set_index(["dataset", "n_states"]).total
     table = table[table.method != "non_private"].join(plain.rename("plain"), on=["dataset", "n_states"])
@@ -182,8 +182,8 @@ def noisier_map(war_logs_maps):
     yield untestable("all maps of all methods are identical")
     for dataset, maps in select(war_logs_maps, start="seeded").groupby("dataset"):
         laplace = {kind: one(maps, method="laplace", summary=kind) for kind in MAPS}
-        # Another non-private chain as reference moves a map's disagreement by at most the distance between the two
-        # chains' maps (triangle inequality), hence a difference of two methods by at most twice that.
+        # With another non-private chain as reference, a map's disagreement changes by at most the distance between the
+        # two chains' maps (triangle inequality), and a difference of two methods by at most twice that.
         distance = float(one(maps, method="non_private", summary="mode").disagreement_mean)
         yield from number(
             f"cells in which other non-private maps differ from the one of reference, {dataset}", distance
@@ -227,7 +227,7 @@ def surge(war_logs_turns):
         yield from number(f"R-hat, {case}", part.rhat_max.iloc[0])
 
 
-# What the paper reads off its two states: parts of the most frequent type, category and kind of casualties.
+# The paper's descriptions of its two states: words in the most frequent type, category and kind of casualties.
 READINGS = {
     "friendly action, cache found, enemy casualties": ("friendly action", "cache", "enemy"),
     "explosive hazard, IED explosion, civilian casualties": ("explosive hazard", "ied", "civilian"),
@@ -245,7 +245,7 @@ READINGS = {
 def readings(war_logs_emissions):
     yield untestable("no data of Iraq with these fields are there")
     rates = select(war_logs_emissions, method="laplace", dataset=IRAQ[1])
-    # Casualties have a field for each kind, of which the most probable one counts.
+    # Each kind of casualties has its own field; the most probable kind counts.
     rates = rates[rates.field.isin(["type", "category"]) | (rates.level == "casualties")]
     hurt = rates.level == "casualties"
     rates = rates.assign(word=rates.level.mask(hurt, rates.field), field=rates.field.mask(hurt, "casualties"))

@@ -8,13 +8,13 @@ from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
-# Tol's muted set, in an order in which the states of one data set differ in grey too.
+# Tol's muted colours, in an order that keeps the states of one data set apart in greyscale, too.
 STATE_COLORS = ("#332288", "#DDCC77", "#CC6677", "#117733", "#882255", "#88CCEE", "#44AA99", "#AA4499")
 MOST_LEVELS = 4
-# Levels of a field are rare if no state of the non-private fit gives them more.
+# Levels of a field are rare if no state of the non-private fit gives them a higher probability.
 RARE = 0.01
 AFGHANISTAN = "afghanistan"
-# Of the paper's figures, Iraq's by a stand-in.
+# Data sets of the paper's figures; a stand-in replaces the one of Iraq.
 MAPPED = ("iraq_sigact", AFGHANISTAN)
 # Data sets of the tables that no figure of the study draws.
 OURS = ("iraq_simulated", "afghanistan_dense")
@@ -24,7 +24,7 @@ METHODS = ("laplace", "non_private")
 
 
 def shown(table, *datasets):
-    """Return the rows from seeded starts of some data sets, or of the first one where none of these is there."""
+    """Return rows from seeded starts of those data sets that a table has, or else of its first one, and their names."""
     table = select(table, start="seeded")
     known = [name for name in datasets if name in set(table.dataset)] or facets.ordered(table.dataset, "dataset")[:1]
     return table[table.dataset.isin(known)], known
@@ -34,11 +34,12 @@ def shown(table, *datasets):
 def emissions(war_logs_emissions):
     """Emissions of the private HMM on Afghanistan (Foulds et al. 2016, figure 3 and supplement).
 
-    Posterior means of the Laplace HMM, which holds its ε unconditionally, and of the non-private one; a column per
-    state, named by the type of event that sets it apart in the non-private fit; seeded starts. Of each field the most
-    probable levels; those below 1 % in all non-private states are summed: clipping noisy counts at 0 makes them more
-    probable, since it removes negative noise only. One release. Empty cells were left out, regions chosen and levels
-    spelt by looking at the records, which no ε covers. Casualties, which hardly move, are in the table.
+    Posterior means from one release of the Laplace HMM, whose ε holds unconditionally, and of the non-private HMM, both
+    from seeded starts. A column is a state, named by the type of event that sets it apart in the non-private fit. Rows
+    are the most probable levels of each field; levels below 1 % in all non-private states are summed. Clipping noisy
+    counts at 0 makes these more probable, since it removes negative noise only. Empty cells were left out, regions
+    chosen and levels spelt by looking at the records, which no ε covers. Casualties, which hardly change, are in the
+    table.
     """
     import pandas as pd
 
@@ -74,12 +75,12 @@ def emissions(war_logs_emissions):
 def maps(war_logs_assignments, war_logs_emissions):
     """Most frequent states of regions over months, and share of regions in each (Foulds et al. 2016, figures 4 and 5).
 
-    Two rows per data set: the map, white where no event fell, with dots where it differs from the non-private one; and
-    states stacked, of the regions that have events in a month. The Laplace HMM with ε of pure DP beside the non-private
-    one; seeded starts. A state has the colour of the type of event that sets it apart from the other states of the
-    non-private fit; those of the Laplace HMM are matched with these by their emissions. One release each; the table of
-    maps has means over independent releases and their errors. Empty cells were left out and regions chosen by looking
-    at the records.
+    Each data set has two rows. Above: the map, white where no event fell, with dots where it differs from the
+    non-private map. Below: the share of each state among the regions that have events in a month. Columns are the
+    Laplace HMM under pure DP and the non-private HMM, from seeded starts. Colours stand for the type of event that sets
+    a state apart from the others of the non-private fit; states of the Laplace HMM are matched with these by their
+    emissions. Each map is of one release or chain; the table of maps has means and errors over several. Empty cells
+    were left out and regions chosen by looking at the records.
     """
     new = set(war_logs_assignments.dataset) - {*MAPPED, *OURS}
     table, datasets = shown(war_logs_assignments[war_logs_assignments.method != "ops"], *MAPPED, *sorted(new))
@@ -101,7 +102,7 @@ def maps(war_logs_assignments, war_logs_emissions):
                 continue
             grid = _grid(rows)
             _map(above, rows, colors)
-            # Cells that either map lacks are no disagreement.
+            # Cells that one of the maps lacks do not count as different.
             other = truth.reindex_like(grid)
             apart = (grid != other) & grid.notna() & other.notna()
             above.plot(*np.argwhere(apart.to_numpy()).T[::-1], ".", color="white", markersize=1.8)
@@ -122,9 +123,9 @@ def maps(war_logs_assignments, war_logs_emissions):
 def final_sample(war_logs_assignments, war_logs_emissions):
     """OPS's final sample above an estimate from all of its samples after burn-in (Foulds et al. 2016, figure 7).
 
-    Afghanistan; one column per truncation M; seeded starts. ε of pure DP pays for the final sample, and only if its
-    chain has converged; the estimate is not private. One release; the table of maps has means over independent releases
-    and their errors.
+    Afghanistan, from seeded starts; one column per truncation M. The ε of pure DP covers only the final sample, and
+    only if its chain has converged; the estimate is not private. Each map is of one release; the table of maps has
+    means and errors over independent releases.
     """
     table, _ = shown(select(war_logs_assignments, method="ops"), AFGHANISTAN)
     colors = _colors(war_logs_emissions)
@@ -144,7 +145,7 @@ def final_sample(war_logs_assignments, war_logs_emissions):
 
 
 def _failed(rows) -> str:
-    """Return a mark for rows whose chains have not converged."""
+    """Return a note for a title if a chain of the rows has not converged, else an empty text."""
     return "" if rows.converged.astype(bool).all() else " (chain not converged)"
 
 
@@ -157,7 +158,7 @@ def _grid(rows):
 
 
 def _stack(axes, grid, dataset: str, looks) -> None:
-    """Draw the share of regions in each state."""
+    """Draw the share of regions in each state by month, as stacked areas."""
     states = range(1, int(np.nanmax(grid)) + 1)
     of_all = [((grid == state).sum() / grid.notna().sum().clip(lower=1)).to_numpy() for state in states]
     colors = [_look(looks, dataset, state)[1] for state in states]
@@ -170,8 +171,8 @@ def _stack(axes, grid, dataset: str, looks) -> None:
 def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
     """Return the meaning and the colour of each state of each data set.
 
-    The meaning is the type of event, a level of the first field, whose probability exceeds its mean over the other
-    states most. Equal meanings have equal colours, unless two states of one data set share one.
+    The meaning is the type of event (level of the first field) whose probability most exceeds its mean over the other
+    states. Equal meanings have equal colours; states of one data set that share a type get its name and their number.
     """
     table, meaning_of = select(emissions, method="non_private", start="seeded"), {}
     for dataset in facets.ordered(table.dataset, "dataset"):
@@ -186,12 +187,12 @@ def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
 
 
 def _look(colors, dataset: str, state: int) -> tuple[str, str]:
-    """Return the meaning and the colour of a state; data without emissions have numbers for meanings."""
+    """Return the meaning and the colour of a state; without emissions its meaning is its number."""
     return colors.get((dataset, state), (f"State {state}", STATE_COLORS[(state - 1) % len(STATE_COLORS)]))
 
 
 def _map(axes, rows, looks):
-    """Draw the states of regions over months and return them."""
+    """Draw the states of regions over months, and return their `_grid`."""
     from matplotlib.colors import ListedColormap
 
     grid = _grid(rows)

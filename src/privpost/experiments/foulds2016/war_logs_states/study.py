@@ -22,13 +22,13 @@ from privpost.samplers.hidden_markov import gibbs
 SETTINGS = Schema(
     **{name: CHAINS[name] for name in ("iterations", "burn_in", "starts", "start_iterations", "chains")},
     dataset=COUNTS,
-    repeats=Integer(at_least=1, says="releases, or chains without one; figures show the first one, tables the mean"),
+    repeats=Integer(at_least=1, says="releases, or chains without a release; figures show the first, tables the mean"),
     n_states=Integer(at_least=2, says="states of the hidden Markov model"),
-    many_states=Integer(at_least=2, says="states of the run that asks how many are used"),
+    many_states=Integer(at_least=2, says="states of the larger model, to see how many are used"),
     epsilon=EPSILON,
     transition_concentration=TRANSITION,
     emission_concentration=EMISSION,
-    without=Choice("none", "IED cleared", says="category of events that is left out of one more fit"),
+    without=Choice("none", "IED cleared", says="category of events that one more fit leaves out"),
     start=START,
     method=Choice("non_private", "laplace", "ops", says=METHOD),
     truncation=TRUNCATION,
@@ -47,15 +47,15 @@ TABLES = {
         "frequency": "share of the chain's iterations in which the cell has the state [share]",
     },
     "war_logs_states_used": {
-        "states_over_5_percent": "states with more than 5 % of the cells, mean over repeats [count]",
+        "states_over_5_percent": "states with at least 5 % of the cells, mean over repeats [count]",
         "states_used_at_all": "states with any cell, mean over repeats [count]",
-        "states_over_1_percent": "states with more than 1 % of the cells, mean over repeats [count]",
+        "states_over_1_percent": "states with at least 1 % of the cells, mean over repeats [count]",
     },
     "war_logs_maps": {
         "n_compared": "repeats behind the disagreement [count]",
         "switches_mean": "share of the pairs of successive months between which a region changes its state [share]",
         "disagreement_mean": "share of the cells whose state differs from the non-private map's [share]",
-        "misses_mean": "share of the cells whose state did not generate them; empty for real data [share]",
+        "misses_mean": "share of the cells with another state than the true one; empty for real data [share]",
     },
     "war_logs_turns": {},
     "war_logs_operations": {
@@ -69,12 +69,12 @@ TABLES = {
 KINDS = ("mode", "final")
 # Written by benchmarks/run.py.
 BENCHMARKS = Path("results/benchmarks.csv")
-# Columns of the number of states that hold at least such a share of the cells.
+# Columns that count the states with at least this share of the cells.
 USED = {"states_over_5_percent": 0.05, "states_used_at_all": 1e-12, "states_over_1_percent": 0.01}
 
 
 def of(config, n_states: int) -> list[Row]:
-    """Return the rows of a cell with a number of states; few and many have budgets of their own, as in the paper."""
+    """Return a cell's rows with `n_states`; few and many states have separate budgets, as in the paper."""
     axes = [config.epsilon], config.method, ["paper"], config.truncation
     return [row for start in config.start for row in rows(n_states, start, *axes)]
 
@@ -82,9 +82,9 @@ def of(config, n_states: int) -> list[Row]:
 class Fit(NamedTuple):
     """The result of one row's chains; the leading axis is the repeats.
 
-    `mode` and `final` (repeats, cells): most frequent state after burn-in, and the last one; `frequency`
-    (repeats, cells): how often the most frequent one occurred; `parameters` (repeats, K, levels); `variates`: random
-    variates of a chain for its emissions; `checks`: `convergence.ARRAYS` of the first repeat.
+    `mode` and `final` (repeats, cells): most frequent state after burn-in, and last state; `frequency`
+    (repeats, cells): share of iterations with the most frequent state; `parameters` (repeats, K, levels); `variates`:
+    random variates of a chain for its emissions; `checks`: `convergence.ARRAYS` of the first repeat.
     """
 
     mode: np.ndarray
@@ -96,7 +96,7 @@ class Fit(NamedTuple):
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the fits with few states, aligned to the non-private one, and summaries of all repeats."""
+    """Return maps and emissions of the fits with few states, aligned to the non-private, and all fits' summaries."""
     logs = without_level(war_logs.load(config.dataset), config.without)
     sizes, arrays = (config.repeats, config.chains), {}
     for name, n_states in (("few", config.n_states), ("many", config.many_states)):
@@ -114,7 +114,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, ledger) -> list[Fit]:
-    """Return the fits of all rows to counts (cells, levels); a repeat is a release or, where none is made, a chain.
+    """Return a `Fit` to counts (cells, levels) for each row; a repeat is a release or, if none is made, a chain.
 
     Convergence is assessed on `chains` chains: the first ones or, for noisy counts, those on the first release.
     """
@@ -150,9 +150,9 @@ def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, 
 
 
 def maps_of(fits: list[Fit], all_rows: list[Row], logs) -> dict[str, np.ndarray]:
-    """Return each row's first maps, emissions and turns, states in the order of the reference's mean months.
+    """Return maps, emissions and turns of each row's first repeat, and scores of the maps of all repeats.
 
-    The reference is the non-private fit, from seeded starts where there are some.
+    States are in the order of their mean month in the reference: the non-private fit, from seeded starts if it has any.
     """
     reference = [fit for fit, row in zip(fits, all_rows, strict=True) if row.method == "non_private"][-1]
     n_states = reference.parameters.shape[1]
@@ -176,15 +176,15 @@ def maps_of(fits: list[Fit], all_rows: list[Row], logs) -> dict[str, np.ndarray]
 
 
 def used(maps, n_states: int) -> np.ndarray:
-    """Number of states that hold the shares of `USED` of the cells of maps (repeats, cells), (shares, repeats)."""
+    """Return how many states hold each share in `USED` of the cells, (shares, repeats), for maps (repeats, cells)."""
     shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
     return np.array([(shares >= share).sum(axis=0) for share in USED.values()])
 
 
 def tabulate(cells):
-    """Return emissions, maps of states, states used, summaries of the maps, turns, and the operations of a chain.
+    """Return the `TABLES`: emissions, maps, numbers of used states, turns, and operations and times of chains.
 
-    Emissions and maps of states are of the first repeat.
+    Emissions, maps of states and turns are of the first repeat.
     """
     import pandas as pd
 
@@ -215,7 +215,7 @@ def tabulate(cells):
                 line = _operations(config.iterations, logs.counts.shape, row, fit[f"{name}_variates"])
                 tables["war_logs_operations"].append({**fixed, **line})
     made = {name: pd.DataFrame(lines) for name, lines in tables.items()}
-    # None of these is of OPS.
+    # These tables have no rows of OPS.
     for name in ("war_logs_emissions", "war_logs_turns"):
         made[name] = made[name].drop(columns="truncation", errors="ignore")
     return {**made, "war_logs_cpu": recorded_times()}
@@ -232,7 +232,7 @@ def recorded_times():
 
 
 def _fixed(logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
-    """The columns that all tables have for a row, with the checks of its chains."""
+    """Return the columns that all tables have for a row, with the convergence checks of its chains."""
     checked = verdict(rhat, ess)
     terms = guarantee(setup, row, checked["converged"])
     return {
@@ -246,7 +246,7 @@ def _fixed(logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
 
 
 def _paid(fixed: dict, kind: str) -> dict:
-    """The columns of a summary of maps; all of OPS's samples together have no guarantee, as ε pays for the last."""
+    """Return the columns of a summary of maps; OPS's `mode` has no guarantee, as ε covers its last sample only."""
     free = {"guarantee": "none", "worst_case_epsilon": None} if (fixed["method"], kind) == ("ops", "mode") else {}
     return {**fixed, "summary": kind, **free}
 
@@ -276,7 +276,7 @@ def _used(fixed: dict, counts) -> dict:
 
 
 def _map(fixed: dict, fit) -> dict:
-    # The reference map is the first non-private chain's: compared with itself it would count as agreement.
+    # The reference is the first non-private chain's map; it is not compared with itself.
     first = 1 if fixed["method"] == "non_private" else 0
     values = {name: fit[f"{name}_{fixed['summary']}"] for name in ("switches", "disagreement", "misses")}
     values["disagreement"] = values["disagreement"][first:]
@@ -287,13 +287,13 @@ def _map(fixed: dict, fit) -> dict:
 
 
 def _operations(iterations: int, shape: tuple[int, int], row: Row, variates: float) -> dict:
-    """Count what a chain of all iterations does: multiplications with counts, random variates, evaluations of exp."""
+    """Return how many multiplications, random variates, exponentials and logarithms a whole chain needs."""
     n_cells, n_levels = shape
     sites = iterations * n_cells
     return {
         "multiplications": 2 * sites * row.n_states * n_levels,
         "noise_variates": n_cells * n_levels if row.method == "laplace" else 0,
         "sampling_variates": round(float(variates)) + sites,
-        # A tempered update takes a logarithm and an exponential more per state.
+        # A tempered update needs one more logarithm and exponential per state.
         "elementary_functions": sites * row.n_states * (3 if row.method == "ops" else 1),
     }

@@ -1,4 +1,4 @@
-"""Who leads where, on events of a known hidden Markov model: the paper's sentence, and where the leads cross."""
+"""Which method leads on events of a known hidden Markov model: the paper's condition, and where the lead changes."""
 
 import itertools
 from functools import partial
@@ -8,14 +8,14 @@ from privpost.experiments.claim_helpers import above, below
 from privpost.experiments.foulds2016.who_leads.study import SCORES
 from privpost.lab.claims import check, claim, number, untestable
 
-# Standard errors of a difference paired over data sets.
+# Limit of a difference paired over data sets, in standard errors.
 THRESHOLD = 5.0
-# How far from the place where the lead should change, as a factor, it has to be right.
+# A claim judges settings that are farther than this factor from where the lead should change.
 FACTOR = 3.0
 
 
 def checked(rows, sides):
-    """Yield for each score whether every setting of each side is as it should be, how many are, and their leads."""
+    """Yield, for each score and side, whether all settings pass, how many pass, and the smallest and largest lead."""
     yield untestable("no setting is that far away")
     for (score, prefix), (words, part, right) in itertools.product(SCORES.items(), sides):
         if part.any():

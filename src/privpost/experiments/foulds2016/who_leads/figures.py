@@ -5,20 +5,20 @@ import pandas as pd
 from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 
-# A row of maps for each pair of methods; all have OPS's loss first.
+# Each pair of methods has a row of maps; all show OPS's loss less the other's.
 MAPS = {("ops", "laplace"): "OPS less\nclipped Laplace", ("gibbs", "ops"): "OPS less\nnoise-aware"}
-# Methods of the study; paid updates have claims and no map.
+# First methods of the study's pairs; paid updates have claims but no map.
 METHODS = ("ops", "gibbs", "private_gibbs")
 LAWS = {1.0: "all levels about as frequent", 0.1: "most levels rare"}
 
 
 @figure("who_leads")
 def map_of_leaders(who_leads_pairs):
-    """Who leads on events of a known hidden Markov model (ours): held-out losses, OPS's less another method's.
+    """Who leads on events of a known hidden Markov model (ours): held-out loss of OPS less that of another method.
 
-    Nats per event by the joint score, all maps on one scale: blue where OPS has the smaller loss, red where the other.
-    Star: beyond five standard errors over data sets. In brackets: the chains of one of the two have not converged
-    (R-hat of 1.05 or more). OPS with M = 10.
+    Nats per event by the joint score; all maps share one scale. Blue: OPS has the smaller loss; red: the other method
+    has. Stars: differences beyond five standard errors over data sets. Brackets: the chains of one of the two methods
+    have not converged (R-hat of 1.05 or more). OPS has M = 10.
     """
     table = who_leads_pairs[who_leads_pairs.truncation.isna() | (who_leads_pairs.truncation == 10)]
     new = table[~table.method.isin(METHODS)].groupby(["method", "less"]).groups

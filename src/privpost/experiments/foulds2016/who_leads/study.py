@@ -1,8 +1,8 @@
-"""Who leads where: releases of hidden Markov models on events whose states, emissions and density are known (ours).
+"""Which private hidden Markov model leads on events whose states, emissions and density are known (ours).
 
-Regions are chains over months that start uniformly and stay in a state with a given probability, else move to any other
-one; a cell's events have fields of equally many levels, whose probabilities have a symmetric Dirichlet law. All methods
-of a trial see the same events and held-out cells and, where they read noisy counts, the same release.
+A region is a Markov chain over months. It starts uniformly, stays in its state with a given probability, and else moves
+to any other state. Each field of an event has equally many levels, with probabilities from a symmetric Dirichlet law.
+All methods of a trial see the same events and held-out cells; those that read noisy counts share one release.
 """
 
 import itertools
@@ -37,18 +37,18 @@ SETTINGS = Schema(
 )
 TABLES = {
     "who_leads": {
-        "loss_mean": "log-likelihood of the held-out set per event, how far below the non-private model's [nats]",
-        "predictive_loss_mean": "the same, each held-out cell's likelihood averaged over draws by itself [nats]",
+        "loss_mean": "how far the held-out log-likelihood per event is below the non-private model's [nats]",
+        "predictive_loss_mean": "the same loss, with each cell's likelihood averaged over draws separately [nats]",
     },
     "who_leads_pairs": {
         "less": "method whose loss is subtracted",
         "difference_mean": "loss of one method less another's; paired [nats per event]",
         "predictive_difference_mean": "the same by the predictive score; paired [nats per event]",
         "noise_scales": "events of a level in a cell over the scale of Laplace noise",
-        "crossings": "events of a level in a cell, over the number m where noise and tempering blur it equally",
+        "crossings": "events of a level in a cell, over the number at which noise and tempering blur it equally",
     },
 }
-# Scores of `held_out`, and how their columns' names begin.
+# Scores of `held_out`, and the prefixes of their columns.
 SCORES = {"joint": "", "predictive": "predictive_"}
 PAIRS = (("ops", "laplace"), ("private_gibbs", "laplace"), ("gibbs", "laplace"), ("gibbs", "ops"))
 
@@ -59,23 +59,23 @@ def rows(config) -> list[event_methods.Row]:
 
 
 def critical_count(sizes, truncation: float) -> float:
-    """Return the m ε at which noise on cells and tempering blur the count of a level equally.
+    """Return the product m ε at which noise on cells and tempering blur the count of a level equally.
 
-    m is the number of the level's events in a mean cell. In a state with S cells and n = S m such events, the noise has
-    variance 2S(2D/ε)², and a draw at temperature T ≈ 2Δ/ε varies like n T counts: they are equal at m ε = 4D²/Δ.
+    m is the mean number of the level's events in a cell. In a state with S cells and n = S m such events, the noise has
+    variance 2S(2D/ε)², and a draw at temperature T ≈ 2Δ/ε has variance n T. They are equal at m ε = 4D²/Δ.
     """
     return 4 * len(sizes) ** 2 / count_tables.log_likelihood_range(sizes, truncation)
 
 
 def setup_of(config) -> event_methods.Setup:
-    """Return what releases and samples the rows."""
+    """Return the setup that makes the releases and samples of all rows."""
     model = EventCounts((config.months,) * config.regions, (config.levels,) * config.n_fields, config.n_states)
     n = round(config.events_per_level * config.levels * len(model.regions))
     return event_methods.Setup.of(model, max(1, n), config)
 
 
 def draw_counts(config, n: int, rng) -> np.ndarray:
-    """Return the counts (cells, levels) of n events."""
+    """Return simulated counts (cells, levels of all fields) of n events."""
     n_cells, many = config.regions * config.months, config.n_states
     states = rng.integers(many, size=n_cells)
     for cell in range(n_cells):
@@ -90,7 +90,7 @@ def draw_counts(config, n: int, rng) -> np.ndarray:
 def simulate(config, streams, ledger) -> dict:
     """Return joint and predictive scores per held-out event (rows, trials), and R-hat and ESS on the first data set.
 
-    A trial is a data set with a split of its own. Chains on exact events are scored by the draw that they release.
+    Each trial has its own data set and split. Chains on exact events are scored by the draw that they release.
     """
     listed, setup = rows(config), setup_of(config)
     scores = {name: np.empty((len(listed), config.trials)) for name in SCORES}

@@ -1,4 +1,4 @@
-"""Private Bayesian networks of 14 nodes on Adult."""
+"""Claims on private Bayesian networks of 14 nodes on Adult."""
 
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.diagnostics import LARGEST_RHAT
@@ -6,7 +6,7 @@ from privpost.experiments.claim_helpers import below, student_limit
 from privpost.experiments.noise_aware.score_claims import AWARE
 from privpost.lab.claims import check, claim, number, untestable
 
-# A loss of accuracy that would be called worse: one record in twenty.
+# A loss of accuracy of this size, one record in twenty, counts as worse.
 MARGIN = 0.05
 
 
@@ -21,7 +21,7 @@ MARGIN = 0.05
 )
 def noise_aware_network(adult_network):
     aware = adult_network[adult_network.method.isin(AWARE)]
-    # Chains that have not mixed support nothing.
+    # Chains that have not mixed support no verdict.
     rows = aware[(aware.sampling == "exact") | (aware.rhat_max <= LARGEST_RHAT)]
     yield untestable("no rows to compare")
     yield from number("points left out", len(aware) - len(rows))

@@ -10,7 +10,7 @@ def divergence(adult_network):
 
     KL divergence per record of the released network from the non-private posterior's mean, for the graph learned from
     Adult's 14 attributes, one column per number of records. Bars are 95 % intervals over subsets and noise. The table
-    has naive Bayes, which ranks the methods alike, and accuracies, which differ little.
+    also has naive Bayes, which ranks the methods alike, and accuracies, which differ little.
     """
     table = adult_network[(adult_network.method != "non_private") & (adult_network.graph == "learned")]
     grid = facets.lines(

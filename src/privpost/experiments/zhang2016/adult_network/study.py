@@ -20,7 +20,7 @@ from privpost.samplers.chain import run
 from privpost.samplers.naive_bayes import exact as naive_bayes_exact
 
 MECHANISMS = ("laplace", "fourier", "sampler_record", "sampler_attribute")
-# Posteriors from the Laplace release: conjugate, conjugate with consistent counts, noise-aware without and by a chain.
+# Posteriors from the Laplace release: conjugate, the same with consistent counts, noise-aware exactly and by a chain.
 FROM_LAPLACE = ("laplace", "consistent", "exact", "gibbs")
 # Chains per release, whose means are averaged and compared.
 CHAINS = 4
@@ -42,7 +42,7 @@ SETTINGS = Schema(
 )
 TABLES = {
     "adult_network": {
-        "divergence_mean": "KL divergence of the released network from the true one [nats]",
+        "divergence_mean": "KL divergence per record from the true posterior's mean network to the released one [nats]",
         "accuracy_less_laplace_mean": "accuracy less the Laplace mechanism's; paired over trials [share]",
         "divergence_less_laplace_mean": "divergence less the Laplace mechanism's; paired over trials [nats]",
     },
@@ -58,9 +58,9 @@ MARRIED = ("Married-AF-spouse", "Married-civ-spouse", "Married-spouse-absent")
 
 
 def bits(arrays, levels) -> dict[str, np.ndarray]:
-    """Return the columns of Adult as bits, causes before effects for the search of the graph.
+    """Return the columns of Adult as bits, causes before effects, for the search of the graph.
 
-    Thresholds and levels were chosen without a look at the records.
+    Thresholds and levels were chosen without looking at the records.
     """
 
     def among(column, *names):
@@ -93,8 +93,8 @@ def network(kind: str, public: dict[str, np.ndarray], most_parents: int) -> grap
 
 
 def contrasts(model, tests) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return for the test records that differ beyond the class the statistics with class 1 less those with class 0
-    (records, 2m), and how many copies have class 1 and how many there are (records,)."""
+    """Return, for test records that are distinct without the class, the statistics with class 1 less those with 0
+    (records, 2m), the number of copies with class 1, and the number of all copies (records,)."""
     place = model.nodes.index(CLASS)
     with_one = np.array(tests)
     with_one[:, place] = 1
@@ -109,15 +109,15 @@ def contrasts(model, tests) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def simulate(config, streams, ledger) -> dict:
     """Return the scores, and diagnostics of the chains.
 
-    Of shape (graph, n, method, epsilon, trial), nan where a method does not apply: `accuracy`, the share of public test
-    records whose class the released network predicts from all other bits, and `divergence`, KL in nats per record from
-    the true posterior's mean network to the released one. `rhat` and `ess` (graph, n, epsilon) are the worst over
-    parameters and trials of `gibbs`; `edges` (graph,) has the graphs' formulas.
+    Scores have shape (graph, n, method, epsilon, trial), nan where a method does not apply. `accuracy` is the share of
+    public test records whose class the released network predicts from all other bits; `divergence` is the KL per record
+    from the true posterior's mean network to the released one, in nats. `rhat` and `ess` (graph, n, epsilon) are the
+    worst over parameters and trials of `gibbs`; `edges` (graph,) has the graphs' formulas.
     """
     dataset = catalogue.load(config.dataset)
     arrays = prepared.read(config.dataset, dataset)
     columns = bits(arrays, dataset.public["levels"])
-    # The official test part counts as public: one half learns the graph, the other half tests.
+    # The official test part counts as public: one half serves to learn the graph, the other half to test.
     public = np.flatnonzero(arrays["is_test"])
     learn, test, private = public[::2], public[1::2], np.flatnonzero(~arrays["is_test"])
     axes = (config.graph, config.n, config.method, config.epsilon)
@@ -141,7 +141,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _scores(model, private, tests, point, opened, config, streams, ledger) -> dict:
-    """Return accuracy and divergence (method, epsilon, trial), rhat and ess (epsilon,), of one graph and n."""
+    """Return, for one graph and n, accuracy and divergence (method, epsilon, trial), and rhat and ess (epsilon,)."""
     shape = (len(config.method), len(config.epsilon), config.trials)
     scores = {name: np.full(shape, np.nan) for name in ("accuracy", "divergence")}
     scores |= {name: np.full(len(config.epsilon), np.nan) for name in ("rhat", "ess")}

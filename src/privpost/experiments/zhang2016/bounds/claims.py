@@ -6,10 +6,10 @@ from privpost.experiments.zhang2016.bounds.study import CONSISTENCY_RELEASES, LI
 from privpost.lab.claims import check, claim, number, numbers, word
 
 ROUNDING = 1e-12
-# Corollary 3 is provable for t from here on and closures of at least this many subsets.
+# Smallest t, and smallest number of subsets in a closure, for which corollary 3 can be proved.
 PROVABLE_T = 1.0
 PROVABLE_CLOSURE = 4
-# A constant serves where the loss over both terms grows by less than this factor from one n to the next.
+# One constant suffices if, at the last step of n, the loss over the sum of both terms grows by less than this factor.
 LEVEL_OFF = 1.1
 
 
@@ -34,7 +34,7 @@ def marginals_agree(consistency):
 
 
 def statements(table) -> dict:
-    """Return which rows of a table of bounds are about each statement."""
+    """Return, by each statement in words, which rows of a table of bounds are about it."""
     prior = table.parameter.str.extract(r"beta=([0-9.e+-]+)")[0].astype(float)
     t = table.parameter.str.extract(r"^t=([0-9.e+-]+)")[0].astype(float)
     of = {name: table.statement == name for name in table.statement.unique()}
@@ -133,7 +133,7 @@ def naive_bayes_closure(noise_scale):
 
 
 def exact(table, statement: str) -> tuple[bool, list]:
-    """Return whether all rows of a statement hold, and the smallest and largest exact value over the bound."""
+    """Return whether all rows of a statement hold, and the smallest and largest ratio of exact value and bound."""
     rows = select(table, statement=statement)
     return bool(len(rows)) and rows.holds.all(), ends(rows.empirical / rows.bound) if len(rows) else []
 

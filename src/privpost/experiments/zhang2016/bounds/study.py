@@ -9,7 +9,7 @@ hold with probability ≥ 1 − δ:
 - corollary 3: all cells are non-negative with probability at least 1 − exp(−t);
 - lemma 4: P(u ≤ u* − 2t) ≤ exp(−εt/(2Δ)) / μ(u > u* − t).
 
-Statements that need no simulation are in `guarantees`, the loss of one node as n grows in `expected_loss`.
+Statements that need no simulation are in `guarantees`; the loss of one node as n grows is in `expected_loss`.
 """
 
 import itertools
@@ -105,12 +105,12 @@ TABLES = {
     "noise_scale": {
         "laplace": "scale of Laplace noise on a count at ε = 1 [records]",
         "fourier_coefficient": "scale of Laplace noise on an orthonormal Fourier coefficient at ε = 1 [records]",
-        "fourier_cell": "scale of Laplace noise as large as a count's that is rebuilt from coefficients [records]",
+        "fourier_cell": "scale of Laplace noise with the variance of a count rebuilt from coefficients [records]",
         "largest_in_degree": "largest number of parents in the graph [count]",
         "average_in_degree": "mean number of parents [count]",
     },
     "theorem1": {
-        "epsilon_times": "what ε falls with: n ε = 2, or n² ε = 1",
+        "epsilon_times": "rule by which ε falls: n ε = 2 (`n`), or n² ε = 1 (`n_squared`)",
         "epsilon": "ε of one release [nats]",
         "mean_loss": "mean KL divergence of the released posterior from the true one [nats]",
         "first_term": "first term of table 1, without a constant [nats]",
@@ -196,7 +196,7 @@ def _account(mechanism) -> str:
 
 
 def _releases(mechanism, statistics, streams, ledger):
-    """Return blocks of releases about one data set; bounds are on a single release, so all are repeats."""
+    """Return blocks with their releases about one data set; a bound is on one release, so all are repeats."""
     account, blocks = _account(mechanism), list(streams.blocks())
     requests = [
         Request(account, mechanism, statistics, streams(mechanism.method, block.index), block.size, block.trials)
@@ -217,7 +217,7 @@ def _frame(arrays, table):
 
 
 def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=math.nan, *, holds=None, trials=1) -> dict:
-    """Return the row of a statement, which holds unless the rate exceeds what is allowed by more than its error."""
+    """Return the row of a statement; it holds unless `rate` exceeds `allowed` by more than LIMIT standard errors."""
     if holds is None:
         holds = rate <= allowed + LIMIT * math.sqrt(allowed * (1 - allowed) / trials)
     parameter = ",".join(f"{name}={value:.4g}" for name, value in setting.items())
@@ -226,7 +226,7 @@ def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=mat
 
 
 def _upper(statement, values, bound, delta, point, **setting) -> dict:
-    """Return the row of a bound on values (releases,) that may be exceeded with probability δ."""
+    """Return the row of a bound that values (releases,) may exceed with probability δ."""
     exceeded, setting = np.mean(values > bound), {"delta": delta, **setting}
     return _row(statement, point, setting, np.quantile(values, 1 - delta), bound, exceeded, delta, trials=len(values))
 
@@ -309,9 +309,9 @@ def _consistency(method, variant, model, counts, point) -> dict:
 
 
 def _map_rows(mechanism, statistics, releases, config, point):
-    """Return the rows of lemma 4, with the weights' constant and as printed, for the parameter nearest to the bound.
+    """Return the rows of lemma 4, as printed and with the weights' constant, at the parameter nearest to the bound.
 
-    The base measure is uniform over the grid. No marginals disagree.
+    The base measure is uniform over the grid. The second value is empty: a MAP estimate has no marginals to compare.
     """
     model = mechanism.model
     scores = mechanism.scores(statistics)
@@ -329,7 +329,7 @@ def _map_rows(mechanism, statistics, releases, config, point):
         mass = np.mean(values > (top - t)[:, None], axis=-1)
         for statement, factor in (("lemma_4", weight), ("lemma_4_printed", np.full_like(weight, budget))):
             bounds = np.exp(-factor * t) / mass
-            # Below the normal floats processors differ in the last of few digits.
+            # Subnormal floats have few digits, and processors differ in the last one.
             bounds[bounds < np.finfo(float).tiny] = 0.0
             worst = _worst(outside, bounds)
             setting, missed, bound = {"t_share": share, "t": t[worst]}, outside[worst], bounds[worst]
@@ -339,15 +339,15 @@ def _map_rows(mechanism, statistics, releases, config, point):
 
 
 def _worst(missed, bounds) -> int:
-    """Return where a probability is largest as a share of its bound; one of 0 keeps any bound, also one of 0."""
-    # A share beyond all floats is larger than any other.
+    """Return the index of the largest probability relative to its bound; a probability of 0 counts as a ratio of 0."""
+    # A ratio that overflows is larger than any other.
     with np.errstate(over="ignore", divide="ignore"):
         return int(np.argmax(np.divide(missed, bounds, out=np.zeros_like(bounds), where=missed > 0)))
 
 
 def tabulate(cells):
-    """Return the statements with empirical values and bounds, table 1, disagreement of marginals, noise scales, and the
-    loss of one node as n grows."""
+    """Return the tables: statements with empirical values and bounds, table 1, disagreement of marginals, noise scales,
+    and the loss of one node as n grows."""
     import pandas as pd
 
     bounds, consistency = [], []

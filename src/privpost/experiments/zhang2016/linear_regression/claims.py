@@ -47,7 +47,7 @@ def proportional(linear_regression):
     "slightly: less than 1 % of the MSE, the height of the paper's figure",
 )
 def errors(linear_regression):
-    # One rise of each method, and one excess of the private one at every b.
+    # Comparisons: one rise of each method's curve, and the excess of the private one at every b.
     rises = linear_regression.groupby(["dataset", "noise_variance"]).method.nunique().sum()
     limit, words = joint_limit(int(rises + (linear_regression.method == "sampler_record").sum()))
     for name, rows in curves(linear_regression):

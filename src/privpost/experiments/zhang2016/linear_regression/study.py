@@ -21,8 +21,8 @@ SETTINGS = Schema(
     radius_factor=Real(above=0, says="largest norm of the weights, in prior standard deviations"),
     feature_bound=FEATURE_BOUND,
     label_bound=Real(above=0, says="largest absolute value of a label"),
-    acceptance_draws=Integer(at_least=1, says="untruncated draws that estimate rejection's acceptance"),
-    epsilon_target=EPSILON.means("budget of one draw; nothing is scaled to it, noise_variance must meet it", "nats"),
+    acceptance_draws=Integer(at_least=1, says="untruncated draws from which the acceptance of rejection is estimated"),
+    epsilon_target=EPSILON.means("budget of one draw; noise_variance must be large enough to meet it", "nats"),
     variant=Choice("paper", says=VARIANT),
     method=Choice("non_private", "sampler_record", says=METHOD),
     noise_variance=Real(above=0, says="variance of a label given the weights", unit="squared label range"),
@@ -44,12 +44,12 @@ SCORES = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", 
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (noise variance, prior precision, trial), and facts about the data.
 
-    `non_private` and `sampler_record`: mean squared errors on the test rows. `acceptance`: of rejection from the
-    untruncated posterior; `proposal_acceptance`: of the proposals in use. `mean_norm`: norm of the untruncated
+    `non_private` and `sampler_record`: mean squared errors on the test rows. `acceptance`: that of rejection from the
+    untruncated posterior; `proposal_acceptance`: that of the proposals in use. `mean_norm`: norm of the untruncated
     posterior mean. `epsilon` and `radius` (noise variance, prior precision); `residual_variance` (trial,): of least
     squares on the training rows; `clipped_share` of the labels; `stand_in`.
 
-    Raises SettingError for a ball that costs more than the target, and ValueError for records beyond the bounds that
+    Raises SettingError if a draw costs more than the target, and ValueError for records beyond the bounds that
     the stated privacy cost assumes.
     """
     dataset = catalogue.load(config.dataset)
@@ -135,7 +135,8 @@ def splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
 def tabulate(cells):
     """Return mean squared errors per data set, method, noise variance and prior precision, and paired differences.
 
-    `excess`: over the non-private one's; `rise`: over the smallest prior precision's, with the same splits and noise.
+    `excess` is an error less the non-private one. `rise` is an error less that at the smallest prior precision, with
+    the same splits and noise.
     """
     names = ["dataset", "stand_in", "variant", "method", "noise_variance", "prior_precision", "epsilon"]
     names += ["mse_mean", "mse_sem", "n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]

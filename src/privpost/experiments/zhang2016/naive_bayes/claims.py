@@ -4,13 +4,13 @@ from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import above, below, ends, joint_limit
 from privpost.lab.claims import check, claim, number, word
 
-# Half a standard deviation of the accuracy over models would not be called small.
+# Half a standard deviation of the accuracy over models: a difference of that size is not small.
 SMALL = 0.05
 FIGURE = "section on naive Bayes, figure 1"
 
 
 def pair(pairs, method, other, *, variant="paper", runs="all", average=False):
-    """Return the rows of one comparison in the order of ε, or the row of its average over ε."""
+    """Return the rows of one comparison, sorted by ε, or with `average` its row averaged over ε."""
     contest = {"method": method, "variant": variant, "runs": runs, "other": other, "other_variant": "paper"}
     rows = select(pairs, **contest).sort_values("epsilon")
     return rows[rows.epsilon.isna()].iloc[0] if average else rows[rows.epsilon.notna()]
@@ -48,9 +48,9 @@ def loss(naive_bayes_pairs):
     f"none, within {SMALL:g} at all. A far larger increment, ln 10, tests the reason: it may gain at none",
 )
 def fourier(naive_bayes, naive_bayes_pairs):
-    # On stealthy runs, as the paper plots them.
+    # The paper plots stealthy runs only.
     rows = pair(naive_bayes_pairs, "fourier", "laplace", runs="stealthy")
-    # The reason given: with a far larger increment the loss would have to grow everywhere.
+    # If increments are the reason, a far larger one must raise the loss everywhere.
     larger = pair(naive_bayes_pairs, "fourier", "fourier", variant="bound")
     limit, words = joint_limit(2 * len(rows) + len(larger))
     behind, gains = below(rows, "difference", limit), above(larger, "difference", limit)

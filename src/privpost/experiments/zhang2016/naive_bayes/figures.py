@@ -8,7 +8,7 @@ from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
 PARTS = {"accuracy": "Accuracy on unseen examples [share]", "gain": "Accuracy less Laplace's [points]"}
-# Fourier's rows by variant and runs: the paper's, and the larger increment t of the bound.
+# Labels of Fourier's rows by variant and runs: the paper's, and those with the larger t of corollary 3.
 FOURIER = {("paper", "stealthy"): "runs without a negative count", ("bound", "all"): "all runs, t = ln 10"}
 
 
@@ -16,11 +16,11 @@ FOURIER = {("paper", "stealthy"): "runs without a negative count", ("bound", "al
 def accuracy(naive_bayes, naive_bayes_pairs):
     """Accuracy of naive Bayes against ε of pure DP (Zhang et al. 2016, figure 1).
 
-    Left: accuracy of the posterior predictive, for Fourier in its stealthy runs (no count negative). ε per attribute
-    protects one attribute without children; a record costs as many times as much as it has attributes. The paper's
-    figure has no MAP curve. Right: what the Fourier mechanism gains over Laplace, paired, in percentage points, with
-    the increment t for 90 % stealthy runs, and with that of the bound, ln 10. Bars are 95 % intervals over repeats.
-    The table has more increments.
+    Left: accuracy of the posterior predictive; for Fourier, in its stealthy runs (no negative count). ε per attribute
+    protects one attribute without children; a whole record costs ε times its number of attributes. The paper's figure
+    has no MAP curve. Right: paired gain of the Fourier mechanism over Laplace in percentage points, with the increment
+    t that makes 90 % of runs stealthy, and with t = ln 10, as the bound asks. Bars are 95 % intervals over repeats. The
+    table has more increments.
     """
     table = naive_bayes.assign(kind=_fourier(naive_bayes), part="accuracy")
     fourier = (table.method == "fourier") & (table.kind == FOURIER["paper", "stealthy"])
@@ -44,8 +44,8 @@ def accuracy(naive_bayes, naive_bayes_pairs):
 def stealth(stealth):
     """Share of stealthy Fourier releases against the increment t (Zhang et al. 2016, corollary 3).
 
-    Share of runs without a negative count, which the paper calls stealthy, naive Bayes, for some ε, and the bound
-    1 − exp(−t), which is that share's least whatever ε. 95 % intervals over repeats are as narrow as the lines.
+    Share of naive Bayes runs without a negative count, which the paper calls stealthy, at three ε. Dashed: the lower
+    bound 1 − exp(−t), which holds at every ε. 95 % intervals over repeats are as narrow as the lines.
     """
     epsilons = facets.ordered(stealth.epsilon)
     shown = stealth[stealth.epsilon.isin([epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]])]
@@ -66,5 +66,5 @@ def stealth(stealth):
 
 
 def _fourier(table):
-    """Return which of Fourier's rows in words each row is, missing for others."""
+    """Return each row's label in `FOURIER`, None for rows without one."""
     return [FOURIER.get(key) for key in zip(table.variant, table.runs, strict=True)]

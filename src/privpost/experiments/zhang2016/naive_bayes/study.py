@@ -18,10 +18,10 @@ from privpost.models.networks.bayesian_network import BayesianNetwork
 from privpost.privacy.ledger.gate import Request
 
 # `one`: the repeats of a block are random splits of one data set, as in the paper; `many`: each repeat has its own
-# model and data, over which differences are averaged too.
+# model and data, so that averages are over models, too.
 DATA = ("many", "one")
 SETTINGS = Schema(
-    data=Choice(*DATA, says="`one` synthesised data set for all trials, or `many`, one for each"),
+    data=Choice(*DATA, says="`one` synthesised data set per block of trials, or `many`, one per trial"),
     attributes=ATTRIBUTES,
     n=Integer(at_least=2, says=N.says, unit=N.unit),
     n_train=Integer(at_least=1, under="n", says="records of the training part", unit="records"),
@@ -30,7 +30,7 @@ SETTINGS = Schema(
     model_alpha=MODEL_ALPHA,
     model_beta=MODEL_BETA,
     stealth_target=Real(at_least=0.5, below=1, says="share of stealthy releases that t is chosen for", unit="share"),
-    bound_t=Real(at_least=0.1, says="largest t that is tried"),
+    bound_t=Real(at_least=0.1, says="t of Fourier's variant `bound`"),
     method=Choice("non_private", *METHODS, says=METHOD),
     epsilon=EPSILON,
     t=T,
@@ -85,8 +85,8 @@ def accuracy(theta, attributes, labels) -> np.ndarray:
 def simulate(config, streams, ledger) -> dict:
     """Return `accuracy` and `stealthy` (line, epsilon, trial), and the increments t of the Fourier variants.
 
-    Lines are those of `lines`. `t` (line, epsilon) is used, `smallest_t` (epsilon, trial) is the t that the paper's
-    mechanism needed in each run.
+    A line is an entry of `lines`. `t` (line, epsilon) is the increment in use; `smallest_t` (epsilon, trial) is the
+    least t with which a run of the paper's mechanism is stealthy.
     """
     model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
     variants = lines(config.method)
@@ -141,8 +141,8 @@ def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_increments(model, config, variants, opened, streams, ledger):
-    """Return the mechanisms with the Fourier variants' t: as corollary 3 asks, or such that the target share of
-    releases about pilot data is stealthy. Pilot data have the same law and no private record, so t is public."""
+    """Return the mechanisms with t set. Variant `bound` has corollary 3's t; for other Fourier variants a target share
+    of releases about pilot data is stealthy. Pilot data have the same law but no private record, so t is public."""
     pilot, complete = [], dict(opened)
     for place, (account, mechanism) in opened.items():
         if variants[place[0]][0] == "fourier":
@@ -187,7 +187,7 @@ def tabulate(cells):
 
 
 def _curves(cell):
-    """Yield a row's first columns, its accuracies, and differences by other line, for each line, ε and kind of runs."""
+    """Yield, per line, ε and kind of runs, a row's first columns, its accuracies, and their excess over other lines."""
     config, arrays = cell.config, cell.arrays
     variants = lines(config.method)
     for i, (method, variant) in enumerate(variants):
