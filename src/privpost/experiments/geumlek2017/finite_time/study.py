@@ -27,7 +27,7 @@ TABLES = {
     "finite_time": {
         "steps": "steps of the chain [count]",
         "charge": "ε that the Rényi guarantee charges at `order`; for OPS its pure ε [nats]",
-        "variant": "`smallest_ball` of OPS on its smallest ball, else empty",
+        "variant": "`smallest_ball` for OPS on its smallest ball, else empty",
         "share_of_budget": "charge, as a share of the exact draw's [share]",
         "behind_mean": "how much worse the metric is than that of the exact draw at the budget; not paired",
     },

@@ -123,7 +123,7 @@ def _curves(table, row: str):
 
 
 def _answer(table) -> str:
-    """Return a sentence that OPS, charged as in the paper, is behind both samplers in every cell, or ""."""
+    """Return the sentence that OPS, charged as in the paper, never leads a sampler, or "" if it does in some cell."""
     worst = table[table.method == "ops"].set_index(["dataset", "order", "log_epsilon"])["mean"].rename("ops")
     others = table[table.method.isin(["diffused", "concentrated"])]
     behind = others.set_index(worst.index.names).join(worst, how="inner")
