@@ -126,8 +126,7 @@ def counts(model, n: int, scale: float, releases) -> list:
 class _Inner(NamedTuple):
     """All contingency tables of n records by the nodes with children: ln p up to a constant, and counts (tables, 2m).
 
-    Parameters of nodes without children, numbered in `leaves`, have only totals, `sizes` (tables, leaves); their counts
-    are set to 0.
+    Parameters of nodes without children, numbered in `leaves`, only have totals, `sizes` (tables, leaves).
     """
 
     log_prior: np.ndarray

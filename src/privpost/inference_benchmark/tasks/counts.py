@@ -29,10 +29,7 @@ def indicators(probabilities, n: int, rng) -> np.ndarray:
 
 
 class CountsTask(Task):
-    """Counts of bits (θ is the probability of a one) or of categories (θ are their probabilities).
-
-    The reference is the mechanism's own exact posterior, a sum over counts.
-    """
+    """Counts of bits (θ is P(1)) or categories (θ are their probabilities), with the mechanism's exact posterior."""
 
     def __init__(self, name, prior, n, noise, budget):
         self.name, self.n = name, n
@@ -67,6 +64,6 @@ class CountsTask(Task):
 
 TASKS = {
     "binomial": Made(CountsTask, (10, 10), noises=tuple(MECHANISMS)),
-    # Discrete Gaussian noise on several counts has no known (ε, δ).
+    # For discrete Gaussian noise on several counts (ε, δ) is not known.
     "multinomial": Made(CountsTask, (5, 5, 5), noises=("laplace", "gaussian", "geometric")),
 }
