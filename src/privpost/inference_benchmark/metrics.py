@@ -148,7 +148,7 @@ def effective(inferred) -> np.ndarray:
 
 @cache
 def _directions(size: int) -> np.ndarray:
-    """Return unit vectors (size, directions): the axes, and for several parameters fixed random ones."""
+    """Return unit vectors (size, directions): the axes and, for several parameters, fixed random directions."""
     if size == 1:
         return np.ones((1, 1))
     others = np.random.default_rng(0).standard_normal((size, DIRECTIONS))

@@ -7,7 +7,7 @@ from privpost.lab.schema import Setting, SettingError, Text, unquoted
 
 
 class Levels(Setting):
-    """A list of at least two different values of a categorical column, as texts."""
+    """A list of at least two different values of a categorical column; they are read as texts."""
 
     def allowed(self) -> str:
         return "a list of at least 2 different texts or whole numbers"

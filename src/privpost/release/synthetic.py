@@ -22,7 +22,7 @@ from privpost.release.specification import Specification
 TIMES = 20
 # Largest number of records of all sets together.
 MOST = 5_000_000
-# The column that numbers the sets.
+# Name of the column that numbers the sets.
 COLUMN = "synthetic_set"
 RULE = (
     "analyse each synthetic_set alone, with a Bayesian posterior, and mix the posteriors in equal parts (Räisä, Jälkö "
@@ -36,7 +36,7 @@ def place(output: Path) -> Path:
 
 
 def check(spec: Specification, kind: Any) -> None:
-    """Raise SettingError unless a specification can have synthetic data."""
+    """Raise SettingError if a specification asks for synthetic data that its model or settings do not allow."""
     if not spec.synthetic:
         return
     if not isinstance(kind, Predictive):

@@ -11,9 +11,9 @@ from privpost.mechanisms.noise.laplace import LaplaceMechanism
 from privpost.privacy.accounting.costs import Cost
 from privpost.samplers.noise_aware.gibbs import Kernel
 
-# Probability of a record between the redaction bounds.
+# Probability that a record lies between the redaction bounds.
 COVERAGE = 0.95
-# The most records in memory at once.
+# Largest number of records in memory at once.
 RECORDS = 2_000_000
 
 
@@ -35,7 +35,7 @@ class Data(NamedTuple):
 
 
 class Release(NamedTuple):
-    """Noisy statistics (q, trials), and the scale of their noise, scalar or (trials,)."""
+    """Noisy statistics (q, trials), and the scale of their noise: a scalar, or an array (trials,)."""
 
     values: np.ndarray
     scale: np.ndarray | float

@@ -48,7 +48,7 @@ CHAINS = {
     "n": N,
     "epsilon": EPSILON,
 }
-# Larger records and their squares would overflow.
+# Redaction bounds have to be below this, as squares of larger records may overflow.
 LARGEST = 1e100
 
 
@@ -63,7 +63,7 @@ def many_chains(data: Data, release: Release, chains: int) -> tuple[Data, Releas
 
 
 class Counts(Experiment):
-    """Bits, rows of bits, or categories, whose counts are bounded and are released as they are (algorithm 1)."""
+    """Bits, rows of bits, or categories; noise is added directly to their bounded counts (algorithm 1)."""
 
     space = UnitInterval()
 
@@ -76,7 +76,7 @@ class Counts(Experiment):
         last = len(self.parameters) - 1
         # The count of a category that is not released follows from n and the other counts.
         self.alike = tuple((float(model.prior[j]), released or j < last) for j in range(last + 1))
-        # Bits in a record.
+        # Number of bits in a record.
         self.size = getattr(model, "size", 1)
 
     def mechanism(self, n, epsilon, data=None):

@@ -12,7 +12,7 @@ from privpost.inference_benchmark.tasks.networks import NetworkTask
 PROPOSALS, DEGREES, WIDER = 4000, 5, 1.5
 # Number of scoring steps towards the mode, and the step of finite differences.
 STEPS, STEP = 12, 1e-4
-# Elements of the covariances that are in memory at once.
+# Largest number of elements of covariances in memory at once.
 _ELEMENTS = 4_000_000
 
 

@@ -1,5 +1,5 @@
 """Neural posterior estimation, one round (Xiong, Ju and Zhang 2025, "Simulation-based Bayesian inference from privacy
-protected data"): a normalising flow of θ given a release is fitted to simulations, and then serves every release."""
+protected data"): a normalising flow of θ given a release is fitted to simulations once and used for every release."""
 
 import contextlib
 import os

@@ -26,7 +26,7 @@ class RegressionTask(Task):
 
     @property
     def scale(self) -> float:
-        """Scale of the noise in units of the bounds, 1 by default."""
+        """Scale of the noise on moments in units of the bounds, which are 1 by default."""
         return float(self.mechanism.scale)
 
     def prior(self, size, rng):

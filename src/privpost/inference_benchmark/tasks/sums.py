@@ -16,7 +16,7 @@ from privpost.models.conjugate.univariate import UnivariateFamily
 from privpost.samplers.noise_aware import normal_quadrature as quadrature
 from privpost.samplers.noise_aware.gibbs import random_sum
 
-# Public bounds are these quantiles of a record's law under the prior.
+# Public bounds are these quantiles of a record's prior predictive law.
 ENDS = np.array([0.025, 0.975])
 # Number of records in memory at once.
 _RECORDS = 2_000_000

@@ -1,7 +1,7 @@
 """The models that a release can serve: what their columns need, which mechanism serves them, and their posteriors.
 
-Statistics are always whole numbers (counts, or sums in steps of a column's resolution), so that discrete noise leaves
-no trace of a record.
+Statistics are always whole numbers (counts, or sums in steps of a column's resolution), so that discrete noise covers
+every change that a record can make.
 """
 
 from privpost.release.models.base import Kind

@@ -184,9 +184,9 @@ class Predictive(Inferred):
 
 
 class Sampled(Kind):
-    """A model whose release can be one posterior draw, of the family `law`.
+    """A model whose release can be one posterior draw; `law` is the posterior's family.
 
-    The draw is rounded to public bits, or `on_lattice`.
+    The draw is rounded to a public number of bits, or to a lattice if `on_lattice`.
     """
 
     law: ClassVar[str]

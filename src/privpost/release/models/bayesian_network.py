@@ -21,7 +21,7 @@ _SECONDS = 3e-6
 
 
 class Network(Predictive):
-    """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
+    """Columns of two levels in a directed acyclic graph; a column is counted for each combination of its parents."""
 
     name = "bayesian_network"
     column = Schema(levels=Levels(), parents=Vector(Text(), empty=True))

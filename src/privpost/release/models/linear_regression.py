@@ -22,7 +22,7 @@ _SECONDS = 5e-4
 
 
 class Linear(Inferred):
-    """Features and a label between public bounds; the second moments are released."""
+    """Linear regression of a label on features, all between public bounds; the second moments are released."""
 
     name = "linear_regression"
     column = Schema(low=Real(), high=Real(), role=Choice("label", "feature"))

@@ -16,7 +16,7 @@ LARGEST_COLUMNS = 200
 
 
 class Logistic(Sampled):
-    """Features between public bounds and a label of two levels; the weights are released."""
+    """Logistic regression of a label of two levels on features between public bounds; the weights are released."""
 
     name = "logistic_regression"
     column = Schema(low=Real(), high=Real(), levels=Levels(), role=Choice("label", "feature"))

@@ -17,7 +17,7 @@ from privpost.experiments.bernstein2018.calibrated import (
 from privpost.experiments.claim_helpers import at_joint_level, ends
 from privpost.lab.claims import about, check, claim, number, numbers, untestable
 
-# The parameters that the paper shows: the only one, or the first category's.
+# The parameters that the paper shows: the model's only one, or that of the first category.
 SHOWN = ("theta", "theta_1")
 
 

@@ -7,7 +7,7 @@ from privpost.lab.claims import about, check, claim, number
 
 # Effective sample size that one chain should reach.
 ENOUGH = 100
-# Median R-hat that chains should have.
+# Largest median R-hat of chains that count as mixed.
 MIXED = 1.01
 
 

@@ -192,7 +192,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def ks_with_error(quantiles) -> tuple[float, float]:
-    """Return the KS distance from uniform and its standard error, that of the empirical CDF at the largest gap."""
+    """Return the KS distance from uniform, and the standard error of the empirical CDF at the largest gap."""
     ordered = np.sort(quantiles)
     size = len(ordered)
     above, below = np.arange(1, size + 1) / size - ordered, ordered - np.arange(size) / size

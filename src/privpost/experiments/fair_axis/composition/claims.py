@@ -1,4 +1,4 @@
-"""What several posterior draws for bits cost together."""
+"""The joint privacy cost of several posterior draws for bits."""
 
 from privpost.evaluation.rows import select
 from privpost.lab.claims import check, claim, number, word

@@ -57,7 +57,7 @@ class Row(NamedTuple):
 
     @property
     def account(self) -> str:
-        """The name of the row in the ledger."""
+        """The name of the row's account in the ledger."""
         return f"{self.name}/epsilon={self.epsilon:g}/delta={self.delta:g}"
 
 

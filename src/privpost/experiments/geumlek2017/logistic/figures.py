@@ -58,7 +58,7 @@ def ranking(logistic_pairs):
     """
     contest = {"variant": "paper", "first": "concentrated", "second": "diffused", "metric": "test_error"}
     table = decisive(select(logistic_pairs, **contest))
-    # Side by side, so that bars do not cover each other.
+    # Points of different orders are shifted, so that bars do not cover each other.
     shift = 0.12 * (table.order.rank(method="dense") - (table.order.nunique() + 1) / 2)
     table = table.assign(at=table.log_epsilon + shift, splits=table.n_splits > 1)
     grid = facets.lines(

@@ -91,7 +91,7 @@ PAIRS = (
 
 
 def check(config) -> None:
-    """Raise SettingError for settings that do not fit each other."""
+    """Raise SettingError if settings contradict each other."""
     if config.method == "non_private" and (given := [value for value in config.log_epsilon if value is not None]):
         raise SettingError(
             f"log_epsilon is {given[0]:g}, but method=non_private has no budget and takes none: log_epsilon=null"
@@ -235,7 +235,7 @@ def tabulate(cells):
         kind="stable",
         key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
     )
-    # The curves are from the rows with the fewest draws and the fewest splits: 1 and 1, unless a run asks for more.
+    # The curves use the rows with the fewest draws and splits, by default one draw on one split.
     single = table[table["draws"] == table["draws"].min()].drop(columns="draws")
     fewest = single.n_splits.min()
     studied = single.dataset.isin(single.dataset[single.n_splits > fewest]) & (single.variant == "paper")

@@ -6,7 +6,7 @@ from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
-TOP = 2.0  # the paper's axis ends there
+TOP = 2.0  # end of the paper's axis
 
 
 @figure("fig1_rdp_curves")

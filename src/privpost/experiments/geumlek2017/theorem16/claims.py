@@ -1,4 +1,4 @@
-"""Theorem 16's bound against pairs of data sets: the claims."""
+"""Claims on theorem 16: its bound compared with the divergences of pairs of data sets."""
 
 import numpy as np
 

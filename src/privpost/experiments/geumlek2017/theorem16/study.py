@@ -97,15 +97,15 @@ def worst_pair(config, n: float, beta: float, order: float, radius: float | None
 def limit_share(beta: float) -> tuple[float, float, float]:
     """Return the share of the bound that the worst pairs reach as n → ∞, for the logistic link, with M and sin a.
 
-    The mode's distance M satisfies βM = t/(1 + exp(tM)), so M² ≤ κ/β, κ = max x/(1 + exp(x)), attained by pushers of
-    length x/M. Around the mode the posteriors become Gaussians of precision nβ along the first axis, which the pushers
-    do not touch, and their log-densities differ by the slope 2 cos a/(1 + exp(−M sin a)). The divergence is the squared
-    slope over the precision: cos² a/(1 + exp(−M sin a))² of the bound at every order. It tends to 1 as β → 0, with
-    sin² a = 1/M.
+    The mode's distance M satisfies βM = t/(1 + exp(tM)). So M² ≤ κ/β with κ = max x/(1 + exp(x)), attained by pushers
+    of length x/M. Around the mode the posteriors become Gaussians of precision nβ along the first axis, which the
+    pushers do not affect; their log-densities differ by the slope 2 cos a/(1 + exp(−M sin a)). The divergence is
+    proportional to the squared slope over the precision; its share of the bound is cos² a/(1 + exp(−M sin a))² at every
+    order. The share tends to 1 as β → 0, with sin² a = 1/M.
     """
     from scipy.optimize import minimize_scalar
 
-    # κ is Lambert's W at 1/e, as the derivative vanishes where exp(−x) = x − 1.
+    # κ is Lambert's W at 1/e, as the derivative of x/(1 + exp(x)) vanishes at exp(−x) = x − 1.
     distance = math.sqrt(float(lambertw(math.exp(-1)).real) / beta)
 
     def share(log_sine):

@@ -14,7 +14,7 @@ BOTH = "paper, corrected"
 
 
 def curves(tradeoff, order):
-    """Yield (variant, method) and the curve of KL against log epsilon at an order."""
+    """Return groups ((variant, method), rows) of KL at an order, sorted by log epsilon."""
     rows = select(tradeoff[tradeoff.method != "non_private"], metric="kl", order=order)
     return rows.sort_values("log_epsilon").groupby(["variant", "method"])
 
@@ -61,7 +61,7 @@ def floors(tradeoff):
 
 
 def modes(curve) -> int:
-    """Return the number of local maxima of a density on its grid that reach 5 % of the highest, ends included."""
+    """Return the number of a density's local maxima, also at the grid's ends, that reach 5 % of the highest one."""
     density = np.concatenate([[0.0], curve.sort_values("theta").density.to_numpy(), [0.0]])
     middle = density[1:-1]
     return int(np.sum((middle > density[:-2]) & (middle > density[2:]) & (middle > 0.05 * middle.max())))

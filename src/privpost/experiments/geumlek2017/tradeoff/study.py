@@ -109,7 +109,7 @@ def _kl(method: str, mechanism, config) -> tuple[float, float]:
 
 
 def check(config) -> None:
-    """Raise SettingError for settings that do not fit each other."""
+    """Raise SettingError if settings contradict each other."""
     if config.successes > config.n:
         raise SettingError(f"successes is {config.successes}, but must be at most n, which is {config.n}")
     if len(config.reach_alphas) != len(config.reach_betas):
@@ -172,7 +172,7 @@ def _reached(config) -> np.ndarray:
 
 
 def _draws(config, mechanisms, statistics, streams, block, ledger):
-    """Yield the place (method, log epsilon) and one released parameter per trial."""
+    """Yield the array index (method, log epsilon) and one released parameter per trial."""
     requests = {}
     for (i, method), (j, log_epsilon) in itertools.product(enumerate(config.method), enumerate(config.log_epsilon)):
         rng = streams("mechanism", block.index)

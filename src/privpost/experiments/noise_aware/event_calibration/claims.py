@@ -1,4 +1,4 @@
-"""Calibration of posteriors of event models under Laplace-released counts, on data drawn from two laws."""
+"""Calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Calibration of posteriors of event models under Laplace-released counts, on data drawn from two laws.
+"""Calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws.
 
 Every trial draws emissions, states and counts, and releases the counts as the study of war logs does. `law` is the law
 of the counts. `poisson` is that of the noise-aware chain: each cell has a rate, and all counts are independent.

@@ -182,7 +182,7 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
 
 
 def _aware_rest(posterior, config, theta) -> Rest:
-    """Return quantiles of the attributes after the first in the noise-aware posterior, and its variances."""
+    """Return the noise-aware posterior's `Rest`: quantiles of the attributes after the first, and variances."""
     # Compiled code is loaded only when it is used.
     from privpost.samplers.naive_bayes.quantiles import quantiles
 

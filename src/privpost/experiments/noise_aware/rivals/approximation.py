@@ -89,7 +89,7 @@ def stationary_density(prior, release: float, n: int, scale: float, theta, weigh
     to_count = np.exp(log_conditional - log_conditional.max(axis=0)) * s_weights[:, None]
     to_count /= to_count.sum(axis=0)
     transition = to_count @ (to_theta * weights[:, None])
-    # The fixed point, as the null vector of transition − 1 with total mass 1.
+    # The fixed point is the null vector of transition − 1 with total mass 1.
     size = len(s)
     system = transition - np.eye(size)
     system[-1] = 1.0

@@ -13,7 +13,7 @@ from privpost.lab.claims import check, claim, number, numbers, word
 # Largest `excess` that draws from the exact posterior may have. It is above 1, as the estimated effective sample size
 # varies by about a quarter.
 LIMIT = 1.6
-# Expected 1-Wasserstein distance of m draws of a normal law from it, times √m: √(2/π) ∫ √(F(1 − F)) for large m.
+# √m times the expected 1-Wasserstein distance of m normal draws from the normal law: √(2/π) ∫ √(F(1 − F)), m large.
 NORMAL = 1.288
 # Chains have reached the posterior if the mean distance is at most this, in standard deviations; 50 effective draws
 # have 0.2.

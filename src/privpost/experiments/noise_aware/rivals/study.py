@@ -274,7 +274,7 @@ def _row(point, name: str, scores, seconds: float) -> dict:
 
 
 def _calibration(point, name: str, ranks) -> dict:
-    """Return tests and coverage of ranks (releases, p)."""
+    """Return a row of `rivals_calibration`: coverage and tests from ranks (releases, p)."""
     ranks = ranks[np.isfinite(ranks).all(axis=1)]
     row = columns(point, "task", "noise", "n", "epsilon") | {"method": name, "n_releases": len(ranks)}
     if not len(ranks):
