@@ -33,7 +33,7 @@ TABLES = {
         "ess_bulk_min": "smallest effective sample size of the bulk [draws]",
         "ess_tail_min": "smallest effective sample size of the tails [draws]",
         "stuck_share": "share of releases whose chains have an R-hat above 1.1 [share]",
-        "biased_share": "share of releases with a chain's mean off by half a posterior standard deviation [share]",
+        "biased_share": "share of releases with a chain's mean off by half a posterior sd or more [share]",
     },
     "traces": {
         "chain": "number of the chain, from 1",

@@ -44,8 +44,8 @@ def concentration(prior: str, categories: int, total: float) -> np.ndarray:
 def truncated_bound(order, smallest: float, r: float, truncation) -> np.ndarray:
     """Return the truncated concentrated DP bound of Dirichlet posterior sampling (Ponnoprat 2022), inf beyond its end.
 
-    (ρ, ω)-tCDP means D_λ ≤ ρλ for λ ≤ ω. Here ω = 1 + γ/Δ∞ and ρ = ½ Δ₂² ψ₁(α_min − γ) for any γ < α_min, with Δ₂² = 2r²
-    and Δ∞ = r. The bound is a second-order Taylor expansion of the log-partition function; its curvature is bounded by
+    (ρ, ω)-tCDP means D_λ ≤ ρλ for λ ≤ ω. Here ω = 1 + γ/Δ∞ and ρ = ½ Δ₂² ψ₁(α_min − γ) for any γ < α_min; Δ₂² = 2r² and
+    Δ∞ = r. The bound is a second-order Taylor expansion of the log-partition function; its curvature is bounded by
     the trigamma function ψ₁ at the smallest concentration that is reached.
 
     Args:
