@@ -1,4 +1,4 @@
-"""What tasks and methods of the benchmark are written with. Everything is in batches: releases (k, q), θ (k, p)."""
+"""Base classes of the benchmark's tasks and methods. All arrays are batches: releases (k, q), θ (k, p)."""
 
 import time
 from abc import ABC, abstractmethod
@@ -9,7 +9,7 @@ import numpy as np
 
 from privpost.privacy.accounting.costs import Cost
 
-# Powers r of noise whose log-density is −|x/scale|^r / r, by the mechanism's method id.
+# Powers r by the mechanism's method id: the noise has the log-density −|x/scale|^r / r.
 POWERS = {"laplace": 1, "geometric": 1, "gaussian": 2, "discrete_gaussian": 2}
 
 
@@ -21,9 +21,9 @@ class Inferred(NamedTuple):
     """What a method infers from k releases.
 
     Attributes:
-        draws: of θ, shape (k, chains, draws, p).
-        effective: how many independent draws they are worth, shape (k,), where the method knows; None: as R-hat's
-            companion says, or all of them where there is one chain.
+        draws: draws of θ, shape (k, chains, draws, p).
+        effective: effective sample sizes, shape (k,), if the method knows them. If None, they are estimated from
+            several chains; the draws of a single chain count as independent.
     """
 
     draws: np.ndarray
@@ -31,7 +31,7 @@ class Inferred(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How long a method may run on each release: chains, draws of each, and steps before. Others give all draws."""
+    """Chains per release, draws of each and steps before them. Methods without chains give as many draws in all."""
 
     chains: int
     draws: int
@@ -39,37 +39,38 @@ class Budget(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Draws of all chains."""
+        """Number of draws of all chains together."""
         return self.chains * self.draws
 
 
 class Records(NamedTuple):
-    """Records by what they add to the released coordinates (k, n, q) and to the sufficient statistics (k, n, d)."""
+    """What each record adds to the released coordinates, (k, n, q), and to the sufficient statistics, (k, n, d)."""
 
     released: np.ndarray
     statistics: np.ndarray
 
 
-# Draws (draws, ...) by the law of one release: of θ, or of counts that determine its law.
+# Function (draws, rng) that draws from the posterior given one release: θ, or counts that determine the law of θ.
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 
 
 class Task(ABC):
     """A release with its model, its prior and its reference posterior.
 
-    A subclass has `data` and `laws`. A method refuses the task if it needs more than the task has.
+    A subclass has to define `data` and `laws`; everything else is optional. A method refuses a task that lacks what the
+    method needs.
 
     Attributes:
-        name: as in the tables.
+        name: the task's name in the tables.
         n: number of records, public unless `neighbours` are "add or remove one".
         model: the model of the records, with its prior.
-        mechanism: what releases, with one release's `sensitivity` and `cost()`.
-        budget: the budget that it is calibrated to.
+        mechanism: the mechanism, with the `sensitivity` and `cost()` of one release.
+        budget: the budget that the mechanism is calibrated to.
         size: number p of parameters.
-        saved: CPU seconds that calls of `reference` saved, as an earlier one had prepared the same releases.
+        saved: CPU seconds that calls of `reference` saved, as an earlier call had prepared the same releases.
 
     Class attributes:
-        kind: how the reference is made: "exact", by a sum or by quadrature, or "gold", by a chain.
+        kind: how the reference is computed: "exact", by a sum or by quadrature, or "gold", by a chain.
     """
 
     name: str
@@ -101,7 +102,7 @@ class Task(ABC):
 
     @property
     def scale(self) -> float:
-        """Scale of the noise on each released coordinate, as `power` has it: b of Laplace, σ of Gaussian noise."""
+        """Scale of the noise on each released coordinate: b of Laplace noise, σ of Gaussian noise."""
         return float(np.max(self.mechanism.scale if self.power == 1 else self.mechanism.sigma))
 
     @property
@@ -116,7 +117,7 @@ class Task(ABC):
         return self.scale**2 * (2 if self.power == 1 else 1)
 
     def noise_log_density(self, releases, exact) -> np.ndarray:
-        """Log-density (...) of releases (..., q) given the coordinates (..., q) without noise, up to a constant."""
+        """Log-density (...) of releases (..., q) given the noiseless coordinates (..., q), up to a constant."""
         power = self.power
         return -(np.abs((releases - exact) / self.scale) ** power).sum(axis=-1) / power
 
@@ -125,38 +126,38 @@ class Task(ABC):
         return self.model.sample(self.model.prior, rng, size).reshape(size, -1)
 
     def log_prior(self, theta) -> np.ndarray:
-        """Log-density (points,) of the prior at values of the one parameter."""
+        """Log-density (points,) of the prior at values of θ, for tasks with one parameter."""
         return self.model.log_density(theta, self.model.prior)
 
     @abstractmethod
     def data(self, theta, rng) -> np.ndarray:
-        """Statistics (k, d) of n records for each θ (k, p), as `mechanism` takes them."""
+        """Simulated statistics (k, d) of n records for each θ (k, p), in the form that `mechanism` takes."""
 
     def simulate(self, theta, rng) -> np.ndarray:
-        """The released coordinates (k, q) without noise of n records for each θ (k, p)."""
+        """Simulated noiseless coordinates (k, q) of n records for each θ (k, p)."""
         return self.mechanism.select(self.data(theta, rng))
 
     def records(self, theta, rng) -> Records:
-        """n records for each θ (k, p)."""
+        """Simulated records, n for each θ (k, p)."""
         raise Refused("its records are not simulated one by one here")
 
     def update(self, statistics, rng) -> np.ndarray:
-        """One draw (..., p) from the conjugate posterior given sufficient statistics (..., d) without noise."""
+        """One draw (..., p) from the conjugate posterior given noiseless sufficient statistics (..., d)."""
         theta = self.model.sample(self.model.posterior(statistics), rng)
         return theta.reshape(*np.shape(statistics)[:-1], self.size)
 
     def naive(self, releases, size: int, rng) -> np.ndarray:
-        """Draws (k, size, p) from the conjugate posteriors that take releases (k, q) for statistics without noise."""
+        """Draws (k, size, p) from the conjugate posteriors if releases (k, q) are taken for noiseless statistics."""
         drawn = self.model.sample(self.mechanism.naive_posterior(releases), rng, size)
         return drawn.reshape(size, len(releases), self.size).transpose(1, 0, 2)
 
     def moments(self, theta) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (points, q) and covariance (points, q, q) of the release without noise, at θ (points, p)."""
+        """Mean (points, q) and covariance (points, q, q) of the noiseless coordinates given θ (points, p)."""
         raise Refused("the moments of its release are not known here")
 
     @abstractmethod
     def laws(self, releases) -> Sequence[Draw]:
-        """The exact posterior of each release (k, q), without the random part."""
+        """One function per release (k, q) that draws from its exact posterior; the deterministic work is done here."""
 
     def reference(self, releases, draws: int, rng) -> np.ndarray:
         """Independent draws (k, draws, p) from the exact posterior of each release (k, q)."""

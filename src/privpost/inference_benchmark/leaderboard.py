@@ -6,15 +6,15 @@ import numpy as np
 
 from privpost.evaluation.calibration import LEVEL
 
-# The best that can be, first, and what does not infer, last.
+# Exact draws, the best possible, come first; the baselines come last.
 TOP, FLOOR = ("exact",), ("naive", "prior")
 POINT = ["task", "noise", "n", "epsilon"]
-# Accuracy of the classifier from which on it tells laws apart: ten of its standard errors over 20 releases.
+# The classifier tells laws apart from this accuracy on: 0.5 plus ten standard errors over 20 releases.
 TOLD = 0.53
 
 
 def rows(rivals, calibration, refused) -> Iterator[dict]:
-    """Yield the methods' rows, best worst point first."""
+    """Yield one row per method, sorted by the largest accuracy of the classifier over all points."""
     if rivals.empty:
         return
     exact = rivals[rivals.method == "exact"].set_index(POINT).distance
@@ -48,7 +48,8 @@ def pairs(table) -> set[tuple]:
 
 
 def rejected(calibration):
-    """Return whether z² or ranks reject each row of calibration, two tests a row, at 5 % over the rows of a method."""
+    """Return for each row of calibration whether z² or ranks reject it, at a joint 5 % over both tests and all rows of
+    a method."""
     level = LEVEL / (2 * calibration.groupby("method").task.transform("size"))
     return np.minimum(calibration.z2_p, calibration.rank_p) < level
 

@@ -1,4 +1,4 @@
-"""What draws are scored by: against the exact posterior, and against the true parameters."""
+"""Scores of draws, against the exact posterior and against the true parameters."""
 
 import math
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ import numpy as np
 from privpost.evaluation.diagnostics import bulk_sizes
 from privpost.evaluation.spread import z_squares
 
-# Scores against the exact posterior, and against the true parameters.
+# All but `z2` (true parameters) and `ess` compare draws with the exact posterior.
 SCORES = ("distance", "mean_error", "sd_error", "c2st", "mmd2", "z2", "ess")
-# Directions of the slices besides the parameters' own.
+# Number of random directions of slices, in addition to the axes.
 DIRECTIONS = 20
 # Probabilities of the compared quantiles.
 LEVELS = (np.arange(400) + 0.5) / 400
-# Parts of the draws that a classifier is tested on in turn, and where its features have kinks, in standard deviations.
+# Folds of the classifier's cross-validation, and positions of its hinge features, in standard deviations.
 FOLDS = 5
 KINKS = (-2, -1, 0, 1, 2)
-# Draws of either law that MMD² takes: its time grows with their square.
+# Number of draws of either law that MMD² uses, as its time grows with their square.
 KERNEL_DRAWS = 400
-# Releases on which it is taken, of several parameters; of one the sliced distance says as much.
+# Number of releases with an MMD², which is computed for several parameters only; for one the sliced distance suffices.
 FEW = 5
 
 
 class Reference(NamedTuple):
-    """A release's exact posterior by its draws (draws, p): mean, sd (p,), and quantiles along directions."""
+    """A release's exact posterior: draws (draws, p), their mean and sd (p,), and quantiles (levels, directions)."""
 
     draws: np.ndarray
     mean: np.ndarray
@@ -35,16 +35,16 @@ class Reference(NamedTuple):
 
     @classmethod
     def of(cls, draws) -> "Reference":
-        """Return the reference that draws (draws, p) give."""
+        """Return the reference with the summaries of draws (draws, p)."""
         empty = cls(draws, draws.mean(axis=0), draws.std(axis=0), np.empty(0))
         return empty._replace(slices=empty.quantiles(draws))
 
     def standard(self, draws) -> np.ndarray:
-        """Draws (draws, p) in units of the reference."""
+        """Draws (draws, p), standardised by the reference's mean and sd."""
         return (draws - self.mean) / self.sd
 
     def quantiles(self, draws) -> np.ndarray:
-        """Quantiles (levels, directions) of draws (draws, p) in units of the reference."""
+        """Quantiles (levels, directions) of draws (draws, p) that are standardised by the reference."""
         along = np.sort(self.standard(draws) @ _directions(len(self.mean)), axis=0)
         place = LEVELS * (len(along) - 1)
         low = place.astype(int)
@@ -75,8 +75,8 @@ def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
 def ranks(draws, effective: float, theta, rng) -> np.ndarray:
     """Return ranks (p,) in [0, 1] of the true parameters (p,), uniform if draws (draws, p) have the posterior's law.
 
-    Among every k-th draw only, so that they are as many as the effective number: dependent draws spread ranks too far
-    (Talts et al. 2018). Between equal draws and between neighbours a rank is random.
+    Draws are thinned to their effective number, as dependent draws spread ranks too far (Talts et al. 2018). Ranks are
+    randomised between neighbouring draws and among equal ones.
     """
     thinned = draws[:: math.ceil(len(draws) / np.clip(effective, 1, len(draws)))]
     below, equal = (thinned < theta).sum(axis=0), (thinned == theta).sum(axis=0)
@@ -84,10 +84,11 @@ def ranks(draws, effective: float, theta, rng) -> np.ndarray:
 
 
 def c2st(first, second, rng) -> float:
-    """Return the share of draws (draws, p) of two laws, in units of one, that a classifier tells apart: 0.5 to 1.
+    """Return the accuracy of a classifier that tells draws (draws, p) of two laws apart; it guesses at 0.5.
 
-    Cross-validated accuracy of a least-squares classifier on the coordinates, their products, and hinges (Lopez-Paz and
-    Oquab 2017), on as many draws of either; a hundred draws or fewer say little.
+    Draws are standardised by one of the laws. The classifier is a cross-validated least-squares fit on coordinates,
+    their products and hinges (Lopez-Paz and Oquab 2017), with equally many draws of each law. Its accuracy carries
+    little information for a hundred draws or fewer.
     """
     size = min(len(first), len(second))
     pooled = np.concatenate([draws[rng.permutation(len(draws))[:size]] for draws in (first, second)])
@@ -98,7 +99,7 @@ def c2st(first, second, rng) -> float:
     parts = [(features[fold == k], label[fold == k]) for k in range(FOLDS)]
     grams, crosses = [x.T @ x for x, _ in parts], [x.T @ y for x, y in parts]
     gram, cross = sum(grams), sum(crosses)
-    # Hinges that no draw reaches have no weight.
+    # The ridge gives hinges that no draw reaches a weight of zero.
     ridge = np.diag(1e-3 * np.diag(gram) + 1e-9 * size)
     right = 0
     for (x, y), own, ours in zip(parts, grams, crosses, strict=True):
@@ -107,9 +108,9 @@ def c2st(first, second, rng) -> float:
 
 
 def mmd2(first, second, rng) -> float:
-    """Return the squared maximum mean discrepancy of draws (draws, p) of two laws, without bias: 0 where they are one.
+    """Return an unbiased estimate of the squared maximum mean discrepancy of two laws, from draws (draws, p) of each.
 
-    The kernel is normal, of the median distance's width (Gretton et al. 2012).
+    The kernel is exp(−d²/m), where m is the median of the squared distances d² (Gretton et al. 2012).
     """
     size = min(len(first), len(second), KERNEL_DRAWS)
     pooled = np.concatenate([draws[rng.permutation(len(draws))[:size]] for draws in (first, second)])
@@ -121,7 +122,7 @@ def mmd2(first, second, rng) -> float:
 
 
 def all_ranks(inferred, theta, rng) -> np.ndarray:
-    """Return `ranks` (releases, p) of the true parameters (releases, p), nan where draws are no numbers."""
+    """Return `ranks` (releases, p) of the true parameters (releases, p), nan for releases with non-finite draws."""
     found, sizes = np.full(theta.shape, np.nan), effective(inferred)
     for k in np.flatnonzero(_finite(inferred.draws)):
         found[k] = ranks(inferred.draws[k].reshape(-1, theta.shape[1]), sizes[k], theta[k], rng)
@@ -133,13 +134,13 @@ def _finite(draws) -> np.ndarray:
 
 
 def effective(inferred) -> np.ndarray:
-    """Return the effective sample size of each release's draws, (releases,), assessed where they are finite."""
+    """Return the effective sample size (releases,) of each release's draws: the method's, or estimated from chains."""
     draws, finite = inferred.draws, _finite(inferred.draws)
     if inferred.effective is not None:
         return inferred.effective
     sizes = np.full(len(draws), float(draws.shape[1] * draws.shape[2]))
     if draws.shape[1] > 1 and finite.any():
-        # Draws that are all equal have no effective number.
+        # `fmin` skips the nan of a parameter whose draws are all equal.
         least = np.fmin.reduce(bulk_sizes(draws[finite].transpose(2, 1, 0, 3)), axis=1)
         sizes[finite] = np.fmin(least, sizes[finite])
     return sizes
@@ -147,7 +148,7 @@ def effective(inferred) -> np.ndarray:
 
 @cache
 def _directions(size: int) -> np.ndarray:
-    """Return unit vectors (size, directions): the axes, and for several parameters fixed random ones."""
+    """Return unit vectors (size, directions): the axes and, for several parameters, fixed random directions."""
     if size == 1:
         return np.ones((1, 1))
     others = np.random.default_rng(0).standard_normal((size, DIRECTIONS))

@@ -1,6 +1,6 @@
-"""What takes part from outside: methods and tasks in a file of one's own or a package, and draws in files.
+"""Methods and tasks from outside this package: in a user's file or an installed package, or draws in files.
 
-Nothing of it takes part in a study: a study's table is to be the same wherever it is built.
+None of them takes part in a study, so that a study's tables are the same wherever they are built.
 """
 
 import dataclasses
@@ -22,21 +22,21 @@ from privpost.inference_benchmark import methods, optional, scoring, tasks
 from privpost.inference_benchmark.base import Budget, Inferred, Refused
 from privpost.lab.schema import SettingError, suggest
 
-# The group in which a package names its methods: `[project.entry-points."privpost.methods"]`.
+# Entry-point group in which a package names its methods: `[project.entry-points."privpost.methods"]`.
 GROUP = "privpost.methods"
-# Where a folder of files has the draws of a method: draws/<method>/<task>/<release>.csv.
+# Subfolder with draws of methods in files: draws/<method>/<task>/<release>.csv.
 DRAWS = "draws"
-# Draws of each exact posterior.
+# Number of draws from each exact posterior.
 REFERENCE = 10_000
 
 
 class Method(NamedTuple):
-    """A method by its name.
+    """A method with its name.
 
     Attributes:
-        infer: its function.
-        packages: the packages whose versions stand beside its scores: `PACKAGES` of its file.
-        timed: whether its seconds are those of inference, not of reading files.
+        infer: the method's function.
+        packages: packages whose versions are stored with the scores; `PACKAGES` of the method's file.
+        timed: whether the measured seconds are those of inference; False if draws are read from files.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Method(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A task released by one of the mechanisms that it can be released by; `label` names the pair."""
+    """A task with one of its possible mechanisms; `label` names the pair."""
 
     label: str
     name: str
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """At what tasks are taken: ε, number of fixed releases of each, draws of a method for each, and their seed."""
+    """Settings of all tasks: ε, fixed releases per task, a method's draws per release, and the seed."""
 
     epsilon: float = 1.0
     releases: int = 5
@@ -64,15 +64,15 @@ class Setting(NamedTuple):
 
     @property
     def budget(self) -> Budget:
-        """Four chains that have these draws together, after as many steps as one of them draws."""
+        """Four chains with `draws` draws in all; burn-in is as long as the draws of one chain."""
         return Budget(4, self.draws // 4, self.draws // 4)
 
 
 def method(source: str) -> Method:
-    """Return a method: one of the package by its name, one of an installed package, or that of a file.
+    """Return a method given its name in this package or in an installed one, or given the path of a Python file.
 
     Raises:
-        SettingError: there is no such name or file, or it has no `infer`.
+        SettingError: there is no such name or file, or the file has no `infer`.
     """
     if source in methods.names():
         return _of(source, methods.method(source))
@@ -97,7 +97,7 @@ def _of(name: str, infer: methods.Infer) -> Method:
 
 
 def entries(chosen: str = "") -> list[Entry]:
-    """Return tasks by labels and files, with commas between; all of the package without any.
+    """Return the tasks in a comma-separated list of labels and files; if it is empty, all tasks of this package.
 
     Raises:
         SettingError: there is no such task or file, or the file has no `TASKS`.
@@ -134,7 +134,7 @@ def _loaded(path: Path) -> ModuleType:
 
 
 def _or_told(what: str, call: Callable[[], Any]) -> Any:
-    """Return what a call of someone's own code returns; its error is told in a line, as a SettingError."""
+    """Return the result of a call of a user's code; raise its errors as a SettingError with one line of text."""
     try:
         return call()
     except Exception as error:
@@ -142,7 +142,7 @@ def _or_told(what: str, call: Callable[[], Any]) -> Any:
 
 
 def case(entry: Entry, setting: Setting) -> scoring.Case:
-    """Return a task with its releases and their exact posteriors; raises SettingError where it fails."""
+    """Return a task with its releases and their exact posteriors; raises SettingError if the task's code fails."""
     return _or_told(f"task {entry.label}", partial(_case, entry, setting))
 
 
@@ -152,12 +152,12 @@ def _case(entry: Entry, setting: Setting) -> scoring.Case:
 
 
 def parameters(size: int) -> list[str]:
-    """Names of θ's coordinates in files."""
+    """Return the names of θ's coordinates in files."""
     return [f"theta_{i}" for i in range(1, size + 1)]
 
 
 def describe(entry: Entry, task, setting: Setting) -> dict[str, Any]:
-    """Return what is public of a task: model, prior, mechanism, guarantee, and how its reference is made."""
+    """Return the public facts of a task: model, prior, mechanism, guarantee, and how its reference is computed."""
     try:
         scale = task.scale
     except Refused:
@@ -167,7 +167,7 @@ def describe(entry: Entry, task, setting: Setting) -> dict[str, Any]:
         "says": _says(task),
         "n": task.n,
         "model": _told(task.model),
-        # Bounds to which records are redacted or clamped are of a model around the task's.
+        # A mechanism that redacts or clamps has its own model, with the bounds; otherwise it repeats the task's model.
         "mechanism": _told(task.mechanism, *["model"] * (task.mechanism.model == task.model)),
         "noise": task.noise,
         "scale": scale,
@@ -185,7 +185,7 @@ def describe(entry: Entry, task, setting: Setting) -> dict[str, Any]:
 
 
 def _told(what, *without: str) -> dict[str, Any]:
-    """Name, first paragraph of the docstring, and fields of a model or a mechanism."""
+    """Return name, first paragraph of the docstring, and fields of a model or mechanism, but for those in `without`."""
     fields = dataclasses.asdict(what) if dataclasses.is_dataclass(what) and not isinstance(what, type) else {}
     kept = {key: value for key, value in fields.items() if key not in without}
     return {"name": type(what).__name__, "says": _says(what), **kept}
@@ -205,7 +205,7 @@ def export(entry: Entry, case: scoring.Case, setting: Setting, folder: Path) -> 
     place = np.repeat(np.arange(1, len(case.reference) + 1), case.reference.shape[1])
     rows = np.column_stack([place, case.reference.reshape(len(place), -1)])
     text = _lines(["release", *parameters(case.task.size)], rows, "%.7g")
-    # Without the time of writing, so that the same task gives the same bytes.
+    # The time of writing is left out, so that the same task gives the same bytes.
     (folder / "reference.csv.gz").write_bytes(gzip.compress(text.encode("ascii"), mtime=0))
 
 
@@ -218,10 +218,10 @@ def _lines(names: Sequence[str], rows, form: str = "%.17g") -> str:
 
 
 def read_setting(folder: Path, entry: Entry) -> Setting:
-    """Return at what a task was exported.
+    """Return the setting with which a task was exported.
 
     Raises:
-        SettingError: it was not, or `task.json` says nothing of the kind.
+        SettingError: the task was not exported, or its `task.json` does not have the setting.
     """
     path = folder / entry.label / "task.json"
     try:
@@ -232,7 +232,7 @@ def read_setting(folder: Path, entry: Entry) -> Setting:
 
 
 def check_releases(folder: Path, entry: Entry, case: scoring.Case) -> None:
-    """Raises SettingError unless a folder has the releases of a case."""
+    """Raise SettingError unless a folder has the releases of a case."""
     path = folder / entry.label / "releases.csv"
     try:
         _, values = _read(path)
@@ -243,13 +243,13 @@ def check_releases(folder: Path, entry: Entry, case: scoring.Case) -> None:
 
 
 def drawn(folder: Path, entry: Entry) -> list[Method]:
-    """Return the methods of whose draws for a task a folder has files."""
+    """Return the methods that have files of draws for a task in a folder."""
     places = sorted(path / entry.label for path in (folder / DRAWS).glob("*"))
     return [Method(place.parent.name, partial(_from_files, place), timed=False) for place in places if place.is_dir()]
 
 
 def _from_files(place: Path, task, releases, rng, budget) -> Inferred:
-    """Read <release>.csv for each release: columns for θ's coordinates and, of several chains, before them `chain`."""
+    """Read <release>.csv for each release: a column `chain` if there are several, and one per coordinate of θ."""
     draws = [_chains(place / f"{i}.csv", parameters(task.size)) for i in range(1, len(releases) + 1)]
     if len({part.shape for part in draws}) > 1:
         raise ValueError("its files have different numbers of chains or draws")
@@ -274,7 +274,7 @@ def _read(path: Path) -> tuple[list[str], np.ndarray]:
     """Return the names of a CSV file's columns, without quotes, and its rows."""
     head, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
     names = [name.strip().strip('"') for name in head.split(",")]
-    # What is empty or NA is no number.
+    # Empty cells and NA become nan.
     return names, np.array([[_number(word) for word in line.split(",")] for line in lines if line], float)
 
 

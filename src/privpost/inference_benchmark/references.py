@@ -1,4 +1,4 @@
-"""Exact posteriors given a release, by sums and integrals: no chain, and no normal approximation."""
+"""Exact posteriors given a release, by sums and integrals, without chains or normal approximations."""
 
 import itertools
 import math
@@ -11,25 +11,25 @@ from scipy.special import betaln, gammaln
 from privpost.samplers.noise_aware import regression_quadrature as moments_of
 from privpost.samplers.noise_aware.quadrature import Posterior, parameter_edges, power, redacted_likelihood
 
-# Cells of θ, even in its coordinate over the prior's mass.
+# Number of cells of θ over the prior's mass, evenly spaced in the parameter's coordinate.
 CELLS = 600
-# Largest n of a network whose counts are summed over.
+# Largest n of each network, for which the sum over counts is feasible.
 LARGEST = {"naive_bayes": 200, "collider": 100, "three_parents": 8}
-# Frequencies at which a sum on a lattice bounds |φ|ⁿ.
+# For sums of whole numbers, with characteristic function φⁿ: number of coarse frequencies that bound |φ|ⁿ,
 _COARSE = 513
-# |φ|ⁿ that a sum on a lattice neglects.
+# value of |φ|ⁿ that is neglected,
 _NOTHING = 1e-20
-# Frequencies in a block of a sum on a lattice.
+# and number of frequencies in a block.
 _BLOCK = 256
-# Nodes in each dimension of second moments, and draws from the prior that find where they lie.
+# Grid nodes in each dimension of second moments, and number of draws from the prior that locate the grid.
 _NODES, _STARTS = 20, 2000
 
 
 def redacted(mechanism, releases) -> Posterior:
     """Return the posteriors of θ given redacted sums (k,) with Laplace noise, in cells of θ.
 
-    The law of the sum of n records is exact: for records on a lattice by the n-th power of their law's discrete Fourier
-    transform, for others by Fourier inversion.
+    The law of the sum of n records is exact: for records on a lattice, by the n-th power of the discrete Fourier
+    transform of a record's law; for others, by Fourier inversion.
     """
     family, n, scale = mechanism.model.family, mechanism.n, float(mechanism.scale)
     interval = float(mechanism.model.low), float(mechanism.model.high)
@@ -45,16 +45,16 @@ def redacted(mechanism, releases) -> Posterior:
 
 
 def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndarray:
-    """Return p(y | θ), shape (k, θ): the law of the sum of whole numbers, and Laplace noise on it.
+    """Return p(y | θ), shape (k, θ), for a sum of whole numbers with Laplace noise.
 
-    By Parseval's theorem, up to the frequency beyond which the characteristic function of the sum is negligible.
+    The sum over the lattice becomes one over frequencies (Parseval), without those of negligible weight.
     """
     values = np.arange(np.ceil(interval[0]), np.floor(interval[1]) + 1)
     largest = int(n * values[-1]) + 1
     size = 2 ** int(np.ceil(np.log2(largest + 1)))
     noise = np.exp(-np.abs(np.asarray(releases)[:, None] - np.arange(largest)) / scale)
     waves = np.fft.rfft(noise, size).conj()
-    # Every frequency but the first and the last stands for its conjugate too.
+    # Every frequency except the first and the last also stands for its conjugate.
     waves[:, 1:-1] *= 2
     law = family.cdf(values, theta[:, None]) - family.cdf(values - 1, theta[:, None])
     # Redacted records add 0.
@@ -63,7 +63,7 @@ def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndar
     def wave(omega):
         return out + law @ np.exp(-1j * values[:, None] * omega)
 
-    # Between two frequencies |φ| rises by no more than the deviation times their distance.
+    # |φ| changes by at most the standard deviation times the distance in frequency.
     coarse, sd = np.linspace(0, np.pi, _COARSE), np.sqrt(law @ values**2 - (law @ values) ** 2)
     bound = (np.abs(wave(coarse)) + sd[:, None] * coarse[1] / 2).max(axis=0)
     highest = int((coarse[bound > _NOTHING ** (1 / n)].max() + coarse[1] / 2) / (2 * np.pi) * size) + 1
@@ -78,7 +78,7 @@ def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndar
 def second_moments(model, moments, n: int, noise):
     """Return a function that draws second moments (draws, 2, 2) of one feature and label given noisy ones (3,).
 
-    By rejection of draws that are even in the cells of a grid: independent, and exact.
+    Draws are independent and exact, by rejection sampling from a law that is uniform in each cell of a grid.
     """
     given = model, moments, n, noise
     low, high = moments_of._box(*given, _STARTS, np.random.default_rng(0))
@@ -96,7 +96,7 @@ def second_moments(model, moments, n: int, noise):
         points = nodes[:, at] + step[:, None] * rng.uniform(-0.5, 0.5, (3, size))
         return points, moments_of._log_density(*given, points) - top - logs[at]
 
-    # The largest ratio of the densities, by as many points as are thrown for a thousand draws.
+    # Largest ratio of the densities, found with about as many proposals as a thousand draws need.
     most = proposed(20_000, np.random.default_rng(1))[1].max()
 
     def drawn(draws: int, rng) -> np.ndarray:
@@ -113,19 +113,20 @@ def second_moments(model, moments, n: int, noise):
 def counts(model, n: int, scale: float, releases) -> list:
     """Return for each release (k, 2m) a function that draws a network's counts (draws, 2m) given the noisy ones.
 
-    Counts of nodes with children may be nan, where they are not released.
+    Counts of nodes with children may be nan if they are not released.
 
-    The sum is over tables of the nodes with children. Given such a table, the leaves' ones are independent, each with a
-    beta-binomial law that is tilted by the noise; a table's weight is the product of the leaves' sums.
+    The posterior is a sum over contingency tables of the nodes with children. Given such a table, the leaves' counts of
+    ones are independent, each with a beta-binomial law times the noise's density. A table's weight is its prior times
+    its noise density and the normalising sums of the leaves' laws.
     """
     inner = _inner(model, n)
     return [partial(_drawn_counts, *_tilted(model, n, scale, release, inner), inner.counts) for release in releases]
 
 
 class _Inner(NamedTuple):
-    """All tables of n records by their nodes with children: ln p, up to a constant, and counts (tables, 2m).
+    """All contingency tables of n records by the nodes with children: ln p up to a constant, and counts (tables, 2m).
 
-    The other nodes' θ, numbered in `leaves`, have no counts; `sizes` (tables, leaves) are their totals.
+    Parameters of nodes without children, numbered in `leaves`, only have totals, `sizes` (tables, leaves).
     """
 
     log_prior: np.ndarray
@@ -138,7 +139,7 @@ def _inner(model, n: int) -> _Inner:
     nodes = sorted({parent for family in model.families for parent in family[:-1]})
     cells = np.zeros((2 ** len(nodes), len(model.nodes)), np.int64)
     cells[:, nodes] = list(itertools.product((1, 0), repeat=len(nodes)))
-    # Tables by the places of bars among records in a row.
+    # Stars and bars: the places of bars among n records in a row determine a table.
     positions = n + len(cells) - 1
     bars = np.array(list(itertools.combinations(range(positions), len(cells) - 1)), np.int64)
     tables = np.diff(bars, axis=1, prepend=-1, append=positions) - 1
@@ -153,9 +154,10 @@ def _inner(model, n: int) -> _Inner:
 
 
 def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
-    """Return the tables' weights, and for each leaf's θ its place, its totals, and its distributions by total.
+    """Return the tables' weights, and for each leaf's parameter its place, totals, and distributions by total.
 
-    The distributions follow each other, n + 1 values each, each a step of 1 higher than the one before.
+    The distribution functions of all totals are in one increasing array, n + 1 values each; each is raised by 1 over
+    the one before, so one search serves all totals.
     """
     ones = np.arange(n + 1.0)
     log_prior = _log_beta_binomial(model, ones[:, None], ones)  # ones, total
@@ -179,14 +181,14 @@ def _drawn_counts(weight, leaves, counts, draws: int, rng) -> np.ndarray:
     for place, sizes, steps in leaves:
         size = sizes[tables]
         at = np.searchsorted(steps, size + rng.random(draws), side="right") - size * math.isqrt(len(steps))
-        # The sum may be rounded to the next step.
+        # Rounding of the sum may lead to the next distribution.
         ones = np.minimum(at, size)
         drawn[:, place], drawn[:, place + 1] = ones, size - ones
     return drawn
 
 
 def _log_beta_binomial(model, ones, total) -> np.ndarray:
-    """Return ln of the beta-binomial law, −inf where zeros would be negative."""
+    """Return the log of the beta-binomial law; it is −inf if ones exceed the total."""
     alpha, beta, zeros = model.alpha, model.beta, total - ones
     inside = np.where(zeros >= 0, zeros, 0.0)
     value = gammaln(alpha + ones) - gammaln(ones + 1) + gammaln(beta + inside) - gammaln(inside + 1)

@@ -1,4 +1,4 @@
-"""Tasks with fixed releases, and how a method runs on them; if one method fails, the others still run."""
+"""Running methods on tasks with fixed releases; if one method fails, the others still run."""
 
 import sysconfig
 import time
@@ -19,7 +19,7 @@ PACKAGE = str(Path(__file__).parents[1])
 
 @dataclass(frozen=True)
 class Case:
-    """A task with fixed releases: true parameters (k, p), releases (k, q), and exact draws (k, draws, p) of each."""
+    """A task with fixed releases (k, q), true parameters (k, p), and draws (k, draws, p) from the exact posteriors."""
 
     task: Task
     theta: np.ndarray
@@ -28,12 +28,12 @@ class Case:
 
     @cached_property
     def references(self) -> list[Reference]:
-        """What methods are scored against: computed once, for all of them."""
+        """The exact posteriors with their summaries, computed once for all methods."""
         return [Reference.of(draws) for draws in self.reference]
 
 
 def case(task: Task, size: int, draws: int, seed: int = 0) -> Case:
-    """Return `size` releases of data sets whose θ are drawn from the prior, the same for the same seed."""
+    """Return a task with `size` releases, θ drawn from the prior and data given θ; the seed determines everything."""
     data, noise, exact = np.random.default_rng(seed).spawn(3)
     theta = task.prior(size, data)
     releases = task.mechanism.perturb(task.data(theta, data), noise)
@@ -41,13 +41,13 @@ def case(task: Task, size: int, draws: int, seed: int = 0) -> Case:
 
 
 class Outcome(NamedTuple):
-    """What came of a method on a task.
+    """The outcome of a method on a task.
 
     Attributes:
-        inferred: its draws; None where there are none.
+        inferred: the method's draws, or None.
         seconds: CPU time.
-        status: "" where it has draws, "refused" where it cannot serve the task, "failed" where it should have.
-        reason: of a refusal or a failure, in one line.
+        status: "" if there are draws, "refused" if the method cannot serve the task, "failed" if it ended in an error.
+        reason: reason of a refusal or a failure, in one line.
     """
 
     inferred: Inferred | None
@@ -57,13 +57,13 @@ class Outcome(NamedTuple):
 
 
 def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
-    """Return what a method infers from releases (k, q), or why there is nothing; draws that are no numbers are left in.
+    """Run a method on releases (k, q) and return its draws, non-finite ones included, or why there are none.
 
-    It fails where it raises another error than `Refused`, or gives draws of another shape or number.
+    The method fails if it raises another error than `Refused`, or returns draws of a wrong shape or number.
     """
     try:
         _warm(infer, task, releases[:1])
-        # Work that the reference has already prepared counts as the method's too.
+        # If the method uses work that was prepared for the reference, its time counts too.
         start = time.process_time() + task.saved
         inferred = infer(task, releases.copy(), rng, budget)
         spent = time.process_time() - start + task.saved
@@ -93,7 +93,7 @@ def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
 
 
 def in_a_line(error: Exception) -> str:
-    """Return an error's type, the first line of its text, and the last place in a file of the user's own, if any."""
+    """Return an error's type, the first line of its text and, if any, its last line of code in a user's file."""
     libraries = (PACKAGE, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
     place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
@@ -101,12 +101,12 @@ def in_a_line(error: Exception) -> str:
 
 
 def measured(inferred: Inferred, case: Case, rng) -> dict[str, np.ndarray]:
-    """Return every metric of a method's draws by release, shape (k,), nan where the draws are no numbers."""
+    """Return every metric of a method's draws for each release, shape (k,); nan if the draws are not finite."""
     return dict(zip(SCORES, score(inferred, case.references, case.theta, rng).T, strict=True))
 
 
 def _warm(infer: Infer, task: Task, releases) -> None:
-    """Let a method compile its loops before time is taken, once for each kind of task."""
+    """Run a method briefly, so that it compiles its loops before the timing; once for each task's name."""
     if (infer, task.name) not in _WARMED:
         infer(task, releases.copy(), np.random.default_rng(0), Budget(2, 4, 1))
         _WARMED.add((infer, task.name))

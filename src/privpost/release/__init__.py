@@ -1,1 +1,1 @@
-"""Private releases of a user's own data: a specification in YAML, a CSV file, and a statement that can be published."""
+"""Private releases of a user's data: from a specification (YAML) and a CSV file to a statement for publication."""

@@ -1,4 +1,4 @@
-"""Settings that only columns of a release have: levels, and what a cell without a value is."""
+"""Settings of a release's columns: levels, and what an empty cell counts as."""
 
 import collections
 from typing import Any
@@ -7,7 +7,7 @@ from privpost.lab.schema import Setting, SettingError, Text, unquoted
 
 
 class Levels(Setting):
-    """A list of at least two different values of a categorical column, as texts."""
+    """A list of at least two different values of a categorical column; they are read as texts."""
 
     def allowed(self) -> str:
         return "a list of at least 2 different texts or whole numbers"
@@ -28,7 +28,7 @@ class Levels(Setting):
 
 
 class Missing(Setting):
-    """What a cell without a value is: refused, a level of its own, or a public value."""
+    """What a cell without a value counts as: an error (refuse), a level of its own, or a public value."""
 
     def allowed(self) -> str:
         return "refuse, level or {impute: VALUE}"
@@ -47,7 +47,7 @@ class Missing(Setting):
 
 
 class MissingText(Text):
-    """A text that marks a missing value; the empty text always does."""
+    """A text that marks a missing value, in addition to the empty text."""
 
     def checked(self, value: Any) -> str:
         if value == "":

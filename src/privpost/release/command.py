@@ -1,4 +1,4 @@
-"""A release: check everything, charge, draw once, and hand over a whole statement."""
+"""The command that makes a release: check everything, charge the ledger, draw once, and write the statement."""
 
 import argparse
 import contextlib
@@ -21,15 +21,15 @@ from privpost.release.models.base import Posterior
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
-# A wait of more seconds than this is announced.
+# Longer waits, in seconds, are announced.
 _PATIENCE = 5.0
 
 
 def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
-    """Return the exit status, and the statement where it was delivered.
+    """Return the exit status, and the statement if it was delivered.
 
     Raises:
-        SettingError: something is wrong; nothing was charged or released.
+        SettingError: a setting, the data or a file is wrong; nothing was charged or released.
     """
     spec = read(options.specification)
     kind = models.KINDS[spec.model]
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
                 if not (data := options.data or (spec.data and spec.path.parent / spec.data)):
                     raise SettingError(f"{spec.path}: there are no data; give --data FILE, or data: in it.")
                 exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
-                # Before the charge: versions are read from files, which can fail.
+                # Versions are read from files, which can fail, so this is done before the charge.
                 terms["versions"] = statement.versions(spec)
                 if spec.sampling:
                     _announce(spec, "the draw", mechanism.seconds(spec.bits))
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
 
 
 def _again(spec, terms, path: Path) -> dict[str, Any]:
-    """An earlier release without its posterior; a SettingError where the specification differs."""
+    """Return an earlier statement without posterior and synthetic data; SettingError if its specification differs."""
     try:
         earlier = json.loads(path.read_bytes())
         same = all(earlier[key] == json.loads(_json(value)) for key, value in terms.items())
@@ -88,7 +88,7 @@ def _again(spec, terms, path: Path) -> dict[str, Any]:
 
 
 def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> tuple[int, dict[str, Any]]:
-    """Draw the posterior of what was released, and hand over the statement."""
+    """Draw the posterior given the release, hand over the statement, and return exit status and statement."""
     if spec.draws:
         _announce(spec, "drawing the posterior", kind.seconds(spec))
         content["posterior"], drawn = _posterior(spec, kind, mechanism, content, options.draws)
@@ -103,7 +103,7 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
     """Return the calibrated mechanism and the terms of its release, before any data are read; errors as `calibrate`."""
-    # Floats may overflow at extreme priors and budgets, which does no harm: only what is proved counts.
+    # Floats may overflow at extreme priors and budgets; this is harmless, as every guarantee is proved exactly.
     with np.errstate(all="ignore"):
         if spec.sampling:
             sampler, bound = posterior_draw.calibrate(spec, kind)
@@ -113,7 +113,7 @@ def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[st
 
 
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
-    """Return the mechanism with the least noise that the budget allows, and the ε that opendp proves for it.
+    """Return the mechanism with the least noise that the budget allows, and the ε that opendp proves for it, or None.
 
     Raises:
         SettingError: opendp is missing, or the noise would be too large or too small for the backend.
@@ -130,12 +130,12 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, cut short: opendp's errors have many types, and some have thousands of digits."""
+    """Return an error's text, cut short, as some errors of opendp have thousands of digits."""
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
 def _rehearsed(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
-    """A trial statement, which is thrown away; drawing it makes errors come before the charge."""
+    """Return a trial statement, to be thrown away: errors of drawing then occur before the charge."""
     try:
         return _drawn(spec, kind, mechanism, terms, exact)
     except Exception as error:
@@ -143,12 +143,12 @@ def _rehearsed(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
 
 
 def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
-    """The statement of a release that is drawn now."""
+    """Draw a release and return its statement, without posterior draws."""
     if spec.sampling:
         drawn = {"draw": posterior_draw.released(spec, kind, mechanism, exact)}
     else:
         source = noise.SecureNoise() if spec.noise == "secure" else np.random.default_rng(spec.seed)
-        # The statement says what is simulated.
+        # Simulated noise is allowed here, as the statement declares it.
         with noise.simulation():
             release = mechanism.perturb(exact, source)
         drawn = {"statistics": kind.statistics(spec, release), "release": release.tolist()}
@@ -159,7 +159,7 @@ def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
 
 
 def _synthetic(spec, kind, drawn: Posterior, output: Path) -> dict[str, Any]:
-    """What the synthetic data are, or why there are none; the draws fix their randomness."""
+    """Write synthetic data and return their description, or why there are none; the draws determine the seed."""
     seed = hashlib.sha256(np.stack([*drawn.draws.values()]).tobytes()).digest()
     try:
         return synthetic.write(spec, kind, drawn, output, np.random.default_rng(int.from_bytes(seed)))
@@ -169,8 +169,9 @@ def _synthetic(spec, kind, drawn: Posterior, output: Path) -> dict[str, Any]:
 
 
 def _posterior(spec, kind, mechanism, content, file: Path | None) -> tuple[dict[str, Any], Posterior | None]:
-    """Draws and how they were made, or why there are none: an error (extreme settings) must not undo the release."""
-    # The statement fixes the randomness: whoever repeats --again gets the same draws.
+    """Return the statement's part on the posterior, and the draws. If drawing fails, that part says why: an error must
+    not undo the release."""
+    # The statement determines the seed, so repeating --again gives the same draws.
     fixed = json.dumps([content[key] for key in ("privacy", "specification", "release")], sort_keys=True)
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(fixed.encode()).digest()))
     again = "draw it again with --again, at no cost"
@@ -189,7 +190,7 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> tuple[dict[
 
 
 def _announce(spec, what: str, seconds: float) -> None:
-    """Tell the user of a long wait, estimated from public numbers; a message that cannot be written is no failure."""
+    """Tell the user about a long wait, estimated from public numbers; failing to write the message is no error."""
     if seconds > _PATIENCE:
         with contextlib.suppress(OSError, ValueError):
             line = f"privpost: {spec.path}: {what} takes some {seconds:.0f} seconds or longer"
@@ -197,7 +198,7 @@ def _announce(spec, what: str, seconds: float) -> None:
 
 
 def _json(content: Any, indent: str = "\n") -> str:
-    """Indented JSON, except for lists of numbers, whose indentation would take six times as long."""
+    """Return indented JSON; lists of numbers are not indented, as that would take six times as long."""
     if content and isinstance(content, dict):
         marks, lines = "{}", [f"{_json(key)}: {_json(value, indent + '  ')}" for key, value in content.items()]
     elif isinstance(content, list) and content and isinstance(content[0], str):

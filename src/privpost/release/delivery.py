@@ -1,6 +1,6 @@
-"""Where a statement and its draws go.
+"""Delivery of a statement and its draws to files or standard output.
 
-That they can be written is tried before anything is charged; the statement is stored before anything else is done.
+Before anything is charged, writing is tried; after the draw, the statement is stored before anything else is done.
 """
 
 import contextlib
@@ -19,16 +19,16 @@ from privpost.lab.schema import SettingError
 from privpost.release.models.base import Posterior
 from privpost.release.specification import Specification
 
-# Spare bytes beyond the rehearsed statement, tried on the disk before the charge.
+# The trial on the disk before the charge writes this many bytes more than the rehearsed statement has.
 _ROOM = 2**16
 
 
 class Undelivered(Exception):
-    """A release that was paid for and could not be handed over; the message says where it is."""
+    """A release was charged but could not be handed over; the message says where it is."""
 
 
 def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
-    """Raise SettingError unless posterior draws can be put into a new file, before anything is charged."""
+    """Raise SettingError unless posterior draws can be written to a new file; called before the charge."""
     if not spec.draws:
         raise SettingError(f"--draws: {spec.path} asks for no posterior draws (posterior: {{draws: 4000}}).")
     for other, what in ((output, "--output"), (spec.ledger, "the ledger")):
@@ -41,10 +41,10 @@ def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
 
 
 def write_draws(path: Path, posterior: Posterior, content: dict[str, Any]) -> dict[str, Any]:
-    """Write draws to a new file, with the release if it is netCDF; returns what a statement says about the file.
+    """Write draws to a new file, a netCDF file also with the release; return the statement's entry for the file.
 
     Raises:
-        OSError: it cannot be written, or is there already.
+        OSError: the file cannot be written, or exists.
     """
     privacy = content["privacy"]
     attributes = {
@@ -57,10 +57,10 @@ def write_draws(path: Path, posterior: Posterior, content: dict[str, Any]) -> di
 
 
 class Delivery:
-    """The one place of a statement: a new file, or standard output with a file beside the ledger until it is written.
+    """The place of a statement: a new file, or standard output with a backup file beside the ledger until printed.
 
-    Before the charge a hidden file beside that place is locked and filled with blanks. A file left by a killed release
-    is reused, or named where it holds a paid release.
+    Before the charge, a hidden file beside that place is locked and filled with blanks. A hidden file that a killed
+    release left is reused if it is blank; if it holds a paid release, a message names it.
 
     Args:
         output: a new file, or None for standard output.
@@ -75,7 +75,7 @@ class Delivery:
         self._place = output or spec.ledger
         self._hidden: Path | None = None
         self._handle: int | None = None
-        # Where the statement is on the disk, once it was paid for.
+        # Path of the statement on the disk, once it is charged.
         self._stored: Path | None = None
         with self._named_refusal():
             self._check()
@@ -85,7 +85,7 @@ class Delivery:
         try:
             yield
         except OSError as error:
-            # For instance a name that is too long.
+            # For instance, the name is too long.
             raise SettingError(f"--output: {self._place} cannot be written: {error.strerror}") from None
 
     def _check(self) -> None:
@@ -110,13 +110,13 @@ class Delivery:
             os.close(self._handle)
 
     def prepare(self, like: str) -> None:
-        """Try all that storing a statement needs, except its name; nothing is charged yet.
+        """Try every step of storing a statement, except giving the file its name; nothing is charged yet.
 
         Args:
             like: a text of about the statement's length.
 
         Raises:
-            SettingError: it cannot be written in that place, or another release is about to.
+            SettingError: the place cannot be written, or another release is about to write there.
         """
         if self._place is None:
             return
@@ -127,7 +127,7 @@ class Delivery:
             self._check()
 
     def _take(self) -> None:
-        """Open and lock a hidden file: the one of the output, or the first free one beside the ledger."""
+        """Open and lock a hidden file: that of the output file, or else the first free one beside the ledger."""
         name = hashlib.sha256(os.fsencode(self._place.name)).hexdigest()[:16]
         for number in itertools.count():
             path = self._place.with_name(f".privpost.{name}.{number}")
@@ -157,10 +157,10 @@ class Delivery:
         os.fsync(self._handle)
 
     def store(self, text: str) -> None:
-        """Put a statement on the disk, durably, in its place; a later one replaces it.
+        """Write a statement durably to its place on the disk; a later call replaces it.
 
         Raises:
-            Undelivered: it could not be stored in its place; it is where the message says.
+            Undelivered: the statement could not be stored in its place; the message says where it is.
         """
         if self._place is None:
             return
@@ -173,7 +173,7 @@ class Delivery:
             self._write(content)
         except OSError as error:
             self._to_output(text, f"{self._hidden} cannot be written: {error.strerror}")
-        # If this fails, blanks are left at the end of the file, which do no harm.
+        # If this fails, the file ends with blanks, which do no harm.
         with contextlib.suppress(OSError):
             os.ftruncate(self._handle, len(content))
         if self._output is None:
@@ -202,7 +202,7 @@ class Delivery:
             ) from None
 
     def _to_output(self, text: str, problem: str) -> None:
-        """Write a statement that cannot be stored to standard output, as the last resort; always raises Undelivered."""
+        """As a last resort, write a statement to standard output if it cannot be stored; always raise Undelivered."""
         try:
             _print(text)
         except (OSError, ValueError):
@@ -221,18 +221,18 @@ class Delivery:
         try:
             _print(text)
         except (OSError, ValueError) as error:
-            # What is left in the buffer would be tried again, and fail again, when the interpreter ends.
+            # Otherwise the interpreter would write the rest of the buffer at its end, and fail again.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             where = f"the statement is in {self._stored}" if self._stored else "the statement is lost"
             reason = getattr(error, "strerror", None) or error
             raise Undelivered(f"standard output cannot be written: {reason}; {where}") from None
-        # What was printed needs no copy: `__exit__` then deletes the hidden file.
+        # A printed statement needs no copy, so `__exit__` deletes the hidden file.
         self._stored = None
 
 
 def _print(text: str) -> None:
-    # In UTF-8, whatever the terminal's encoding.
+    # The text is UTF-8, whatever the terminal's encoding is.
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode())
     sys.stdout.buffer.flush()

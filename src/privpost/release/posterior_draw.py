@@ -15,9 +15,9 @@ from privpost.release import statement
 from privpost.release.models.base import Sampled
 from privpost.release.specification import Specification
 
-# Orders whose Rényi parameters the statement prints.
+# Orders at which the statement prints the Rényi parameter.
 _PRINTED_ORDERS = (2.0, 8.0, 32.0)
-# Seconds that a draw may take, its rehearsals included.
+# Largest number of seconds of a draw, including its rehearsals.
 LONGEST = 60.0
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
@@ -31,7 +31,7 @@ def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
     """Return the mechanism nearest to the true posterior that the budget allows, and an upper bound of its ε.
 
     Raises:
-        SettingError: python-flint is missing, or no draw is within the budget.
+        SettingError: python-flint is missing, or the budget allows no draw.
     """
     try:
         return proved.nearest(functools.partial(kind.sampler, spec), spec.mechanism, spec.epsilon, spec.delta)
@@ -48,7 +48,7 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float
 
 
 def _cells(spec, kind, mechanism) -> dict[str, Any]:
-    """The law of a draw that is rounded to bits."""
+    """Return the statement's description of the law of a draw that is rounded to bits."""
     try:
         rounding = mechanism.rounding(spec.bits)
     except ValueError as error:
@@ -82,7 +82,7 @@ def _check_time(spec, kind, mechanism) -> None:
 
 
 def released(spec: Specification, kind: Sampled, mechanism: Mechanism, exact: np.ndarray) -> dict[str, Any]:
-    """Return every coordinate's cell, the interval that it stands for, and its midpoint, or its place on a lattice."""
+    """Make the draw and return for every coordinate its cell, interval and midpoint, or its place on a lattice."""
     randbits = secrets.randbits if spec.noise == "secure" else random.Random(spec.seed).getrandbits
     cells = mechanism.rounded(kind.exact_statistics(spec, exact), spec.bits, randbits)
     named = zip(kind.parameters(spec), cells, strict=True)

@@ -1,4 +1,4 @@
-"""Reading the specification of a release, which decides everything before a record is read."""
+"""Reading and checking the specification of a release, before any record is read."""
 
 import hashlib
 from pathlib import Path
@@ -11,20 +11,20 @@ from privpost.release import models, synthetic
 from privpost.release.models.base import Inferred
 from privpost.release.specification import COLUMN, MISSING, SAMPLING, Specification
 
-# Draws of a posterior that a statement may hold.
+# Largest number of posterior draws.
 LARGEST_DRAWS = 100_000
-# A count up to here is exact in a float together with its noise.
+# Counts up to here are exact in floats, even with noise added.
 LARGEST_N = 2**40
-# Above it an event may become more than exp(10), 22,000, times as likely.
+# With a larger ε, an event may become more than exp(10), 22,000, times as likely.
 LARGEST_EPSILON = 10.0
-# Bytes of a specification, tens of thousands of levels.
+# Largest size of a specification in bytes, enough for tens of thousands of levels.
 LARGEST_FILE = 4 * 2**20
-# The most characters of an error message about its values.
+# Largest number of characters of an error message.
 LARGEST_MESSAGE = 2000
 
 
 class _Epsilon(Real):
-    """ε, whose limit can be lifted."""
+    """ε; `_check_size` applies the upper limit, which `allow_large_epsilon` lifts."""
 
     def allowed(self) -> str:
         return f"a number in (0, {LARGEST_EPSILON:g}]"
@@ -54,12 +54,12 @@ REQUIRED = ("model", "columns", "n", "epsilon")
 
 
 def largest_delta(n: int) -> float:
-    """The largest δ of a release that is called private: with probability δ whole records may come out."""
+    """Return the largest δ of a release that is called private: with probability δ, whole records may be revealed."""
     return min(1e-6, 1 / (10 * n))
 
 
 def read(path: Path) -> Specification:
-    """Return the specification in a YAML file.
+    """Return the checked specification in a YAML file.
 
     Raises:
         SettingError: the file cannot be read, or a setting is unknown, missing or outside its range; the message
@@ -105,7 +105,7 @@ def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
 
 
 def _check_places(spec: Specification, content: dict[str, Any], kind: models.Kind) -> None:
-    """Raise SettingError for a setting that does not fit the others, or that they need."""
+    """Raise SettingError for a setting that does not fit the others, or that is missing although they need it."""
     pure = spec.mechanism in ("laplace", "ops")
     simulated, bits_ops = spec.noise == "simulation", spec.mechanism == "ops" and not kind.on_lattice
     of = f" of {kind.name}" * (spec.sampling and kind.on_lattice)
@@ -130,7 +130,7 @@ def _check_places(spec: Specification, content: dict[str, Any], kind: models.Kin
 
 
 def _check_size(spec: Specification) -> None:
-    """Raise SettingError for an ε or a δ that protects hardly anything, unless a setting allows it."""
+    """Raise SettingError if ε or δ is so large that hardly anything is protected, unless a setting allows it."""
     if spec.epsilon > LARGEST_EPSILON and not spec.allow_large_epsilon:
         raise SettingError(
             f"epsilon is {spec.epsilon:g}, but must be {SETTINGS.fields['epsilon'].allowed()}: a larger one protects "
@@ -146,7 +146,7 @@ def _check_size(spec: Specification) -> None:
 
 
 def _load(path: Path) -> tuple[dict[str, Any], str]:
-    """The settings in a file, which is read once, and the SHA-256 of its bytes."""
+    """Read a file once and return its settings and the SHA-256 of its bytes."""
     try:
         with path.open("rb") as handle:
             raw = handle.read(LARGEST_FILE + 1)
@@ -165,7 +165,7 @@ def _load(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _columns(content: Any, kind: models.Kind) -> dict[str, dict[str, Any]]:
-    """The settings of all columns, with the level of cells without a value among the levels."""
+    """Return the settings of all columns; `missing: level` adds the level of empty cells to a column's levels."""
     if isinstance(content, dict) and (hint := next(filter(None, map(unquoted, content)), "")):
         raise SettingError(f"columns: the name of a column: {hint}.")
     if not isinstance(content, dict) or not content or not all(isinstance(name, str) and name for name in content):

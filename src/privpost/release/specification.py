@@ -8,11 +8,11 @@ from typing import Any
 from privpost.lab.schema import Vector
 from privpost.release.columns import Missing, MissingText
 
-# Mechanisms that release one posterior draw.
+# Mechanisms that release one posterior draw, by their names in a specification.
 SAMPLING = ("ops", "direct", "diffused", "concentrated")
-# The level of cells without a value, with `missing: level`.
+# The level of cells without a value under `missing: level`.
 MISSING = "missing"
-# Settings that a column of every model has.
+# Settings that columns of every model have.
 COLUMN = {"missing": Missing(), "missing_texts": Vector(MissingText(), empty=True)}
 
 
@@ -25,7 +25,7 @@ class Specification:
     model: str
     columns: dict[str, dict[str, Any]]
     prior: dict[str, Any]
-    # 0 and empty for none.
+    # Posterior draws (0 for none) and budget (empty for none).
     draws: int
     budget: dict[str, Any]
     n: int
@@ -41,22 +41,22 @@ class Specification:
     sigma: str | None = None
     data: str | None = None
     delimiter: str = ","
-    # Synthetic data sets; 0 for none.
+    # Number of synthetic data sets.
     synthetic: int = 0
 
     @property
     def sampling(self) -> bool:
-        """Whether one posterior draw is the release."""
+        """Whether the release is one posterior draw."""
         return self.mechanism in SAMPLING
 
     @property
     def ledger(self) -> Path | None:
-        """The file that counts what releases cost; None without a budget."""
+        """The file that records the cost of releases; None without a budget."""
         return self.path.parent / self.budget["ledger"] if self.budget else None
 
     @cached_property
     def codes(self) -> dict[str, dict[str, int]]:
-        """The number of each level, by column."""
+        """The code (whole number) of each level, by column."""
         return {
             name: {level: code for code, level in enumerate(settings.get("levels", ()))}
             for name, settings in self.columns.items()
@@ -64,11 +64,11 @@ class Specification:
 
     @property
     def only(self) -> tuple[str, dict[str, Any]]:
-        """Name and settings of the only column."""
+        """Name and settings of the column, if there is only one."""
         (column,) = self.columns.items()
         return column
 
     def counts_as(self, column: str) -> str | None:
-        """The value that a column's empty cells count as; None where they are refused."""
+        """Return the value that a column's empty cells count as; None if they are refused."""
         policy = self.columns[column].get("missing", "refuse")
         return policy["impute"] if isinstance(policy, dict) else MISSING if policy == "level" else None

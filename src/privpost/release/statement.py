@@ -1,4 +1,4 @@
-"""What a release says about itself: the promise, its terms, and what it does not cover."""
+"""The statement of a release: its privacy guarantee, terms, posterior, and what the guarantee does not cover."""
 
 import decimal
 import math
@@ -16,11 +16,11 @@ from privpost.release.spec import LARGEST_EPSILON, largest_delta
 from privpost.release.specification import Specification
 
 FORMAT = "privpost release 1"
-# Chains above it have not mixed (Vehtari et al. 2021).
+# Chains with a larger R-hat have not mixed (Vehtari et al. 2021).
 RHAT_LIMIT = 1.01
 _QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 
-# The factor exp(ε) is printed up to here.
+# The factor exp(ε) is printed for ε up to this.
 _LARGEST_PRINTED = 700.0
 DOES_NOT_COVER = (
     "Other releases about the same records, this one repeated included: their epsilons add up.",
@@ -45,7 +45,7 @@ LARGE_DELTA = (
 def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, proved: float | None) -> dict[str, Any]:
     """Return the terms of a release of noisy statistics; they depend on the specification alone.
 
-    `proved` is the ε that the noise costs by opendp's own account, at δ where there is one; None for simulated noise.
+    `proved` is the ε that opendp proves for the noise, at δ if the notion has one; None for simulated noise.
     """
     secure, laplace, unit = spec.noise == "secure", spec.mechanism == "laplace", kind.unit(spec)
     scale = mechanism.scale if laplace else mechanism.sigma
@@ -73,7 +73,7 @@ def promise(
 ) -> dict[str, Any]:
     """Return notion, ε, δ, whether they hold for real data, the mechanism's own terms, and what is covered.
 
-    `what` is released, and anything else is computed from `source`.
+    `what` names the release in texts; `source` names what post-processing is computed from.
     """
     secure = spec.noise == "secure"
     return {
@@ -94,12 +94,12 @@ def promise(
 
 
 def _much(spec: Specification) -> bool:
-    """Whether δ is so large that whole records may be given away."""
+    """Return whether δ is so large that whole records may be revealed."""
     return spec.delta is not None and spec.delta > largest_delta(spec.n)
 
 
 def _covers(spec: Specification, what: str, source: str) -> str:
-    """What ε and δ mean against somebody who sees the release, with exp(ε) as a number."""
+    """Return in words how ε and δ limit what an observer of the release learns, with exp(ε) as a number."""
     factor = f"exp(epsilon) = {_factor(spec.epsilon)}" if spec.epsilon <= _LARGEST_PRINTED else "exp(epsilon)"
     rest = (
         ". So whoever sees them, whatever else they know, changes the odds that a record has one content rather than "
@@ -115,7 +115,7 @@ def _covers(spec: Specification, what: str, source: str) -> str:
 
 
 def _factor(epsilon: float) -> str:
-    """exp(ε) to four digits, rounded up."""
+    """Return exp(ε) to four digits, rounded up, as text."""
     exact = decimal.Context(prec=30).exp(decimal.Decimal(epsilon))
     return f"{float(decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(exact)):.4g}"
 
@@ -145,7 +145,7 @@ def specification(spec: Specification) -> dict[str, Any]:
 
 
 def posterior(spec: Specification, drawn: Posterior, file: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return draws, or the file that holds them, with their summaries and with how they were made."""
+    """Return the draws, or the entry of the file that holds them, with summaries and how they were made."""
     imputed = [
         f"cells of {name!r} without a value are taken for {settings['missing']['impute']!r}"
         for name, settings in spec.columns.items()
@@ -155,7 +155,7 @@ def posterior(spec: Specification, drawn: Posterior, file: dict[str, Any] | None
         "noise_aware": drawn.noise_aware,
         "method": drawn.method,
         "approximations": [*drawn.approximations, *imputed],
-        # R-hat is nan for chains that could not be assessed, and inf for chains that each stand still.
+        # R-hat is nan if the chains could not be assessed, and inf if each chain stands still.
         "converged": drawn.rhat is None or (drawn.rhat < RHAT_LIMIT and not drawn.reason),
         "rhat_max": "infinite" if drawn.rhat == math.inf else _known(drawn.rhat),
         "ess_min": _known(drawn.ess),
@@ -170,7 +170,7 @@ def _known(value: float | None) -> float | None:
 
 
 def unusable(shown: dict[str, Any], synthetic: dict[str, Any]) -> str:
-    """Return what is wrong with a statement's posterior, or with its synthetic data, in one sentence, or ""."""
+    """Return one sentence that says what is wrong with a statement's posterior or synthetic data, or ""."""
     if "failed" in shown:
         return f"there is no posterior: {shown['failed']}."
     if not shown.get("converged", True):
@@ -181,7 +181,7 @@ def unusable(shown: dict[str, Any], synthetic: dict[str, Any]) -> str:
 
 def _summary(draws: np.ndarray) -> dict[str, float]:
     if len(draws) == 1:
-        # One draw has no spread.
+        # A single draw has no spread to summarise.
         return {"draw": float(draws[0])}
     quantiles = zip(_QUANTILES, np.quantile(draws, _QUANTILES), strict=True)
     return {"mean": float(draws.mean()), "sd": float(draws.std()), **{f"{q:g}": float(value) for q, value in quantiles}}

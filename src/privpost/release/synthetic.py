@@ -1,9 +1,9 @@
-"""Synthetic data of a release: data sets from the posterior predictive law, at no further cost.
+"""Synthetic data of a release: data sets from the posterior predictive law, at no further privacy cost.
 
-Each set is drawn at one draw of θ from the posterior, which knows the noise. What is inferred from several sets is the
-mixture of the posteriors given each: it comes near the posterior given the release only for sets that are much larger
-than the data (Räisä, Jälkö and Honkela 2025, JMLR 26). With sets of the data's size the mixture has about twice the
-variance, and Rubin's rules, made for imputing a part of the data, are wrong.
+Each set is drawn at one draw of θ from the noise-aware posterior. An analyst takes the posterior given each set and
+mixes these posteriors. The mixture comes near the posterior given the release only if the sets are much larger than the
+data (Räisä, Jälkö and Honkela 2025, JMLR 26). With sets of the data's size it has about twice the variance. Rubin's
+rules, made for imputing a part of the data, are wrong here.
 """
 
 import csv
@@ -18,11 +18,11 @@ from privpost.lab.schema import SettingError
 from privpost.release.models.base import Posterior, Predictive
 from privpost.release.specification import Specification
 
-# Records of a set for each record of the data: the mixture's variance then exceeds the posterior's by a twentieth.
+# Size of a set over that of the data; at 20 the mixture's variance exceeds the posterior's by a twentieth.
 TIMES = 20
-# The most records of all sets.
+# Largest number of records of all sets together.
 MOST = 5_000_000
-# The column that numbers the sets.
+# Name of the column that numbers the sets.
 COLUMN = "synthetic_set"
 RULE = (
     "analyse each synthetic_set alone, with a Bayesian posterior, and mix the posteriors in equal parts (Räisä, Jälkö "
@@ -31,12 +31,12 @@ RULE = (
 
 
 def place(output: Path) -> Path:
-    """The file beside a statement that has its synthetic data."""
+    """Return the path of the synthetic data, a file beside the statement."""
     return output.with_name(f"{output.stem}.synthetic.csv")
 
 
 def check(spec: Specification, kind: Any) -> None:
-    """Raise SettingError unless a specification can have synthetic data."""
+    """Raise SettingError if a specification asks for synthetic data that its model or settings do not allow."""
     if not spec.synthetic:
         return
     if not isinstance(kind, Predictive):
@@ -55,7 +55,7 @@ def check(spec: Specification, kind: Any) -> None:
 
 
 def check_output(spec: Specification, output: Path | None) -> None:
-    """Raise SettingError unless the synthetic data can be put into a new file."""
+    """Raise SettingError unless the synthetic data can be written to a new file."""
     if not spec.synthetic:
         return
     if output is None:
@@ -65,14 +65,14 @@ def check_output(spec: Specification, output: Path | None) -> None:
 
 
 def write(spec: Specification, kind: Any, drawn: Posterior, output: Path, rng: np.random.Generator) -> dict[str, Any]:
-    """Write the sets, one row a record, and return what a statement says of them.
+    """Write the sets, one row per record, and return the statement's part on them.
 
     Raises:
-        OSError: the file cannot be written, or is there already.
+        OSError: the file cannot be written, or exists.
     """
     path, size = place(output), TIMES * spec.n
     theta = np.stack([*drawn.draws.values()], axis=-1)
-    # Draws far apart in a chain.
+    # Take draws that are far apart in a chain.
     chosen = theta[np.linspace(0, len(theta) - 1, spec.synthetic).round().astype(int)]
     with replacing(path, new=True) as temporary, temporary.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle, lineterminator="\n", delimiter=spec.delimiter)

@@ -1,4 +1,4 @@
-"""The data holder's CSV file. Errors name row and column and what is allowed, never what a cell holds."""
+"""Reading the data holder's CSV file. Errors name row, column and what is allowed, but never a cell's content."""
 
 import csv
 import itertools
@@ -11,7 +11,7 @@ from privpost.lab.schema import SettingError
 from privpost.release.models.base import Kind
 from privpost.release.specification import Specification
 
-# Rows whose statistics are summed at once.
+# Number of rows that are read and summed at once.
 CHUNK = 5000
 
 
@@ -19,8 +19,8 @@ def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray
     """Return the exact sufficient statistics of the records in a CSV file, shape (d,); no record is stored.
 
     Raises:
-        SettingError: the file cannot be read, a column is missing or occurs twice, a row has another number of cells,
-            a cell is empty or holds what the specification does not allow, or the number of rows is not n.
+        SettingError: the file cannot be read, a column is missing or occurs twice, a row has not as many cells as the
+            header, a cell's content is not allowed by the specification, or the number of rows is not n.
     """
     return kind.summed(_chunks(path, spec, kind), model)
 
@@ -47,7 +47,7 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
             places = [_place(path, header, name) for name in columns]
             codes: list[dict[str, int]] = [{} for _ in columns]
             for number, line in enumerate(reader, start=1):
-                # Many programs write the empty cell of a single column as an empty line.
+                # In a file with one column, many programs write an empty cell as an empty line.
                 cells = line or [""] * (len(header) == 1)
                 if len(cells) != len(header):
                     raise SettingError(
@@ -71,12 +71,12 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
 
 
 def _check_bytes(path: Path) -> None:
-    """Raise SettingError for a file that its first bytes show to be no text in UTF-8."""
+    """Raise SettingError if the file's first bytes show that it is not UTF-8 text."""
     try:
         with path.open("rb") as handle:
             start = handle.read(4)
     except OSError:
-        # Named when it is read.
+        # The error is reported when the file is read.
         return
     if start.startswith(b"\x1f\x8b"):
         raise SettingError(f"{path} is compressed with gzip; unpack it first: gunzip --keep FILE")
@@ -86,7 +86,7 @@ def _check_bytes(path: Path) -> None:
 
 def _place(path: Path, header: list[str], name: str) -> int:
     if name not in header:
-        # The message does not list the names: without a header the first line is a record.
+        # The message does not list the names, as the first line is a private record if there is no header.
         other = next((mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]), None)
         hint = f" It has {other!r} in it: is that the setting delimiter?" if other else ""
         raise SettingError(f"{path}: its first line, the header, has no column {name!r}.{hint}")

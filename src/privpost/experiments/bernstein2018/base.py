@@ -1,4 +1,4 @@
-"""What studies of Bernstein and Sheldon (2018) need from a model and its release."""
+"""The interface of a model and its release that the studies of Bernstein and Sheldon (2018) use."""
 
 from abc import ABC, abstractmethod
 from functools import partial
@@ -11,9 +11,9 @@ from privpost.mechanisms.noise.laplace import LaplaceMechanism
 from privpost.privacy.accounting.costs import Cost
 from privpost.samplers.noise_aware.gibbs import Kernel
 
-# Probability of a record between the redaction bounds.
+# Probability that a record lies between the redaction bounds.
 COVERAGE = 0.95
-# The most records in memory at once.
+# Largest number of records in memory at once.
 RECORDS = 2_000_000
 
 
@@ -35,7 +35,7 @@ class Data(NamedTuple):
 
 
 class Release(NamedTuple):
-    """Noisy statistics (q, trials), and the scale of their noise, scalar or (trials,)."""
+    """Noisy statistics (q, trials), and the scale of their noise: a scalar, or an array (trials,)."""
 
     values: np.ndarray
     scale: np.ndarray | float
@@ -46,10 +46,10 @@ class Experiment(ABC):
 
     Attributes:
         parameters: names of the parameters.
-        alike: a label for each parameter; those with one label are exchangeable in the model and in its release.
-        space: feature space in which the distance of two laws of the first parameter is their MMD.
+        alike: a label for each parameter; parameters with equal labels are exchangeable in the model and its release.
+        space: feature space in which the distance between two laws of the first parameter is their MMD.
         uses_private_metadata: whether redaction bounds depend on the true θ.
-        collapses: whether `kernel` can be collapsed, which integrates the latent sum out of the update of θ.
+        collapses: whether `kernel` can be collapsed: the latent sum is then integrated out of the update of θ.
     """
 
     parameters: tuple[str, ...]
@@ -59,7 +59,7 @@ class Experiment(ABC):
     collapses = False
 
     def open(self, ledger, account: str, n: int, epsilon: float) -> None:
-        """Open the account that `release` draws on, with ε per trial."""
+        """Open the ledger account that `release` charges, with budget ε per trial."""
         ledger.open(account, Cost("pure", epsilon), partial(self.mechanism, n, epsilon))
 
     def release(self, ledger, account: str, data: Data, n: int, epsilon: float, rng, trials: slice) -> Release:
@@ -69,27 +69,27 @@ class Experiment(ABC):
 
     @abstractmethod
     def mechanism(self, n: int, epsilon: float, data: Data | None = None) -> LaplaceMechanism:
-        """Return the mechanism; without data, one of the same cost."""
+        """Return the mechanism for the data; if there are none, a mechanism of the same privacy cost."""
 
     @abstractmethod
     def data(self, n: int, size: int, rng: np.random.Generator) -> Data:
-        """Draw parameters from the prior, and data given them."""
+        """Draw `size` parameters from the prior, and for each of them n records."""
 
     @abstractmethod
     def kernel(self, data: Data, release: Release, n: int) -> Kernel:
-        """Return the noise-aware Gibbs sampler of the release."""
+        """Return the transition kernel of the noise-aware Gibbs sampler given the release."""
 
     @abstractmethod
     def exact_quantiles(self, data: Data, releases: list[Release], n: int) -> np.ndarray:
-        """Return P(Θ ≤ θ | y) at the true θ without a chain, shape (parameters, releases, trials)."""
+        """Return P(Θ ≤ θ | y) at the true θ, computed without MCMC, shape (parameters, releases, trials)."""
 
     @abstractmethod
     def exact_moments(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation (trials,) of the first parameter given y, without a chain."""
+        """Return the first parameter's posterior mean and standard deviation (trials,), computed without MCMC."""
 
     @abstractmethod
     def exact_features(self, data: Data, release: Release, n: int) -> np.ndarray:
-        """Return the first parameter's law given y, without a chain, as features in `space`."""
+        """Return the first parameter's posterior given y, computed without MCMC, as features in `space`."""
 
     @abstractmethod
     def features(self, statistics) -> np.ndarray:
@@ -97,12 +97,12 @@ class Experiment(ABC):
 
     @abstractmethod
     def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
-        """Return the statistics (d, trials) that the naive method takes for true, and the share of projected trials."""
+        """Return the statistics (d, trials) that the naive method takes as exact, and the share of projected trials."""
 
     @abstractmethod
     def quantiles(self, data: Data, statistics: np.ndarray) -> np.ndarray:
         """Return P(Θ ≤ θ) (parameters, trials) at the true θ in the posterior given statistics (d, trials)."""
 
     def naive_cost(self, epsilon: float) -> Cost:
-        """Return the cost of what the naive method reads."""
+        """Return the privacy cost of the statistics that the naive method reads."""
         return Cost("pure", epsilon)

@@ -1,4 +1,4 @@
-"""What claims on calibration share: which tests of a method reject where those of the true posterior pass."""
+"""Checks shared by claims on calibration: do tests reject a method where the non-private posterior passes them?"""
 
 from privpost.evaluation.rows import select
 from privpost.experiments import width_claims
@@ -9,15 +9,15 @@ TEST = (
     f"parameters in their prior: {width_claims.BOTH}; "
     "{seen}; one check per model and test"
 )
-# The columns that tell points of the non-private posterior apart.
+# The columns that identify a row of the non-private posterior, which has no ε.
 POINTS = ["variant", "model", "parameter", "n"]
 NO_CHAIN = "the posterior without a chain"
-# A point of the table `truncation`, in words.
+# Format of a row of the table `truncation` in texts.
 POINT = "n={row.n:g}, epsilon={row.epsilon:g}"
 
 
 def calibrated_by_model(table, method: str, what: str):
-    """Yield evidence and two checks per model: KS and z² reject a method nowhere where the non-private one passes."""
+    """Yield evidence and two checks per model: KS and z² accept a method wherever the non-private posterior passes."""
     rows = width_claims.sound(table, method, POINTS)
     left = select(table, method=method)
     left = left[~left.index.isin(rows.index)].drop_duplicates(["model", "n"])
@@ -35,14 +35,14 @@ def calibrated_by_model(table, method: str, what: str):
 
 
 def evidence(parts):
-    """Return the evidence among some parts."""
+    """Return the parts of a claim that are evidence, not checks."""
     return (part for part in parts if part.kind == "number")
 
 
 def public_bounds(table, method: str, names: str):
-    """Yield a check for each (n, ε) with public bounds and dependent segments, and the evidence.
+    """Yield one check per (n, ε) for public bounds and dependent segments, and the evidence.
 
-    A method passes where neither KS nor z² rejects; `names` formats a row.
+    A check passes if neither KS nor z² rejects the method. `names` is the format string of a check's name.
     """
     rows = width_claims.tested(select(table, method=method, variant="corrected"))
     what, segments = {"gibbs": ("Gibbs", "dependent"), "exact": ("the posterior without a chain", "any")}[method]

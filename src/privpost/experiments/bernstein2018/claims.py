@@ -14,7 +14,7 @@ from privpost.lab.claims import check, claim, number, word
 
 # Studies of other papers whose tables these claims read.
 READS = ("noise_aware/rivals",)
-# Families of which B7 speaks, and the total variation that is called small.
+# Families that claim B7 is about, and the largest total variation that it calls small.
 APPROXIMATED = ("binomial", "exponential", "normal")
 SMALL = 0.02
 
@@ -36,7 +36,7 @@ def approximation(approximation):
         small = (rows[rows.n >= 100].total_variation <= SMALL).all()
         yield check(f"total variation at most {SMALL:g} from n = 100 on ({name})", small, of=task)
         at_largest, worst = rows.iloc[-1], rows.loc[rows.total_variation.idxmax()]
-        # For redacted sums it first grows with n, as the noise hides less, and stays small (the first check).
+        # For redacted sums the error first grows with n, as the noise hides less, but it stays small (first check).
         if task == "binomial":
             smaller = at_largest.total_variation + limit * at_largest.total_variation_sem < worst.total_variation
             yield check(f"smaller at the largest n than at its worst ({name})", smaller, of=task)
@@ -54,7 +54,7 @@ def approximation(approximation):
     variant="corrected",
 )
 def with_public_bounds(calibration, truncation, convergence):
-    # Both tables count: `calibration` has two families, `truncation` one of them at another epsilon too.
+    # The claim reads both tables: `calibration` has two families, `truncation` one of them at a further epsilon.
     table = select(calibration, variant="corrected")
     yield from calibrated_by_model(table, "gibbs", "Gibbs")
     yield from evidence(calibrated_by_model(table, "exact", NO_CHAIN))
@@ -64,6 +64,6 @@ def with_public_bounds(calibration, truncation, convergence):
     failed = [part.name for part in gibbs if part.kind == "check" and not part.value]
     chains = select(convergence, model="exponential", variant="corrected", sampler="gibbs")
     for row in chains.itertuples():
-        # A chain that stays at one of several values of θ shows in R-hat: what fails is then the run, not the law.
+        # A large R-hat shows that chains are stuck at one of several modes: then the run fails, not the posterior.
         if f"exponential, truncation, {POINT.format(row=row)}" in failed:
             yield from number(f"share of releases with stuck chains, {POINT.format(row=row)}", row.stuck_share)

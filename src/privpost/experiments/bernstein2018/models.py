@@ -1,4 +1,4 @@
-"""What figures of calibration share: words for models, and the rows that are drawn."""
+"""Helpers of the figures of calibration: display names of models, and the rows to draw."""
 
 # The paper's models first.
 MODELS = {
@@ -10,7 +10,7 @@ FROM_THETA = "Bounds from θ: quantiles at the true parameter, not private"
 
 
 def titled(table):
-    """Return a table with `panel`, a panel's title: the model, and for redacted sums the source of their bounds."""
+    """Return the table with a column `panel`: the model's display name and, for redacted sums, the source of bounds."""
     known = {name: place for place, name in enumerate(MODELS)}
     table = table.sort_values("model", key=lambda models: models.map(known).fillna(len(known)), kind="stable")
     words = table.model.map(lambda model: MODELS.get(model, str(model).replace("_", " ").capitalize()))
@@ -21,7 +21,7 @@ def titled(table):
 
 
 def shown(table):
-    """Return the rows of the first parameter, with OPS as the paper tempers it; `solid` marks private rows."""
+    """Return the first parameter's rows, with OPS as the paper tempers it; `solid` marks private and reference rows."""
     table = table[table.parameter.isin(["theta", "theta_1"])]
     if "tempered" in table:
         table = table[table.tempered.isna() | (table.tempered == "joint")]

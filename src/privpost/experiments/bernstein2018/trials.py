@@ -1,4 +1,4 @@
-"""What the studies of Bernstein and Sheldon (2018) share: trials of a model, their releases, their posteriors."""
+"""Trials of the models in the studies of Bernstein and Sheldon (2018): data, releases and posteriors."""
 
 import dataclasses
 import math
@@ -21,21 +21,21 @@ from privpost.samplers.noise_aware import exact as noise_aware_exact
 from privpost.samplers.noise_aware import quadrature as noise_aware_quadrature
 from privpost.samplers.noise_aware.gibbs import bounded_kernel
 
-# Models with bounded statistics, and the statistics released: all, or the free ones, which n does not determine.
+# Models with bounded statistics, and which statistics are released: all, or those that n does not determine ("free").
 COUNT_MODELS = {
     "binomial": ("beta_bernoulli", "free"),
     "multinomial": ("dirichlet_categorical", "all"),
     "multinomial_free": ("dirichlet_categorical", "free"),
     "bit_rows": ("beta_bits", "free"),
 }
-# Source of the redaction bounds and covariance of the segments: as in the paper, both corrected, or one of them.
+# Source of the redaction bounds and covariance of the segments: as in the paper, with both corrected, or with one.
 VARIANTS = {
     "paper": ("true_theta", "independent"),
     "corrected": ("public", "multinomial"),
     "public_bounds": ("public", "independent"),
     "joint_segments": ("true_theta", "multinomial"),
 }
-# `experiment` checks which of a model's numbers must be positive.
+# `experiment` checks which of these numbers must be positive.
 PRIOR = Vector(Real(at_least=-1e6, at_most=1e6), says="parameters of the model's prior")
 VARIANT = Choice(*VARIANTS, says="`paper`, or how redaction bounds and segments differ from the paper's")
 # Settings of the studies that run chains on any model.
@@ -48,12 +48,12 @@ CHAINS = {
     "n": N,
     "epsilon": EPSILON,
 }
-# Larger records and their squares would overflow.
+# Redaction bounds have to be below this, as squares of larger records may overflow.
 LARGEST = 1e100
 
 
 def repeated(value, times: int):
-    """Return an array with each trial of its last axis repeated; a scalar or None is returned as it is."""
+    """Return an array with each entry of its last axis repeated; a scalar or None is returned unchanged."""
     return value if value is None or np.ndim(value) == 0 else np.repeat(value, times, axis=-1)
 
 
@@ -63,7 +63,7 @@ def many_chains(data: Data, release: Release, chains: int) -> tuple[Data, Releas
 
 
 class Counts(Experiment):
-    """Bits, rows of bits, or categories, whose counts are bounded and are released as they are (algorithm 1)."""
+    """Bits, rows of bits, or categories; noise is added directly to their bounded counts (algorithm 1)."""
 
     space = UnitInterval()
 
@@ -74,9 +74,9 @@ class Counts(Experiment):
         self.parameters = ("theta",) if self.binary else tuple(f"theta_{j + 1}" for j in range(len(model.prior)))
         released = coordinates == "all"
         last = len(self.parameters) - 1
-        # A category without a released count is known from what the others leave.
+        # The count of a category that is not released follows from n and the other counts.
         self.alike = tuple((float(model.prior[j]), released or j < last) for j in range(last + 1))
-        # Bits in a record.
+        # Number of bits in a record.
         self.size = getattr(model, "size", 1)
 
     def mechanism(self, n, epsilon, data=None):
@@ -137,14 +137,14 @@ class Counts(Experiment):
 
 
 class RedactedSums(Experiment):
-    """A univariate family with unbounded statistics, whose sum is redacted before its release (algorithm 2).
+    """A univariate family with unbounded statistics; records outside bounds are left out of the sum (algorithm 2).
 
-    With bounds from the true θ the scale of the noise depends on θ, which no analyst would know.
+    If the bounds come from the true θ, the scale of the noise depends on θ, which no analyst would know.
     """
 
     parameters = ("theta",)
     alike = (0,)
-    # Bins of rates; binning changes an MMD² by less than 0.1 %.
+    # Bins of the rate; binning changes an MMD² by less than 0.1 %.
     space = Bins(0.04, 2048)
     collapses = True
 
@@ -154,7 +154,7 @@ class RedactedSums(Experiment):
         self.uses_private_metadata = self.bounds == "true_theta"
 
     def _ends(self, theta=None):
-        """Return the redaction bounds: quantiles of a record given θ (trials,), or of its prior predictive law."""
+        """Return the redaction bounds: quantiles of a record given θ (trials,), or of the prior predictive law."""
         tails = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
         if theta is None:
             return tuple(float(self.model.predictive_quantile(p)) for p in tails)
@@ -214,9 +214,9 @@ class RedactedSums(Experiment):
         return self.space.features(law.theta.T, law.mass.T)
 
     def naive(self, data, release, n):
-        """Return the sum of all records plus the noise of the release: the paper lets the naive method cheat.
+        """Return the sum of all records plus the noise of the release, which the paper gives to the naive method.
 
-        The sum is unbounded, so that no finite ε covers it.
+        This sum is unbounded, so no finite ε covers it.
         """
         noisy = data.statistics[0] + (release.values - data.exact)[0]
         low, high = (n * end for end in self.model.statistic_support)
@@ -231,11 +231,11 @@ class RedactedSums(Experiment):
 
 
 def experiment(name: str, prior, variant: str) -> Experiment:
-    """Return the experiment on a model; raises SettingError for an unknown model or a prior that it cannot have.
+    """Return the experiment on a model; raises SettingError for an unknown model or a prior that does not fit it.
 
     Args:
         name: one of `COUNT_MODELS`, or the `family` of any univariate family of the project.
-        prior: the model's fields in order; of the multinomial its concentrations.
+        prior: the model's fields in order; for the multinomial, the concentrations.
         variant: one of `VARIANTS`, which differ in redaction only.
     """
     models = discovery.models()
@@ -265,10 +265,10 @@ def experiment(name: str, prior, variant: str) -> Experiment:
 
 
 def _check_prior(name: str, kind, prior) -> None:
-    """Raise SettingError unless a prior has numbers for the model's fields, in the range of concentrations."""
+    """Raise SettingError unless a prior has numbers for the model's fields, each in its range."""
     fields = [field.name for field in dataclasses.fields(kind)]
     several = "multinomial" in name
-    # Fields after the second, scales and numbers of bits, have defaults.
+    # Fields after the second (scales and numbers of bits) have defaults.
     most = math.inf if several else len(fields)
     if not 2 <= len(prior) <= most:
         needed = "at least 2 concentrations" if several else f"numbers for {', '.join(fields)}, at least the first 2"

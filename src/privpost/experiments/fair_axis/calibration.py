@@ -1,4 +1,4 @@
-"""All mechanisms that serve a model at one (ε, δ), by conversion of their stated guarantees."""
+"""Calibration of all mechanisms that serve a model to one (ε, δ), by conversion of their stated guarantees."""
 
 from functools import cache
 
@@ -9,9 +9,9 @@ from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting.approximate import largest_renyi_budget, pure_from_approximate
 from privpost.privacy.accounting.costs import Cost
 
-# Order at which Rényi mechanisms are calibrated; their whole curve is converted, so any finite order would do.
+# Order at which Rényi mechanisms are calibrated. Any finite order would do, as their whole curve is converted.
 ORDER = 2.0
-# A mechanism takes part if it can meet one of these.
+# A mechanism takes part if it can meet one of these budgets.
 BUDGETS = Cost("pure", 1.0), Cost("rdp", 1e6, order=ORDER)
 
 
@@ -22,22 +22,22 @@ def methods(model, **settings) -> set[str]:
 
 
 def left_out(model, **settings) -> dict[str, str]:
-    """Return by class why each other mechanism cannot serve a model."""
+    """Return, by class name, the reason why each of the other mechanisms cannot serve a model."""
     return discovery.left_out(model, 10, BUDGETS, **settings)
 
 
 @cache
 def converted(model, n: int, epsilon: float, delta: float, **settings) -> dict[str, Mechanism]:
-    """Return every mechanism that can serve a model, calibrated by what its stated guarantee implies at (ε, δ).
+    """Return every mechanism that can serve a model, by method id, calibrated so that its guarantee implies (ε, δ).
 
-    Pure mechanisms get the ε0 of `pure_from_approximate`, Rényi mechanisms the largest budget at order 2 whose curve
-    converts to at most ε (package dp-accounting). The direct posterior takes part only where it is private enough. A
-    mechanism whose curve cannot be computed is left out, with a line on standard error.
+    Pure mechanisms get the ε0 of `pure_from_approximate`. Rényi mechanisms get the largest budget at order 2 whose
+    curve converts to at most ε (package dp-accounting). The direct posterior takes part only if it is private enough.
+    A mechanism whose curve cannot be computed is left out, with a line on standard error.
 
     Args:
         model: the model that the releases serve.
         n: public number of records.
-        epsilon, delta: what one release may cost.
+        epsilon, delta: the privacy budget of one release.
         settings: values of the mechanisms' options.
     """
     budget = Cost("approximate", epsilon, delta=delta)

@@ -1,4 +1,4 @@
-"""Privacy and error of a posterior draw of bits that is rounded down to b bits, for figure 1 of Geumlek et al. 2017."""
+"""Privacy and error of a draw of a probability, rounded down to b binary digits (figure 1 of Geumlek et al. 2017)."""
 
 import math
 
@@ -8,16 +8,16 @@ from scipy.special import betaln, logsumexp
 from privpost.distributions import truncated_beta
 from privpost.mechanisms.draws.posterior import PosteriorDraw
 
-# Quadrature nodes of a cell.
+# Quadrature nodes in a cell.
 NODES = 8
-# Cells at either end in which a density is not close to a polynomial.
+# Number of cells at either end in which a density is not close to a polynomial.
 ENDS = 64
 
 
 def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
-    """Return ln P(k/2^bits ≤ θ < (k+1)/2^bits) of beta laws, (laws, 2^bits), accurate where the masses underflow.
+    """Return ln P(k/2^bits ≤ θ < (k+1)/2^bits) of beta laws, (laws, 2^bits), accurate even if the masses underflow.
 
-    Gauss-Legendre quadrature is used inside, the incomplete beta function near both ends.
+    Cells near both ends use the incomplete beta function, all others Gauss-Legendre quadrature.
     """
     size = 2**bits
     node, weight = np.polynomial.legendre.leggauss(NODES)
@@ -37,12 +37,12 @@ def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
 
 
 def coarser(masses: np.ndarray) -> np.ndarray:
-    """Return the log-masses with one bit fewer, (laws, size / 2)."""
+    """Return the log-masses (laws, size / 2) of cells twice as wide, that is with one bit fewer."""
     return np.logaddexp(masses[:, ::2], masses[:, 1::2])
 
 
 def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
-    """Return the largest Rényi divergence of neighbours at each order, shape (orders,).
+    """Return the largest Rényi divergence between neighbours at each order, shape (orders,).
 
     Args:
         masses: log-masses of the laws for 0, 1, ..., n successes; adjacent ones are neighbours.
@@ -61,7 +61,7 @@ def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
 
 
 def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray) -> float:
-    """Return how much rounding to midpoints raises the root mean squared distance from the mean, for the worst law."""
+    """Return the factor by which rounding to midpoints raises the root mean squared error, for the worst law."""
     size = masses.shape[1]
     middle = (np.arange(size) + 0.5) / size
     mean, variance = mechanism.model.mean(parameters), mechanism.model.variance(parameters)
@@ -70,7 +70,7 @@ def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray)
 
 
 def curves(mechanism: PosteriorDraw, bits: list[int], orders) -> tuple[np.ndarray, np.ndarray]:
-    """Return ε (bits, orders) of the rounded draw, and by how much rounding raises its error (bits,); bits ascend."""
+    """Return ε (bits, orders) of the rounded draw and the factor (bits,) by which its error grows, for sorted bits."""
     successes = np.arange(mechanism.n + 1.0)
     parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1))
     epsilon, error = np.empty((len(bits), len(orders))), np.empty(len(bits))

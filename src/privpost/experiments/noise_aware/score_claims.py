@@ -1,4 +1,4 @@
-"""What claims on noise-aware inference share: calibration, and gains over the noise-naive methods."""
+"""Checks shared by claims on noise-aware inference: calibration, and gains over the noise-naive methods."""
 
 from typing import NamedTuple
 
@@ -13,14 +13,14 @@ from privpost.experiments.claim_helpers import at_joint_level
 from privpost.experiments.noise_aware.scores import AWARE
 from privpost.lab.claims import check, number, numbers, untestable, word
 
-# Names of the counts in claims.
+# Names of the naive variants' counts in the texts of claims.
 NAIVE_NAMES = {"paper": "truncated", "consistent": "least-squares"}
 
 
 class Comparison(NamedTuple):
-    """A claim's statement about one score of the noise-aware method against the noise-naive ones.
+    """A claim that the noise-aware method is better in one score than the noise-naive methods.
 
-    `sign` is −1 for a score of which less is better; without `ahead` it need only not be behind.
+    `sign` is −1 if a smaller score is better. If `ahead` is False, the method only has to be not significantly worse.
     """
 
     metric: str
@@ -29,9 +29,9 @@ class Comparison(NamedTuple):
 
 
 def gained(pairs, comparisons, places):
-    """Yield whether the noise-aware method gains over the noise-naive ones in some scores, at every place and ε.
+    """Yield checks that the noise-aware method gains over the noise-naive ones in some scores, at every place and ε.
 
-    Gains are differences in the claimed direction, in standard errors beyond joint chance over the rows of a variant.
+    A gain is the difference in the claimed direction, in standard errors; its limit is joint over a variant's rows.
     """
     aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper") & (pairs["first"] == "naive")
     for metric, sign, ahead in comparisons:
@@ -46,7 +46,7 @@ def gained(pairs, comparisons, places):
             yield check(names[index], errors[index] > limits[index])
             yield from number(f"gain in {names[index]}", -sign * row.difference_mean)
         if ahead:
-            # The row that decides the verdict.
+            # The row nearest to its limit decides the verdict.
             nearest, name = (errors - limits).idxmin(), f"nearest its limit, {metric}"
             yield from number(name, names[nearest])
             yield from number(f"{name}, standard errors", errors[nearest])
@@ -54,30 +54,30 @@ def gained(pairs, comparisons, places):
 
 
 def setting(row, places) -> str:
-    """Return the words for a row's setting."""
+    """Return a row's setting as text."""
     shown = [f"{name} = {row[name] if isinstance(row[name], str) else format(row[name], 'g')}" for name in places]
     return ", ".join([*shown, f"epsilon = {row['epsilon']:.3g}"])
 
 
 def calibrated(calibration, methods, variants=("paper",)):
-    """Return the rows of some methods with the joint limit of their KS statistics (Bonferroni): column `rejected`."""
+    """Return the rows of some methods with columns `limit`, the joint KS limit (Bonferroni), and `rejected`."""
     rows = calibration[calibration.method.isin(methods) & calibration.variant.isin(variants)]
     limit = np.array([ks_limit(size, LEVEL / len(rows)) for size in rows.n_trials])
     return at_joint_level(rows).assign(limit=limit, rejected=rows.ks > limit)
 
 
 def uniform(rows, method, places, valid=None):
-    """Yield whether a noise-aware posterior is calibrated by KS and z², one check per place and ε, and words of tests.
+    """Yield checks that a noise-aware posterior is calibrated by KS and z², one per place and ε, with their evidence.
 
-    The true posterior is the control: where it is rejected itself, the draws of the parameters are in doubt, and rows
-    of the same parameter and place do not count; nor do rows that are not `valid`. Without a row that counts the claim
-    cannot be tested.
+    The true posterior is the control: if it is rejected itself, the draws of the parameters are in doubt, and rows of
+    the same parameter and place do not count. Rows that are not `valid` do not count either. If no row counts, the
+    claim cannot be tested.
 
     Args:
-        rows: of the method and of the true posterior.
-        method: the noise-aware one.
-        places: columns that make a check, with ε.
-        valid: whether a noise-aware row counts, by its columns; all when None.
+        rows: rows of the noise-aware method and of the true posterior.
+        method: the noise-aware method.
+        places: columns that, with ε, identify a check.
+        valid: function of the noise-aware rows that returns which of them count; None if all do.
     """
     control, aware = (width_claims.tested(rows[rows.method == name]) for name in ("non_private", method))
     shared = [name for name in ("n", "concentration", "graph", "parameter") if name in rows]

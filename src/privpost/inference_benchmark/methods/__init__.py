@@ -1,7 +1,7 @@
-"""Methods of noise-aware inference, a file each: `infer(task, releases, rng, budget)` gives draws of θ.
+"""Methods of noise-aware inference, one per file: `infer(task, releases, rng, budget)` returns draws of θ.
 
-A new file takes part by itself, by its name. `infer` gets releases (k, q) and returns `base.Inferred`, or raises
-`base.Refused` with the reason in one line.
+A new file takes part by its name. `infer` gets releases (k, q) and returns `base.Inferred`, or raises `base.Refused`
+with the reason in one line.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Sequential Monte Carlo on simulated statistics (Del Moral, Doucet and Jasra 2012, "An adaptive sequential Monte Carlo
-method for approximate Bayesian computation"): the kernel is the noise, wide at first and in the end the true one, hence
-exact."""
+method for approximate Bayesian computation"). The kernel is the noise: it starts wide and ends as the true noise, so
+the method is exact."""
 
 import numpy as np
 
@@ -9,17 +9,17 @@ from privpost.inference_benchmark.tasks.counts import CountsTask
 from privpost.inference_benchmark.tasks.networks import NetworkTask
 from privpost.inference_benchmark.tasks.private_n import PrivateNTask
 
-# Share of the particles that a step of the temperature leaves effective.
+# A tempering step leaves this share of the particles effective.
 LEFT = 0.5
-# Moves follow a step until each particle has changed this often on average, up to a largest number of moves.
+# After a tempering step, moves are made until each particle has changed this often on average, or up to `MOVES`.
 CHANGES = 3
 MOVES = 8
-# Halvings of the interval in which a step is looked for.
+# Bisections in the search for a tempering step.
 _HALVINGS = 25
 
 
 def infer(task, releases, rng, budget):
-    """Lead populations, as many as there are chains, from the prior to the posterior; then draw θ given statistics."""
+    """Move one population per chain from the prior to the posterior, then draw θ given the statistics."""
     populations = Populations(task, np.repeat(releases, budget.chains, axis=0), budget.draws, rng)
     while np.any(populations.power < 1):
         populations.temper()
@@ -35,7 +35,8 @@ def infer(task, releases, rng, budget):
 class Populations:
     """Simulated `statistics` (populations, particles, d), one population for each release (populations, q).
 
-    They are weighed by the noise's density to the power γ, `power` (populations, 1): noise 1/γ times as wide.
+    Their law is weighted by the noise's density to the power γ, `power` (populations, 1). For Laplace noise this is the
+    density of noise 1/γ times as wide.
     """
 
     def __init__(self, task, releases, particles: int, rng):
@@ -53,7 +54,7 @@ class Populations:
         return self._task.noise_log_density(self._observed, self._task.mechanism.select(statistics))
 
     def temper(self) -> None:
-        """Raise the powers as far as enough particles stay effective, and resample them by their weights."""
+        """Raise the powers as far as enough particles stay effective, and resample the particles by their weights."""
         rise = step(self._logs, 1 - self.power)
         self.power = np.where(rise < 1 - self.power, self.power + rise, 1.0)
         places = resampled(rise * self._logs, self._rng)
@@ -61,9 +62,9 @@ class Populations:
         self._logs = np.take_along_axis(self._logs, places, axis=1)
 
     def move(self) -> float:
-        """Propose θ given each particle's statistics and others given θ; returns the share that is accepted.
+        """Draw θ given each particle's statistics, propose new statistics given θ, and return the accepted share.
 
-        Reversible under the prior, so that the noise alone decides.
+        Proposals are reversible under the prior, so acceptance depends on the noise's density alone.
         """
         proposed = self._simulated(self._task.update(self.statistics, self._rng))
         other = self._log_density(proposed)
@@ -74,7 +75,7 @@ class Populations:
 
 
 def simulator(task):
-    """Return what draws statistics (k, d) given θ (k, p), at a cost that does not grow with n."""
+    """Return a function that draws statistics (k, d) given θ (k, p) at a cost that does not grow with n."""
     if isinstance(task, CountsTask | PrivateNTask):
         return task.data
     if not isinstance(task, NetworkTask):
@@ -84,7 +85,7 @@ def simulator(task):
 
 
 def step(logs, most) -> np.ndarray:
-    """Return by how much to raise each population's power (populations, 1): at most `most`, with enough effective."""
+    """Return the largest rise (populations, 1) of the powers, up to `most`, that leaves enough particles effective."""
 
     def enough(rise):
         weights = np.exp(rise * (logs - logs.max(axis=1, keepdims=True)))
@@ -100,10 +101,10 @@ def step(logs, most) -> np.ndarray:
 
 
 def resampled(log_weights, rng) -> np.ndarray:
-    """Return places (populations, particles) by systematic resampling."""
+    """Return the indices (populations, particles) of the particles picked by systematic resampling."""
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     ends, count = np.cumsum(weights, axis=1), log_weights.shape[1]
     even = (np.arange(count) + rng.random((len(ends), 1))) / count * ends[:, -1:]
     picked = np.stack([np.searchsorted(row, places, side="right") for row, places in zip(ends, even, strict=True)])
-    # The last place may be rounded to the end.
+    # Rounding may put the last pick beyond the end.
     return np.minimum(picked, count - 1)

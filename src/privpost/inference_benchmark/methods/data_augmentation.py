@@ -11,7 +11,7 @@ from privpost.samplers.compiled import outer
 def infer(task, releases, rng, budget):
     """Propose every record anew from p(x | θ), accept it by the ratio of the noise's densities, then draw θ.
 
-    True answers given reported ones have a law of their own, and are drawn from it (Tanner and Wong 1987).
+    For randomised response, true answers are drawn from their law given the reported ones (Tanner and Wong 1987).
     """
     observed = np.repeat(releases, budget.chains, axis=0)
     theta = task.prior(len(observed), rng)
@@ -45,9 +45,9 @@ def _answered(task, theta, observed, rng, budget) -> np.ndarray:
 
 @outer()
 def exchange(released, statistics, new_released, new_statistics, observed, uniform, scale, power, sums):
-    """Accept or keep each record in turn, in place, and write the sums of the statistics (chains, d).
+    """Accept or reject each record's proposal in turn, in place, and write the sums (chains, d) of the statistics.
 
-    The noise's log-density is −|x/scale|^power / power, power 1 or 2.
+    The noise's log-density is −|x/scale|^power / power, where power is 1 or 2.
     """
     size, coordinates = released.shape[1:]
     residual, rate = np.empty(coordinates), 1 / scale**power / power
@@ -63,9 +63,9 @@ def exchange(released, statistics, new_released, new_statistics, observed, unifo
                 old, new = residual[j], residual[j] - (new_released[k, i, j] - released[k, i, j])
                 change += abs(old) - abs(new) if power == 1 else old * old - new * new
             change *= rate
-            # u < e^x, which lies between 1 + x and 1/(1 - x) where x is negative.
+            # Tests u < e^x; for negative x, e^x lies between 1 + x and 1/(1 - x), which often decides without exp.
             accepted = u < 1 + change or (u * (1 - change) < 1 and u < np.exp(change))
-            # Both ends of a choice are written: a branch would often be foreseen wrongly.
+            # Values are written in either case, as the processor would often predict a branch wrongly.
             for j in range(coordinates):
                 taken = new_released[k, i, j] if accepted else released[k, i, j]
                 residual[j] -= taken - released[k, i, j]

@@ -13,8 +13,8 @@ from privpost.samplers.noise_aware.gibbs import bounded_kernel, run
 def infer(task, releases, rng, budget):
     """Run several chains on each release.
 
-    For redacted sums they allow for the covariance between the redacted sum and that of the other records: how many
-    records each of the two has is a multinomial draw.
+    For redacted sums, the sum of records within the bounds and that of the others are correlated, as the numbers of
+    records in the two are multinomial.
     """
     if task.noise != "laplace":
         raise Refused("it takes Laplace noise apart into normal noise of random variance")
@@ -34,7 +34,7 @@ def infer(task, releases, rng, budget):
 
 
 def redacted(task, repeated, segments: str):
-    """Return the kernel of redacted sums (chains,); `segments` says how the sums within and beyond the bounds vary."""
+    """Return the kernel of redacted sums (chains,); `segments` names the covariance of sums in and out of bounds."""
     # Compiled code is loaded only where chains run.
     from privpost.samplers.noise_aware.redacted import redacted_kernel
 
@@ -52,7 +52,7 @@ def chains(task, kernel, releases, rng, budget):
     run(kernel, rng, budget.burn_in, budget.draws, drawn.append)
     theta = np.concatenate(drawn)
     if isinstance(task, RegressionTask):
-        # There the parameters come last.
+        # Chains of regressions have the parameters on the last axis.
         theta = np.swapaxes(theta, 1, 2)
     theta = theta.reshape(budget.draws, -1, len(releases), budget.chains)[:, : task.size]
     return Inferred(theta.transpose(2, 3, 0, 1))

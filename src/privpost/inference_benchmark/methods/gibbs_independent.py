@@ -1,4 +1,4 @@
-"""Gibbs sampling of redacted sums whose segments are independent of each other, as Bernstein and Sheldon (2018) say."""
+"""Gibbs sampling of redacted sums, with segments taken as independent, as in Bernstein and Sheldon (2018)."""
 
 import numpy as np
 

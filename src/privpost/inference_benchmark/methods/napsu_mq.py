@@ -1,4 +1,4 @@
-"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski and Honkela 2023): a normal law of counts, with the noise's variance."""
+"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski and Honkela 2023): noisy counts are normal, the noise adds its variance."""
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
@@ -7,16 +7,17 @@ from privpost.inference_benchmark.base import POWERS, Inferred, Refused
 from privpost.inference_benchmark.tasks.counts import CountsTask
 from privpost.inference_benchmark.tasks.networks import NetworkTask
 
-# Proposals for each release, the degrees of freedom of their law, and its variance over that at the mode.
+# Number of proposals for each release, the degrees of freedom of their Student law, and the ratio of its squared scale
+# to the variance at the mode.
 PROPOSALS, DEGREES, WIDER = 4000, 5, 1.5
-# Steps towards the mode, and the step of its differences.
+# Number of scoring steps towards the mode, and the step of finite differences.
 STEPS, STEP = 12, 1e-4
-# Elements of the covariances that are in memory at once.
+# Largest number of elements of covariances in memory at once.
 _ELEMENTS = 4_000_000
 
 
 def infer(task, releases, rng, budget):
-    """Resample draws of a Student law around the mode of p(θ) N(y; m(θ), V(θ) + v), θ in logits, by their weights."""
+    """Draw from p(θ) N(y; m(θ), V(θ) + v) by importance resampling: proposals are Student around the mode in logits."""
     if not isinstance(task, CountsTask | NetworkTask) or task.noise not in POWERS:
         raise Refused("it serves counts with noise on them")
     variance = task.noise_variance * np.eye(releases.shape[1])
@@ -35,7 +36,7 @@ def infer(task, releases, rng, budget):
 
 
 def _theta(task, z) -> np.ndarray:
-    """θ (..., p) at logits z (..., free): of each probability by itself, or of categories against the last."""
+    """θ (..., p) at logits z (..., free): one logit per probability, or logits of categories against the last one."""
     if isinstance(task, NetworkTask) or task.size == 1:
         return expit(z)
     return np.exp(log_softmax(_against_last(z), axis=-1))
@@ -67,7 +68,7 @@ def _log_density(task, z, release, variance) -> np.ndarray:
 
 
 def _mode(task, releases, variance) -> tuple[np.ndarray, np.ndarray]:
-    """Return nearly the modes (k, free) and the precisions (k, free, free) there, by Fisher scoring from the middle."""
+    """Return approximate modes (k, free) and precisions (k, free, free), by Fisher scoring from logits of zero."""
     free = task.size if isinstance(task, NetworkTask) or task.size == 1 else task.size - 1
     z, steps = np.zeros((len(releases), free)), STEP * np.eye(free)
     for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""A normal likelihood whose variance has the noise's added, on a grid of θ: a noise-calibrated likelihood."""
+"""Noise-calibrated likelihood: a normal law of the released sum plus the noise's variance, on a grid of θ."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ CELLS = 1000
 
 
 def infer(task, releases, rng, budget):
-    """Draw from p(θ) N(y; m(θ), V(θ) + v), m and V the moments of the released sum, v the noise's variance."""
+    """Draw from p(θ) N(y; m(θ), V(θ) + v): m and V are the moments of the released sum, v is the noise's variance."""
     if task.size > 1 or releases.shape[1] > 1:
         raise Refused("its grid serves one parameter and one number released")
     edges = parameter_edges(task.model, CELLS)

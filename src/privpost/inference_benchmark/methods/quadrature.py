@@ -1,4 +1,4 @@
-"""The posterior of redacted or clamped sums by quadrature, their law taken as normal: what the mechanisms give."""
+"""The mechanisms' own posterior of redacted or clamped sums, by quadrature under a normal law of the sums."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from privpost.inference_benchmark.tasks.sums import ClampedTask, RedactedTask
 
 
 def infer(task, releases, rng, budget):
-    """Draw by the mechanism's own `posterior`."""
+    """Draw from the mechanism's own `posterior`."""
     if not isinstance(task, RedactedTask | ClampedTask):
         raise Refused("it serves redacted and clamped sums; of counts the exact posterior is a sum")
     drawn = [np.asarray(task.mechanism.posterior(release, budget.total, rng)) for release in releases]

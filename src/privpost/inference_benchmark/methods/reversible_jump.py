@@ -1,4 +1,4 @@
-"""Reversible-jump data augmentation where the number n of records is private (Awan, Barrientos and Ju 2024,
+"""Reversible-jump data augmentation for a private number n of records (Awan, Barrientos and Ju 2024,
 "Statistical inference for privatized data with unknown sample size"): exact."""
 
 import numpy as np
@@ -11,15 +11,16 @@ from privpost.samplers.compiled import outer
 
 
 def infer(task, releases, rng, budget):
-    """A step proposes every record anew, then adds or removes records, one try per possible record; then it draws θ.
+    """Run several chains on each release.
 
-    A chain has as many rows as there may be records; rows without a record are zero, in proposals too.
+    A step proposes every record anew, tries to add or remove a record as often as there may be records, and draws θ.
+    A chain has a row for each possible record; rows without a record are zero, also in proposals.
     """
     if not isinstance(task, PrivateNTask):
         raise Refused("the number of records is public, or they are no bits or categories")
     observed = np.repeat(releases, budget.chains, axis=0)
     theta = task.prior(len(observed), rng)
-    # As many as the release has, to begin with.
+    # Chains start with as many records as the release suggests.
     number = np.clip(np.rint(observed.sum(axis=1)), 0, task.largest).astype(np.int64)
     records, drawn = _proposed(task, theta, rng), np.empty((budget.draws, *theta.shape))
     records *= _there(task, number)
@@ -27,7 +28,7 @@ def infer(task, releases, rng, budget):
     for step in range(-budget.burn_in, budget.draws):
         anew = _proposed(task, theta, rng) * _there(task, number)
         uniform = rng.random((3, *anew.shape[:2]))
-        # Records are indicators: they add the same to the release and to the statistics.
+        # Records are indicators, so they add the same to the release and to the statistics.
         exchange(records, records, anew, anew, observed, uniform[0], task.scale, task.power, counts)
         jump(records, number, _proposed(task, theta, rng), observed, *uniform[1:], task.scale)
         theta = task.update(records.sum(axis=1), rng)
@@ -42,16 +43,16 @@ def _proposed(task, theta, rng) -> np.ndarray:
 
 
 def _there(task, number) -> np.ndarray:
-    """Which of all rows are records, (chains, largest n, 1)."""
+    """Which rows hold records, shape (chains, largest n, 1)."""
     return (np.arange(task.largest) < number[:, None])[..., None]
 
 
 @outer()
 def jump(records, number, fresh, observed, coin, uniform, scale):
-    """Add a record or take the last away, as a coin says, for each of the fresh ones (chains, steps, d), in place.
+    """Try to add each of the fresh records (chains, steps, d) or to remove the last one, as a coin says, in place.
 
-    A new record is from p(x | θ) and every number of records as likely, so that Laplace noise alone decides: the ratio
-    of its densities before and after.
+    A new record is from p(x | θ), and the prior of the number of records is uniform. So a try is accepted by the ratio
+    of the Laplace noise's densities alone.
     """
     largest, categories = records.shape[1:]
     residual = np.empty(categories)

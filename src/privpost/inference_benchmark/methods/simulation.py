@@ -1,16 +1,16 @@
 """Simulations from the prior, weighted by the density of the noise (Gong 2022, "Exact inference with approximate
-computation for differentially private data via perturbations"): kernel ABC whose kernel is the noise, hence exact."""
+computation for differentially private data via perturbations"): ABC with the noise as its kernel, which is exact."""
 
 import numpy as np
 
 from privpost.inference_benchmark.base import Inferred
 
-# Simulated data sets, which serve all releases of a task.
+# Number of simulated data sets, which all releases of a task share.
 SIMULATIONS = 20_000
 
 
 def infer(task, releases, rng, budget):
-    """Resample the prior's draws by their weights, which are worth (Σ w)²/Σ w² draws."""
+    """Resample draws from the prior by their weights w; their effective sample size is (Σ w)²/Σ w²."""
     theta = task.prior(SIMULATIONS, rng)
     exact = task.simulate(theta, rng)
     drawn, effective = [], []

@@ -9,7 +9,7 @@ from privpost.samplers.noise_aware.table import Tables
 
 
 def infer(task, releases, rng, budget):
-    """Move records between cells of the table; θ follows from the counts."""
+    """Move records between cells of the table, then draw θ given the counts."""
     if not (isinstance(task, NetworkTask) and task.complete):
         raise Refused("it moves tables of Bayesian networks only, all of whose counts are released")
     sampler = Tables(task.model, np.repeat(releases, budget.chains, axis=0), task.n, task.scale)

@@ -1,4 +1,4 @@
-"""Methods that need a package outside requirements.lock, a file each, as in `methods`; no study runs them."""
+"""Methods that need a package outside requirements.lock, one per file, as in `methods`; no study runs them."""
 
 from importlib import import_module
 from pkgutil import iter_modules

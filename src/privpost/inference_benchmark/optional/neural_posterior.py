@@ -1,5 +1,5 @@
 """Neural posterior estimation, one round (Xiong, Ju and Zhang 2025, "Simulation-based Bayesian inference from privacy
-protected data"): a normalising flow of θ given a release is fitted to simulations, and then serves every release."""
+protected data"): a normalising flow of θ given a release is fitted to simulations once and used for every release."""
 
 import contextlib
 import os
@@ -10,11 +10,11 @@ from scipy.special import ndtri
 from privpost.inference_benchmark.base import Inferred, Refused
 
 INSTALL = "pip install 'sbi>=0.27,<0.28', or pip install '.[sbi]' in a checkout"
-# Whose versions stand beside its scores.
+# Packages whose versions are stored with the method's scores.
 PACKAGES = ("sbi", "torch")
-# Simulated releases for each draw that is asked for: 20,000 for 1,000.
+# Number of simulated releases per requested draw, for example 20,000 for 1,000.
 SIMULATIONS = 20
-# Steps without a better validation after which the fit ends.
+# The fit ends after this many epochs without a better validation loss.
 PATIENCE = 10
 
 
@@ -32,7 +32,7 @@ def infer(task, releases, rng, budget):
     given, x, observed = (
         torch.as_tensor(part, dtype=torch.float32) for part in (scores.of(theta), simulated, np.asarray(releases))
     )
-    # It prints a line for each fit.
+    # sbi prints a line for each fit.
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         flow = NPE(show_progress_bars=False).append_simulations(given, x).train(stop_after_epochs=PATIENCE)
     drawn = flow.sample((budget.total,), condition=observed).detach().numpy()  # draws, releases, coordinates
@@ -40,9 +40,9 @@ def infer(task, releases, rng, budget):
 
 
 class Scores:
-    """θ in coordinates that are standard normal under the prior each: a flow then leaves no support.
+    """Transform of θ to coordinates that are each standard normal under the prior, so that a flow stays in its support.
 
-    Probabilities that sum to one are first shares of what those before them leave.
+    Probabilities that sum to one are first replaced by their shares of what those before them leave.
     """
 
     def __init__(self, theta):

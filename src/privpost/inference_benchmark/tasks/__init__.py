@@ -1,7 +1,7 @@
-"""Tasks of the benchmark, in files by what is released: `TASKS` of each maps a task's name to how it is made.
+"""Tasks of the benchmark, one file per kind of release; `TASKS` of a file maps a task's name to how it is made.
 
-A new file takes part by itself. A task is a subclass of `base.Task`: it states its model, its mechanism and how many
-parameters it has, simulates `data`, and has the exact posterior given a release (`laws`).
+A new file takes part without registration. A task is a subclass of `base.Task`: it states its model, its mechanism and
+its number of parameters, simulates `data`, and has the exact posterior given a release (`laws`).
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from privpost.inference_benchmark.base import Task
 from privpost.lab.schema import SettingError, suggest
 from privpost.privacy.accounting.costs import Cost
 
-# δ of the tasks whose noise is not pure.
+# δ of tasks with Gaussian noise, which is not pure DP.
 DELTA = 1e-6
 
 
@@ -22,11 +22,11 @@ class Made(NamedTuple):
     """How a task is made.
 
     Attributes:
-        make: called with name, prior, n, mechanism's method id and budget.
-        prior: the prior's parameters unless others are given.
-        n: number of records unless another is given.
-        noises: method ids of the mechanisms that it can be released by, the first unless another is given.
-        largest: most records.
+        make: function of name, prior, n, the mechanism's method id and budget.
+        prior: default parameters of the prior.
+        n: default number of records.
+        noises: method ids of the mechanisms that can release the task; the first is the default.
+        largest: largest number of records, or None.
     """
 
     make: Callable[[str, Sequence[float], int, str, Cost], Task]
@@ -43,17 +43,17 @@ def _found(folders: tuple[str, ...]) -> dict[str, Made]:
 
 
 def known() -> dict[str, Made]:
-    """Return all tasks, by their names: those of the files in this folder."""
+    """Return all tasks of the files in this folder, by name."""
     return _found(tuple(__path__))
 
 
 def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
-    """Return a task at pure ε, or at (ε, 10⁻⁶) for Gaussian noise; what is not given has the value in the task's file.
+    """Return a task at pure ε, or at (ε, 10⁻⁶) for Gaussian noise; defaults are those in the task's file.
 
     The budget is for neighbours as the task defines them.
 
     Raises:
-        SettingError: an unknown task, a prior or noise that it cannot have, or n too large.
+        SettingError: the task is unknown, its prior or noise does not fit it, or n is too large.
     """
     if name not in known():
         raise SettingError(f"task is {name!r}, but must be one of {', '.join(known())}.{suggest(name, known())}")
@@ -61,7 +61,7 @@ def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, nois
 
 
 def of(how: Made, name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
-    """Return a task that is made in this way, as `made` does of a known one; SettingError as there."""
+    """Return a task that is made as `how` says; arguments and errors are those of `made`."""
     noise, n, prior = noise or how.noises[0], how.n if n is None else n, how.prior if prior is None else prior
     if noise not in how.noises:
         raise SettingError(f"noise is {noise!r}, but must be one of {', '.join(how.noises)} for {name}.")

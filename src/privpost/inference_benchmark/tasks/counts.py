@@ -1,4 +1,4 @@
-"""Bits, or records of one category each, whose counts are released with noise on them."""
+"""Bits or categories, one per record, whose counts are released with noise."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ MECHANISMS = {
 
 
 def indicators(probabilities, n: int, rng) -> np.ndarray:
-    """Return n records for each of the probabilities (k, d), as indicators of their categories (k, n, d)."""
+    """Return n random records for each row of probabilities (k, d), as indicators of their categories (k, n, d)."""
     uniform = rng.random((len(probabilities), n))
     shown, reached = np.empty((*uniform.shape, probabilities.shape[-1])), np.zeros(uniform.shape, bool)
     for j, ends in enumerate(np.cumsum(probabilities, axis=-1).T[:-1]):
@@ -29,7 +29,7 @@ def indicators(probabilities, n: int, rng) -> np.ndarray:
 
 
 class CountsTask(Task):
-    """Bits (θ the probability of a one), or categories (θ their probabilities); the mechanism's own sum is exact."""
+    """Counts of bits (θ is P(1)) or categories (θ are their probabilities), with the mechanism's exact posterior."""
 
     def __init__(self, name, prior, n, noise, budget):
         self.name, self.n = name, n
@@ -50,7 +50,7 @@ class CountsTask(Task):
         return rng.multinomial(self.n, self.probabilities(theta)).astype(float)
 
     def moments(self, theta):
-        # Of the counts that are released.
+        # Moments of the released counts only.
         shares = self.mechanism.select(self.probabilities(theta))
         covariance = np.eye(shares.shape[-1]) * shares[..., None] - shares[..., None] * shares[..., None, :]
         return self.n * shares, self.n * covariance
@@ -64,6 +64,6 @@ class CountsTask(Task):
 
 TASKS = {
     "binomial": Made(CountsTask, (10, 10), noises=tuple(MECHANISMS)),
-    # Discrete Gaussian noise on several counts has no known (ε, δ).
+    # For discrete Gaussian noise on several counts (ε, δ) is not known.
     "multinomial": Made(CountsTask, (5, 5, 5), noises=("laplace", "gaussian", "geometric")),
 }

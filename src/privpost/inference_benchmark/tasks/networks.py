@@ -1,4 +1,4 @@
-"""Small Bayesian networks of bits, whose counts (or all but those of classes) are released with Laplace noise."""
+"""Small Bayesian networks of bits, whose counts (without the class's for `log_linear`) get Laplace noise."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,7 +22,7 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class FeaturesLaplace(NetworkLaplace):
-    """Counts of features by class plus Lap(2K/ε), K features: the class's own counts, the first two, are left out.
+    """Counts of K features by class plus Lap(2K/ε); the class's own counts, the first two statistics, are left out.
 
     A substituted record moves at most one unit between two counts of each feature.
 
@@ -32,7 +32,7 @@ class FeaturesLaplace(NetworkLaplace):
 
     @property
     def sensitivity(self) -> float:
-        """2K, attained by a row of zeros and a row of ones."""
+        """2K, attained if a row of zeros is replaced by a row of ones."""
         return 2.0 * (len(self.model.nodes) - 1)
 
     def select(self, statistics) -> np.ndarray:
@@ -40,7 +40,7 @@ class FeaturesLaplace(NetworkLaplace):
         return np.asarray(statistics, float)[..., 2:]
 
     def project(self, release) -> np.ndarray:
-        """Counts truncated to [0, n]; the class's are means over the features' totals; shape (..., 2 + 4K)."""
+        """Counts (..., 2 + 4K), truncated to [0, n]; those of the class are means of the features' totals."""
         shown = super().project(release)
         totals = shown.reshape(*shown.shape[:-1], -1, 2, 2).sum(axis=-1).mean(axis=-2)
         return np.concatenate([totals, shown], axis=-1)
@@ -83,7 +83,7 @@ class NetworkTask(Task):
         """Probabilities (k, records) of all possible records at θ (k, p)."""
         pairs = np.stack([theta, 1 - theta], axis=-1).reshape(len(theta), -1)
         law = np.exp(np.log(np.maximum(pairs, np.finfo(float).tiny)) @ self.cells.T)
-        # Rounded sums above 1 would be refused.
+        # The generator refuses probabilities whose rounded sum is above 1.
         return law / law.sum(axis=1, keepdims=True)
 
     def moments(self, theta):
@@ -100,7 +100,7 @@ class NetworkTask(Task):
 
 
 class LogLinearTask(NetworkTask):
-    """Naive Bayes without the classes' counts, as in Xiong, Ju and Zhang (2025), whose `log-linear` model it is."""
+    """Naive Bayes without the class's counts, the `log-linear` model of Xiong, Ju and Zhang (2025)."""
 
     complete = False
     release_by = FeaturesLaplace

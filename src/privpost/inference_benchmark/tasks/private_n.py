@@ -1,6 +1,6 @@
 """Bits or categories whose number n is private: neighbours are data sets with and without one record.
 
-A budget here is not comparable with one of tasks whose neighbours substitute a record: that can cost twice as much.
+Budgets are not comparable with those of tasks whose neighbours substitute a record, which can cost twice as much.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ from privpost.samplers.noise_aware.draws import Draws, named
 
 @dataclass(frozen=True)
 class UnboundedLaplace(LaplaceMechanism):
-    """Every count plus Lap(1/ε): ε-differentially private where a record is added or removed.
+    """Every count plus Lap(1/ε): ε-differentially private if neighbours add or remove a record.
 
     Attributes:
-        n: most records; how many there are is private, and every number is as likely before the release.
+        n: largest number of records; the true number is private, with a uniform prior on 0, ..., n.
 
     Raises:
         ValueError: a setting outside its range, or a model of other records than categories.
@@ -42,20 +42,21 @@ class UnboundedLaplace(LaplaceMechanism):
         return 1.0
 
     def check_statistics(self, statistics) -> None:
-        """Raises a ValueError unless statistics (..., d) are counts of at most n records."""
+        """Raise ValueError unless statistics (..., d) are counts of at most n records."""
         counts = check_numbers("statistics", statistics, self.model.statistics_size)
         if np.any(counts < 0) or np.any(counts.sum(axis=-1) > self.n):
             raise ValueError(f"n is at most {self.n}, but the statistics are counts of {counts.sum(axis=-1).max():g}")
 
     def neighbouring_statistics(self) -> np.ndarray:
-        """Statistics of one record and of none: the noise does not depend on other records."""
+        """Statistics of one record and of none; other records do not matter, as the noise does not depend on them."""
         ones = np.eye(self.model.statistics_size)
         return np.stack([ones, 0 * ones], axis=1)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
         """Independent draws of θ given the noisy counts (d,), by a sum over all counts of at most n records.
 
-        p(s) ∝ N!/Π s_j! Π Γ(α_j + s_j)/Γ(Σα + N) with N = Σ s_j: n − N is one more count, so that all sum to n.
+        p(s) ∝ N!/Π s_j! Π Γ(α_j + s_j)/Γ(Σα + N) with N = Σ s_j. The sum takes n − N as one more count, so that all
+        counts add up to n.
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
         counts = np.arange(self.n + 1.0)
@@ -64,12 +65,12 @@ class UnboundedLaplace(LaplaceMechanism):
         return named(self.model.sample(self.model.posterior(latent), rng), self.model)
 
     def posterior_of(self, number: int, release, draws: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of θ as of `posterior`, by one who knows that there are `number` records."""
+        """Draws of θ like those of `posterior`, but if it is known that there are `number` records."""
         latent = exact_counts.latent_counts(self._factors(release, number), draws, rng)
         return self.model.sample(self.model.posterior(latent), rng)
 
     def _factors(self, release, most: int) -> list[np.ndarray]:
-        """Log-weights of 0 to `most` records of each category, up to what their sum determines."""
+        """Log-weights of 0 to `most` records of each category, without factors that depend on their sum alone."""
         counts, prior = np.arange(most + 1.0), np.asarray(self.model.prior, float)
         return [
             gammaln(alpha + counts) - gammaln(counts + 1) - np.abs(y - counts) / self.scale
@@ -78,11 +79,11 @@ class UnboundedLaplace(LaplaceMechanism):
 
 
 class PrivateNTask(Task):
-    """Bits or categories, of which every number from 0 to 2n is as likely; all counts are released.
+    """Counts of bits or categories, all released; their number has a uniform prior on 0, ..., 2n.
 
     Attributes:
         n: mean of the number of records under its prior.
-        largest: 2n, the most records.
+        largest: largest number of records, 2n.
     """
 
     def __init__(self, name, prior, n, noise, budget):

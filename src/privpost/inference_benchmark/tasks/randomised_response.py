@@ -1,4 +1,4 @@
-"""Randomised response of two bits: everybody reports one of four answers, the true one more often."""
+"""Randomised response of two bits: everybody reports one of four answers, the true one with a larger probability."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
 
 
 class ResponseTask(CountsTask):
-    """Answers among as many as the prior has concentrations; the release is how often each was reported."""
+    """Answers reported by randomised response, one for each concentration of the prior; their counts are released."""
 
     def __init__(self, name, prior, n, noise, budget):
         self.name, self.n, self.model, self.size = name, n, DirichletCategorical(tuple(prior)), len(prior)
         self.mechanism = RandomisedResponse.calibrate(self.model, n, budget)
 
     def augmented(self, theta, releases, rng) -> np.ndarray:
-        """True counts (k, d) given θ (k, d) and how often each answer was reported (k, d), by Bayes' rule for each."""
+        """Draw the true counts (k, d) given θ (k, d) and the reported counts (k, d), by Bayes' rule for each answer."""
         chances = np.full((self.size, self.size), self.mechanism.other)
         np.fill_diagonal(chances, self.mechanism.truth)
         law = chances * theta[:, None]

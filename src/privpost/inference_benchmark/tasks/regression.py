@@ -1,4 +1,4 @@
-"""Linear regression on one feature with unknown variance, whose second moments are released with noise on them."""
+"""Linear regression on one feature of unknown variance, from second moments that are released with noise."""
 
 from functools import partial
 
@@ -12,10 +12,10 @@ from privpost.models.regression.normal import NormalRegression
 
 
 class RegressionTask(Task):
-    """θ is (w, σ²); the feature's variance is unknown too. Records beyond the public bounds are moved to them.
+    """Regression with θ = (w, σ²); the feature's variance is unknown too. Records are clamped to public bounds.
 
-    Under the prior that it has unless another is given these are rarer than one in a million, and the exact posterior
-    neglects them. The prior's parameters are those of `NormalRegression`, from `prior_precision` to `feature_scale`.
+    Under the default prior fewer than one record in a million is clamped, and the exact posterior neglects clamping.
+    The prior's parameters are those of `NormalRegression`, from `prior_precision` to `feature_scale`.
     """
 
     size = 2
@@ -26,7 +26,7 @@ class RegressionTask(Task):
 
     @property
     def scale(self) -> float:
-        """Scale of the noise in units of the bounds, 1 by default."""
+        """Scale of the noise on moments in units of the bounds, which are 1 by default."""
         return float(self.mechanism.scale)
 
     def prior(self, size, rng):

@@ -1,4 +1,4 @@
-"""Numbers whose sums are released, redacted or clamped to public bounds, with Laplace noise."""
+"""Sums of numbers with Laplace noise; records outside public bounds are left out (redacted) or clamped to them."""
 
 from abc import abstractmethod
 
@@ -16,18 +16,18 @@ from privpost.models.conjugate.univariate import UnivariateFamily
 from privpost.samplers.noise_aware import normal_quadrature as quadrature
 from privpost.samplers.noise_aware.gibbs import random_sum
 
-# Public bounds are these quantiles of a record's law under the prior.
+# Public bounds are these quantiles of a record's prior predictive law.
 ENDS = np.array([0.025, 0.975])
-# Records that are in memory at once.
+# Number of records in memory at once.
 _RECORDS = 2_000_000
 
 
 class NumbersTask(Task):
-    """Records that are numbers, of which sums are released."""
+    """A task whose records are numbers and whose releases are sums."""
 
     @abstractmethod
     def values(self, theta, rng) -> np.ndarray:
-        """n records (k, n) for each θ (k, p)."""
+        """Simulated records (k, n), n for each θ (k, p)."""
 
     @abstractmethod
     def released(self, values) -> tuple[np.ndarray, ...]:
@@ -35,7 +35,7 @@ class NumbersTask(Task):
 
     @abstractmethod
     def statistics(self, values) -> tuple[np.ndarray, ...]:
-        """What they add to each sufficient statistic but the last, their number."""
+        """What records (k, n) add to each sufficient statistic, except the last one, which is their number."""
 
     def records(self, theta, rng):
         values = self.values(theta, rng)
@@ -50,7 +50,7 @@ class NumbersTask(Task):
 
 
 class RedactedTask(NumbersTask):
-    """A univariate family whose sum is released, without the records outside public bounds."""
+    """Records of a univariate family; the sum of those within public bounds is released."""
 
     size = 1
     _last: tuple = b"", None
@@ -76,7 +76,7 @@ class RedactedTask(NumbersTask):
         return mean[:, None], variance[:, None, None]
 
     def posteriors(self, releases) -> references.Posterior:
-        """The exact posteriors; the last call's are cached, as computing them takes most of the time."""
+        """The exact posteriors given releases (k, 1); the last call's are cached, as computing them is slow."""
         if self._last[0] != releases.tobytes():
             self._last = releases.tobytes(), references.redacted(self.mechanism, releases[:, 0])
         return self._last[1]
@@ -88,7 +88,7 @@ class RedactedTask(NumbersTask):
 
 
 class ClampedTask(NumbersTask):
-    """Normal records of unknown mean and variance, whose first two moments are released, clamped to public bounds."""
+    """Normal records of unknown mean and variance; the first two moments of clamped records are released."""
 
     size = 2
 

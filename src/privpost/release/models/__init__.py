@@ -1,7 +1,7 @@
 """The models that a release can serve: what their columns need, which mechanism serves them, and their posteriors.
 
-Statistics are whole numbers throughout, so that discrete noise hides all of a record: counts, or a sum in steps of a
-column's resolution.
+Statistics are always whole numbers (counts, or sums in steps of a column's resolution), so that discrete noise covers
+every change that a record can make.
 """
 
 from privpost.release.models.base import Kind

@@ -1,4 +1,4 @@
-"""What a model needs in order to be released, and what its posterior says about itself."""
+"""Base classes of models that can be released, and the posterior draws that a statement reports."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,10 +15,10 @@ from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
 from privpost.release.columns import Levels
 from privpost.release.specification import Specification
 
-# Posteriors of counts have tables of n + 1 entries for every level.
+# Most entries in all tables of a posterior of counts, which has n + 1 entries for each table.
 LARGEST_SUM = 10_000_000
 EXACT = "independent draws from the exact posterior, summed over all true counts"
-# The assumption behind draws that ignore the noise.
+# The approximation behind draws that ignore the noise.
 NAIVE = ("noisy counts are taken for the true ones",)
 
 
@@ -26,13 +26,13 @@ class Posterior(NamedTuple):
     """Draws from a posterior given a release.
 
     Attributes:
-        draws: by name, each of shape (draws, ...).
-        noise_aware: whether the posterior accounts for the noise, or takes noisy statistics for exact ones.
+        draws: draws of each parameter by name, shape (draws, ...).
+        noise_aware: whether the posterior accounts for the noise; if not, it takes noisy statistics for exact ones.
         method: how the draws were made.
-        approximations: what about them is not exact.
-        rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan where they are not known;
+        approximations: what is not exact about the draws.
+        rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan if they are not known;
             None for independent draws.
-        chains: how many chains there are, whose draws come in turn; 1 for independent draws.
+        chains: number of chains, stored one after the other; 1 for independent draws.
         reason: why R-hat or the effective sample size is not known.
     """
 
@@ -47,24 +47,24 @@ class Posterior(NamedTuple):
 
 
 class Kind(ABC):
-    """A model whose statistics or draw can be released; `name` is its name under `model:` in a specification."""
+    """A model that can be released by noisy statistics or one draw; `name` is its `model:` in a specification."""
 
     name: ClassVar[str]
-    # Settings of a column, and the required ones.
+    # Settings of a column, and which of them are required.
     column: ClassVar[Schema] = Schema(levels=Levels())
     required: ClassVar[tuple[str, ...]] = ("levels",)
     # Settings of the prior, and the defaults of optional ones.
     prior: ClassVar[Schema]
     prior_defaults: ClassVar[dict[str, Any]] = {}
     mechanisms: ClassVar[tuple[str, ...]] = ("laplace",)
-    # How many columns it has, None for any number, and whether each has two levels.
+    # Number of columns (None for any), and whether each must have two levels.
     columns: ClassVar[int | None] = 1
     binary: ClassVar[bool] = False
-    # Whether a posterior draw lies on a lattice, whose step follows from what is public.
+    # Whether a posterior draw lies on a lattice, with a step that follows from public settings.
     on_lattice: ClassVar[bool] = False
 
     def check(self, spec: Specification) -> None:
-        """Raises a SettingError unless the columns are what the model needs."""
+        """Raise SettingError unless the columns are what the model needs."""
         if self.columns is not None and len(spec.columns) != self.columns:
             raise SettingError(f"columns has {len(spec.columns)} entries, but {self.name} has exactly {self.columns}.")
         for name, settings in spec.columns.items():
@@ -88,7 +88,7 @@ class Kind(ABC):
             )
 
     def check_column(self, spec: Specification, settings: dict[str, Any]) -> None:
-        """Raises a SettingError unless the settings of a column are what the model needs."""
+        """Raise SettingError unless the settings of a column are what the model needs."""
         if self.binary and len(levels := settings.get("levels", "ab")) != 2:
             raise SettingError(f"levels has {len(levels)} entries; {self.name} needs 2.")
         if "low" in settings and not settings["low"] < settings["high"]:
@@ -103,7 +103,7 @@ class Kind(ABC):
                 raise SettingError(f"missing_texts has {text!r}, which is a value of the column.")
 
     def check_role(self, spec: Specification, role: str, others: str, most: float = math.inf) -> None:
-        """Raises a SettingError unless one column has a role, and there are 1 to `most` others."""
+        """Raise SettingError unless exactly one column has a role, and there are 1 to `most` others."""
         names = [name for name, settings in spec.columns.items() if settings.get("role") == role]
         if len(names) != 1 or not 1 < len(spec.columns) <= most + 1:
             raise SettingError(
@@ -112,47 +112,47 @@ class Kind(ABC):
             )
 
     def parameters(self, spec: Specification) -> list[str]:
-        """Names of the coordinates of θ, in the order of a draw's; none for a model without a posterior.
+        """Return the names of θ's coordinates, in the order of a draw; none for a model without a posterior.
 
         Raises:
-            ValueError: columns that are right one by one, but not together.
+            ValueError: each column is valid, but not all of them together.
         """
         return []
 
     def tables(self, spec: Specification) -> int:
-        """Number of tables of n + 1 entries that the posterior of counts needs."""
+        """Return the number of tables of n + 1 entries that the posterior of counts needs."""
         return 1
 
     @abstractmethod
     def mechanism(self, spec: Specification, setting: float) -> AdditiveNoiseMechanism:
-        """The mechanism at a value of ε (Laplace) or σ (Gaussian)."""
+        """Return the mechanism at a value of ε (Laplace) or σ (Gaussian)."""
 
     def encode(self, spec: Specification, column: str, text: str) -> int | None:
-        """The whole number that stands for a cell's text; None for a text that is no record."""
+        """Return the whole number that stands for a cell's text; None if the text is not allowed."""
         return spec.codes[column].get(text)
 
     def allowed(self, spec: Specification, column: str) -> str:
-        """What a column's cells may hold, for error messages."""
+        """Return what a column's cells may hold, as text for error messages."""
         return "one of its levels " + ", ".join(map(repr, spec.columns[column]["levels"]))
 
     def order(self, spec: Specification) -> list[str]:
-        """The columns in the order in which `records` takes them."""
+        """Return the names of the columns in the order in which `records` takes them."""
         return list(spec.columns)
 
     def records(self, data: np.ndarray) -> np.ndarray:
-        """The model's records from encoded columns (n, columns)."""
+        """Return the model's records from encoded columns (n, columns)."""
         return data[:, 0] if self.columns == 1 else data
 
     def unit(self, spec: Specification) -> float:
-        """What a step of 1 in the mechanism's whole numbers stands for."""
+        """Return the size, in the data's units, of a step of 1 in the mechanism's whole numbers."""
         return 1.0
 
     def counted(self, spec: Specification, mechanism):
-        """The model whose statistics are read from the records."""
+        """Return the model that computes the statistics of the records."""
         return mechanism.model
 
     def summed(self, chunks: Iterable[np.ndarray], model) -> np.ndarray:
-        """The exact statistics (d,) of encoded columns, which come in chunks (rows, columns)."""
+        """Return the exact statistics (d,) of encoded columns, which come in chunks (rows, columns)."""
         total = 0.0
         for chunk in chunks:
             total = total + model.sufficient_statistics(self.records(chunk))
@@ -160,43 +160,43 @@ class Kind(ABC):
 
     @abstractmethod
     def statistics(self, spec: Specification, release: np.ndarray) -> dict[str, Any]:
-        """The release as named numbers."""
+        """Return the release (noisy statistics) as named numbers for the statement."""
 
 
 class Inferred(Kind):
     """A model with draws from the posterior given a release."""
 
     def seconds(self, spec: Specification) -> float:
-        """About how long the draws take."""
+        """Return roughly how many seconds the draws take."""
         return 0.0
 
     @abstractmethod
     def posterior(self, spec, mechanism, release: np.ndarray, rng: np.random.Generator) -> Posterior:
-        """Draws given a release; post-processing."""
+        """Return posterior draws given a release; this is post-processing and costs no privacy."""
 
 
 class Predictive(Inferred):
-    """A model whose draws of θ give the law of whole records."""
+    """A model in which a draw of θ determines the law of whole records, as synthetic data need."""
 
     @abstractmethod
     def predicted(self, spec, theta: np.ndarray, size: int, rng: np.random.Generator) -> list[list[str]]:
-        """The cells of `size` records at one draw (parameters,) of θ, for each column in its `order`."""
+        """Return for each column, in `order`, the cells of `size` random records at one draw (parameters,) of θ."""
 
 
 class Sampled(Kind):
-    """A model whose release can be one posterior draw, of the family `law`.
+    """A model whose release can be one posterior draw; `law` is the posterior's family.
 
-    The draw is rounded to public bits, or `on_lattice`.
+    The draw is rounded to a public number of bits, or to a lattice if `on_lattice`.
     """
 
     law: ClassVar[str]
 
     @abstractmethod
     def sampler(self, spec: Specification, setting: float) -> Mechanism:
-        """The mechanism of one posterior draw, at a value of ε ("ops") or of its coefficient."""
+        """Return the mechanism of one posterior draw, at a value of ε ("ops") or of its coefficient."""
 
     def exact_statistics(self, spec: Specification, statistics: np.ndarray) -> Any:
-        """What the sampler takes, as exact numbers."""
+        """Return the statistics in the form that the sampler takes, as exact numbers."""
         return [Fraction(int(count)) for count in statistics]
 
 
@@ -205,18 +205,18 @@ def whole(value: float) -> int:
 
 
 def _twice(names) -> str:
-    """The first name that occurs twice, or ""."""
+    """Return the first name that occurs more than once, or ""."""
     return next((name for name, number in Counter(names).items() if number > 1), "")
 
 
 def levels_of(levels, chances, size: int, rng: np.random.Generator) -> list[str]:
-    """Levels (size,) with the given chances (levels,), up to rounding of their sum."""
+    """Return random levels (size,) with probabilities proportional to `chances` (levels,)."""
     places = np.searchsorted(np.cumsum(chances), rng.random(size) * np.sum(chances), side="right")
     return [levels[place] for place in np.minimum(places, len(levels) - 1)]
 
 
 def by_name(names, draws) -> dict[str, np.ndarray]:
-    """Draws (draws, parameters) by the parameters' names; raises a ValueError for a name that occurs twice."""
+    """Return draws (draws, parameters) by the parameters' names; raise ValueError if a name occurs twice."""
     if name := _twice(names):
         raise ValueError(f"two parameters have the name {name!r}")
     return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))

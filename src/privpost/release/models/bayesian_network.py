@@ -11,17 +11,17 @@ from privpost.release.columns import Levels
 from privpost.release.models.base import NAIVE, Posterior, Predictive, by_name, whole
 from privpost.samplers.noise_aware import draws as noise_aware_draws
 
-# The most parents of a column.
+# Largest number of parents of a column.
 LARGEST_FAMILY = 12
-# Networks of more nodes or records take too long.
+# For networks of more nodes or records, noise-aware chains take too long.
 LARGEST_NETWORK = 5
 MOST_RECORDS = 100_000
-# Seconds that one step of all chains takes.
+# Approximate seconds of one step of all chains.
 _SECONDS = 3e-6
 
 
 class Network(Predictive):
-    """Columns of two levels in a directed acyclic graph, counted per configuration of the parents."""
+    """Columns of two levels in a directed acyclic graph; a column is counted for each combination of its parents."""
 
     name = "bayesian_network"
     column = Schema(levels=Levels(), parents=Vector(Text(), empty=True))
@@ -53,7 +53,7 @@ class Network(Predictive):
         return NetworkLaplace(self._model(spec), spec.n, setting)
 
     def _cells(self, spec) -> list[tuple[str, str]]:
-        """The node and, as text, the parents' levels of every θ, in the model's order."""
+        """Return for every parameter, in the model's order, its node and the parents' levels as text."""
         levels = {name: settings["levels"] for name, settings in spec.columns.items()}
         return [
             (node, ", ".join(f"{parent} = {levels[parent][bit]}" for parent, bit in zip(parents, bits, strict=True)))

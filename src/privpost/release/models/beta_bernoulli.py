@@ -10,7 +10,7 @@ from privpost.release.specification import SAMPLING
 
 
 class Bits(Categories):
-    """A column of two levels, the second of which is counted; exact posterior."""
+    """A column of two levels with an exact posterior; the second level is counted."""
 
     name = "beta_bernoulli"
     law = "Beta"

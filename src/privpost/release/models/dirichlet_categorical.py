@@ -11,7 +11,7 @@ from privpost.release.models.base import EXACT, Posterior, Predictive, Sampled, 
 
 
 class Categories(Predictive, Sampled):
-    """A column of several levels, all of them counted; exact posterior."""
+    """A column of several levels with an exact posterior; all levels are counted."""
 
     name = "dirichlet_categorical"
     law = "Dirichlet"
@@ -20,11 +20,11 @@ class Categories(Predictive, Sampled):
     coordinates: ClassVar[str] = "all"
 
     def family(self, spec):
-        """The model with its prior."""
+        """Return the model with its prior."""
         return DirichletCategorical((spec.prior["concentration"],) * len(spec.only[1]["levels"]))
 
     def counted_levels(self, spec) -> list[str]:
-        """The levels whose counts are released."""
+        """Return the levels whose counts are released."""
         return spec.only[1]["levels"]
 
     def sampler(self, spec, setting):
@@ -43,7 +43,7 @@ class Categories(Predictive, Sampled):
         return {"counts": {spec.only[0]: dict(zip(self.counted_levels(spec), map(whole, release), strict=True))}}
 
     def tables(self, spec):
-        # Each level's table takes the noise on all levels.
+        # Each level's table involves the noise on all levels, so from 100 levels on a level counts as several tables.
         levels = len(self.counted_levels(spec))
         return levels * max(1, levels // 50)
 

@@ -11,7 +11,7 @@ from privpost.models.conjugate.gamma_exponential import GammaExponential
 from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import NumericFamily
 
-# Rounding may bias a posterior by this share of the standard deviation that it would have without noise.
+# Largest bias from rounding, as a share of the noiseless posterior's standard deviation.
 LARGEST_BIAS = 0.1
 
 
@@ -36,7 +36,7 @@ class Exponential(NumericFamily, Sampled):
 
     def sampler(self, spec, setting):
         low, high, _ = self._bounds(spec)
-        # A bound that is no float is replaced by the next float outward, so that the exact records lie within.
+        # A bound that is not a float is moved outward to the next float, so that exact records lie within the bounds.
         below = float(low) if Fraction(float(low)) <= Fraction(low) else math.nextafter(float(low), 0.0)
         above = float(high) if Fraction(float(high)) >= Fraction(high) else math.nextafter(float(high), math.inf)
         return GammaDraw(self.family(spec), spec.n, 2.0, setting, weighting=spec.mechanism, bounds=(below, above))
@@ -49,14 +49,15 @@ class Exponential(NumericFamily, Sampled):
         return [steps * Fraction(self._bounds(spec)[2]) + spec.n * Fraction(self._origin(spec)), Fraction(spec.n)]
 
     def coarsest(self, spec):
-        """The resolution at which rounding lowers the mean by a share LARGEST_BIAS / √n, at the prior's mean rate.
+        """Return the resolution at which rounding lowers the mean by a share of LARGEST_BIAS / √n.
 
-        Rounding to multiples of h turns the mean 1/θ into (h/2) / sinh(θh/2), lower by a share of at most (θh)²/24.
+        The rate is the prior's mean. Rounding to multiples of h turns the mean 1/θ into (h/2) / sinh(θh/2), which
+        is lower by a share of at most (θh)²/24.
         """
         return math.sqrt(24 * LARGEST_BIAS / math.sqrt(spec.n)) * spec.prior["rate"] / spec.prior["shape"]
 
     def rounding(self, resolution, theta):
-        # Values of rate θ have the rate φ = (2/h) sinh(θh/2) once they are rounded, so that θ = (2/h) asinh(φh/2).
+        # Rounding turns the rate θ into φ = (2/h) sinh(θh/2), so θ = (2/h) asinh(φh/2).
         half = float(np.mean(theta)) * resolution / 2
         raised = half / math.asinh(half) - 1
         return (

@@ -13,22 +13,22 @@ from privpost.release.models.base import Inferred, Posterior, by_name
 from privpost.release.models.numeric import parsed
 from privpost.samplers.noise_aware import draws as noise_aware_draws
 
-# Columns that a regression may have: noise and dimensions grow with their square.
+# Largest number of columns; noise and dimensions grow with its square.
 LARGEST_COLUMNS = 8
-# Sums of products of this many records are whole numbers that floats hold exactly.
+# Up to this many records, sums of products are whole numbers that floats hold exactly.
 MOST_RECORDS = 2**31
-# Seconds that a sweep of all chains takes.
+# Approximate seconds of a sweep of all chains, per column.
 _SECONDS = 5e-4
 
 
 class Linear(Inferred):
-    """Features and a label between public bounds; the second moments are released."""
+    """Linear regression of a label on features, all between public bounds; the second moments are released."""
 
     name = "linear_regression"
     column = Schema(low=Real(), high=Real(), role=Choice("label", "feature"))
     required = ("low", "high")
     prior = Schema(precision=Real(above=0), shape=Real(above=0), rate=Real(above=0))
-    # In units of half a column's range: weights of about ten times the deviation of the label from its mean.
+    # In units of half a column's range; the weights' prior sd is ten times the sd of the label's residual.
     prior_defaults: ClassVar[dict[str, Any]] = {"precision": 0.01, "shape": 1.0, "rate": 0.01}
     mechanisms = ("laplace", "gaussian")
     columns = None
@@ -40,7 +40,7 @@ class Linear(Inferred):
             raise SettingError(f"n is {spec.n}; with these columns it must be in [{len(spec.columns) + 1}, 2^31].")
 
     def order(self, spec):
-        """The columns with the label last."""
+        """Return the names of the columns with the label last."""
         return sorted(spec.columns, key=lambda name: spec.columns[name].get("role") == "label")
 
     def mechanism(self, spec, setting):
@@ -81,7 +81,7 @@ class Linear(Inferred):
     def posterior(self, spec, mechanism, release, rng):
         d = len(spec.columns)
         prior = {"prior_precision": spec.prior["precision"], "shape": spec.prior["shape"], "rate": spec.prior["rate"]}
-        # ours: a wide prior of the features' second moments, the constant's included.
+        # Ours: a wide prior of the features' second moments, including the constant feature.
         model = NormalRegression(d, **prior, degrees=d + 1.0, feature_scale=0.1, feature_bound=d**0.5, label_bound=1.0)
         moments, law = mechanism.moments(release)
         chains = noise_aware_draws.regression(model, moments, spec.n, law, spec.draws, rng, constant=True)
@@ -104,7 +104,7 @@ class Linear(Inferred):
         )
 
     def _in_units(self, spec, theta) -> np.ndarray:
-        """Intercept, weights and variance (draws, d + 1) in the columns' units, of those in half ranges."""
+        """Convert intercept, weights and variance (draws, d + 1) from half ranges to the columns' units."""
         ends = np.array([[spec.columns[name][key] for key in ("low", "high")] for name in self.order(spec)], float)
         middle, half = ends.mean(axis=1), np.diff(ends, axis=1)[:, 0] / 2
         weights = theta[:, 1:-1] * half[-1] / half[:-1]

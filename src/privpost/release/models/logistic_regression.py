@@ -1,4 +1,4 @@
-"""`model: logistic_regression` of a specification: a certified optimum plus safe lattice noise, or an exact draw."""
+"""`model: logistic_regression` of a specification: a certified optimum plus lattice noise, or an exact draw."""
 
 from decimal import Decimal
 
@@ -11,12 +11,12 @@ from privpost.release.columns import Levels
 from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import parsed
 
-# Columns that a regression may have: the optimiser's work grows with their square.
+# Largest number of columns; the optimiser's work grows with its square.
 LARGEST_COLUMNS = 200
 
 
 class Logistic(Sampled):
-    """Features between public bounds and a label of two levels; the weights are released."""
+    """Logistic regression of a label of two levels on features between public bounds; the weights are released."""
 
     name = "logistic_regression"
     column = Schema(low=Real(), high=Real(), levels=Levels(), role=Choice("label", "feature"))
@@ -49,7 +49,7 @@ class Logistic(Sampled):
         super().check_column(spec, settings)
 
     def order(self, spec):
-        """The columns with the label last."""
+        """Return the names of the columns with the label last."""
         return sorted(spec.columns, key=lambda name: spec.columns[name].get("role") == "label")
 
     def mechanism(self, spec, setting):
@@ -62,7 +62,7 @@ class Logistic(Sampled):
         return mechanism
 
     def summed(self, chunks, mechanism):
-        """The weights, from all records at once; for a draw the records."""
+        """Return the optimal weights, fitted to all records at once; for a posterior draw, return the records."""
         records = np.concatenate(list(chunks))
         if isinstance(mechanism, BallDraw):
             return records
@@ -101,7 +101,7 @@ class Logistic(Sampled):
         return {"weights": dict(weights), **self.reading(spec)}
 
     def reading(self, spec) -> dict[str, str]:
-        """What the released weights mean, in words."""
+        """Return the scale of the features and the predicted level, which give the released weights their meaning."""
         return {
             "features": "each between -1 at its low and 1 at its high bound",
             "predicts": spec.columns[self.order(spec)[-1]]["levels"][1],

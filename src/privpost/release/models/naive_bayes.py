@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware import exact_counts
 
 
 class NaiveBayes(Predictive):
-    """A class and attributes, each counted per level of the class; a flat prior on the shares of the classes."""
+    """A class and attributes; attributes are counted per class, and the shares of the classes have a flat prior."""
 
     name = "naive_bayes"
     column = Schema(levels=Levels(), role=Choice("class", "attribute"))
@@ -27,15 +27,15 @@ class NaiveBayes(Predictive):
 
     def mechanism(self, spec, setting):
         classes, *sizes = (len(spec.columns[name]["levels"]) for name in self.order(spec))
-        # A cell is a class: without months or hidden states the events' model is naive Bayes.
+        # With one state, and one cell for each class, the event model is naive Bayes.
         return EventCountsLaplace(EventCounts((1,) * classes, tuple(sizes), 1), spec.n, setting)
 
     def order(self, spec):
-        """The columns with the class first."""
+        """Return the names of the columns with the class first."""
         return sorted(spec.columns, key=lambda name: spec.columns[name].get("role") != "class")
 
     def _cells(self, spec) -> list[tuple[str, str, str]]:
-        """The class, attribute and level of every count, in the mechanism's order."""
+        """Return the class, attribute and level of every count, in the mechanism's order."""
         label, *attributes = self.order(spec)
         return [
             (given, name, level)
@@ -55,7 +55,7 @@ class NaiveBayes(Predictive):
         return sum(len(spec.columns[name]["levels"]) for name in self.order(spec)[1:])
 
     def seconds(self, spec):
-        # Seconds for each number drawn, and for each entry of the counts' tables.
+        # The factors are seconds for each number drawn, and for each entry of the counts' tables.
         classes = len(spec.columns[self.order(spec)[0]]["levels"])
         return classes * self.tables(spec) * (1e-6 * spec.draws + 3.5e-7 * spec.n)
 
@@ -68,7 +68,7 @@ class NaiveBayes(Predictive):
         label, *attributes = self.order(spec)
         classes = spec.columns[label]["levels"]
         given = np.array(levels_of(range(len(classes)), theta[: len(classes)], size, rng))
-        # Shares of the levels by class, in the order of `_cells`.
+        # Probabilities of the levels by class, in the order of `_cells`.
         shares, columns = theta[len(classes) :].reshape(len(classes), -1), [[classes[place] for place in given]]
         for name in attributes:
             levels = spec.columns[name]["levels"]

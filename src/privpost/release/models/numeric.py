@@ -1,4 +1,4 @@
-"""`model: bounded_sum` of a specification, and what the models of a numeric column share with it."""
+"""`model: bounded_sum` of a specification, and the base class of other models of a numeric column."""
 
 import re
 from abc import abstractmethod
@@ -13,7 +13,7 @@ from privpost.models.base import check_records
 from privpost.release.models.base import Kind, Posterior, Predictive
 from privpost.samplers.noise_aware.quadrature import resolved_posterior
 
-# Sums up to here are whole numbers that floats hold exactly.
+# Floats hold whole numbers up to this sum exactly.
 LARGEST_TOTAL = 2**50
 _METHOD = "independent draws from the posterior by quadrature over its parameter"
 _APPROXIMATIONS = "normal law of the latent sum (Bernstein and Sheldon 2018)", "continuous Laplace law of the noise"
@@ -22,12 +22,12 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
 def parsed(text: str) -> Decimal | None:
-    """The number that a cell's text is, exactly; None for another text."""
+    """Return the exact number in a cell's text; None if the text is not a number."""
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 class _Nothing:
-    """Records of no family, which are summed as they are."""
+    """A stand-in for a family: records without a model, which are summed unchanged."""
 
     lattice = False
     record_support = (-np.inf, np.inf)
@@ -39,7 +39,7 @@ class _Nothing:
 
 
 class Sum(Kind):
-    """A numeric column whose values in [low, high], rounded to a resolution, are summed; a sum without a model."""
+    """A sum without a model: values of a numeric column in [low, high], rounded to a resolution, are summed."""
 
     name = "bounded_sum"
     prior = Schema()
@@ -60,19 +60,19 @@ class Sum(Kind):
                 )
 
     def family(self, spec):
-        """The family of the records, with its prior."""
+        """Return the family of the records, with its prior."""
         return _Nothing()
 
     def redacts(self, spec) -> bool:
-        """Whether records outside the bounds are left out of the sum; else there are none."""
+        """Return whether records outside the bounds are left out of the sum; if not, they are refused."""
         return spec.only[1].get("outside") == "redact"
 
     def _bounds(self, spec) -> tuple[Decimal, ...]:
-        """low, high and resolution."""
+        """Return low, high and resolution as exact numbers."""
         return tuple(Decimal(repr(spec.only[1][key])) for key in self.required)
 
     def _origin(self, spec) -> Decimal:
-        """The value from which steps are counted: from low, a record moves the sum by at most high − low."""
+        """Return the value from which steps are counted: 0 with redaction, else low, which lowers the sensitivity."""
         return Decimal(0) if self.redacts(spec) else self._bounds(spec)[0]
 
     def mechanism(self, spec, setting):
@@ -87,7 +87,7 @@ class Sum(Kind):
         if value is None or not least <= value <= most:
             return None
         if not low <= value <= high:
-            # One step beyond the upper bound stands for every value that is left out.
+            # Every value that is left out is encoded as one step beyond the upper bound.
             return int(high / resolution) + 1 if self.redacts(spec) else None
         return int(((value - self._origin(spec)) / resolution).to_integral_value())
 
@@ -109,7 +109,7 @@ class Sum(Kind):
 
 
 class NumericFamily(Sum, Predictive):
-    """A numeric column of a family of laws with one named parameter, whose posterior is drawn."""
+    """A numeric column whose records follow a family with one parameter; its posterior can be drawn."""
 
     parameter: ClassVar[str]
 
@@ -125,18 +125,18 @@ class NumericFamily(Sum, Predictive):
         return [self.parameter]
 
     def predicted(self, spec, theta, size, rng):
-        """Of the law that is not cut off at the bounds, rounded to the resolution."""
+        """Return records rounded to the resolution; their law is not cut off at the bounds."""
         unit = self._bounds(spec)[2]
         steps = np.rint(self.family(spec).sample_data(theta[0], size, rng) / float(unit)).astype(np.int64)
         return [[str(step * unit) for step in steps.tolist()]]
 
     @abstractmethod
     def coarsest(self, spec) -> float:
-        """The largest resolution that hardly biases the posterior, judged by what is public."""
+        """Return the largest resolution that hardly biases the posterior, computed from public settings."""
 
     @abstractmethod
     def rounding(self, resolution: float, theta: np.ndarray) -> str:
-        """What rounding to a resolution does where θ has these draws, shape (draws,)."""
+        """Return in words what rounding to a resolution does, given draws (draws,) of θ."""
 
     def posterior(self, spec, mechanism, release, rng):
         family = self.family(spec)

@@ -17,7 +17,7 @@ from privpost.experiments.bernstein2018.calibrated import (
 from privpost.experiments.claim_helpers import at_joint_level, ends
 from privpost.lab.claims import about, check, claim, number, numbers, untestable
 
-# The parameters that the paper shows: the only one, or the first category's.
+# The parameters that the paper shows: the model's only one, or that of the first category.
 SHOWN = ("theta", "theta_1")
 
 
@@ -37,7 +37,7 @@ def gibbs(calibration):
 
 
 def by_the_chain(table):
-    """Yield, per model, at how many points Gibbs is rejected, and at which of these the law without a chain is not."""
+    """Yield, per model, the number of (n, ε) where Gibbs is rejected, and those where the chain-free law is not."""
     failed = {}
     for method in ("gibbs", "exact"):
         rows = width_claims.sound(table, method, POINTS)
@@ -66,7 +66,7 @@ def naive(calibration):
         worst, better_n, better_epsilon, best = (group.set_index(["n", "epsilon"]).loc[corner] for corner in corners)
         name = f"{model}, {variant}"
         yield from number(f"KS at the corners, {name}", [row.ks for row in (worst, better_n, better_epsilon, best)])
-        # The difference of two empirical distribution functions of M values is within this with probability 95 %.
+        # With probability 95 %, two empirical distribution functions of M values differ by less than this.
         noise = float(worst.ks_limit) * np.sqrt(2)
         yield check(
             f"miscalibrated at the smallest n and epsilon ({name})", worst.p_value < LEVEL / len(models), of=model
@@ -120,12 +120,12 @@ def ops_untempered_prior(calibration):
     "share of U in the outer tenths above 0.2, or in the middle half above 0.5, by more than 2 · 1.358/√M",
 )
 def shapes(ecdf):
-    # The outer tenths and the middle half: 0.2 and 0.5 of the values if U is uniform.
-    # OPS that tempers the likelihood alone is left out: it is not the paper's mechanism (see B13).
+    # A uniform U has 0.2 of its values in the two outer tenths and 0.5 in the middle half.
+    # OPS that tempers the likelihood alone is left out, because it is not the paper's mechanism (see B13).
     shown = ecdf[ecdf.parameter.isin(SHOWN) & ecdf.method.isin(["naive", "ops"]) & (ecdf.tempered != "likelihood")]
     for (method, model, variant), rows in shown.sort_values("u").groupby(["method", "model", "variant"]):
         tenth, quarter, three_quarters, nine_tenths = np.interp([0.1, 0.25, 0.75, 0.9], rows.u, rows.ecdf)
-        # Twice the KS limit bounds the sampling error of any difference of two values of the function.
+        # Twice the KS limit bounds the sampling error of a difference between two values of the function.
         noise = 2 * float((rows.band_high - rows.u)[(rows.u > 0.4) & (rows.u < 0.6)].iloc[0])
         outer, middle = float(tenth + 1 - nine_tenths), float(three_quarters - quarter)
         where = f"{model}, {variant}"

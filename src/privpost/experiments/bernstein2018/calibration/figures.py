@@ -16,12 +16,12 @@ SEGMENTS = {"multinomial": "dependent counts", "independent": "independent count
 def distances(calibration):
     """Calibration as the Kolmogorov-Smirnov distance against n (Bernstein and Sheldon 2018, figure 1a).
 
-    Largest distance of the distribution of U, the quantile of the true parameter in its posterior, from uniform, over
-    the limit below which 95 % of calibrated methods lie (1.358/√M for M trials; grey): one column per model, the
-    paper's three first, one row per ε; for the multinomial its first category. Hollow: not private, as the naive method
-    reads the noisy sum of all records, redacted or not, or as bounds are quantiles at the true θ. The noise-aware
-    posterior without a chain (exact) repeats what Gibbs's says. KS sees little of a posterior's width; the table has
-    z², which does.
+    U is the quantile of the true parameter in its posterior. Shown is the largest distance of the distribution of U
+    from uniform, divided by the limit that 95 % of calibrated methods stay below (1.358/√M for M trials; grey). One
+    column per model, the paper's three first, and one row per ε; the multinomial is shown by its first category. Hollow
+    points are not private: the naive method reads the noisy sum of all records, redacted or not, or bounds are
+    quantiles at the true θ. The noise-aware posterior computed without MCMC (exact) agrees with Gibbs's. KS hardly
+    detects a wrong posterior width; z², in the table, does.
     """
     table = uniform.over_limit(models.shown(models.titled(calibration)))
     grid = facets.lines(
@@ -38,11 +38,11 @@ def distances(calibration):
 def functions(ecdf, calibration):
     """Empirical distribution functions of U (Bernstein and Sheldon 2018, figure 1b).
 
-    Above, the paper's figure: Pr(U ≤ u), one panel per model at one n and ε; calibrated methods hide each other on the
-    diagonal. Below, the same less u, enlarged, with the simultaneous 95 % band of a calibrated method (grey;
-    Säilynoja, Bürkner and Vehtari 2022): a curve that leaves it is not calibrated, and naive ones leave the picture.
-    The multinomial has its first category. The naive method of redacted sums, and bounds from θ, are not private,
-    as in figure 1a.
+    Above is the paper's figure: Pr(U ≤ u), one panel per model at one n and ε; calibrated methods hide each other on
+    the diagonal. Below is Pr(U ≤ u) − u, enlarged, with the simultaneous 95 % band of a calibrated method (grey;
+    Säilynoja, Bürkner and Vehtari 2022): a method whose curve leaves the band is not calibrated. Curves of naive
+    methods leave the panel. The multinomial is shown by its first category. The naive method of redacted sums and
+    bounds from θ are not private, as in figure 1a.
     """
     keys = ["model", "variant", "method", "parameter"]
     facts = calibration[[*keys, "private", "uses_private_metadata", "n_trials"]].drop_duplicates(keys)
@@ -69,12 +69,12 @@ def functions(ecdf, calibration):
 def truncation(truncation):
     """Width of posteriors of exponential records from redacted sums with public bounds (ours).
 
-    Mean squared error of the posterior mean over the posterior variance (z²): 1 (grey: 95 % of its values) where the
-    posterior's width is right, and above where it is too narrow. Gibbs sampling takes the counts of segments as
-    dependent, which they are, or as independent, as the paper does. Bars are 95 % intervals. Bounds from the true θ,
-    which are not private, are in the table.
+    z² is the mean squared error of the posterior mean over the posterior variance. It is 1 (grey: 95 % of its values)
+    if the posterior's width is right, and larger if the posterior is too narrow. Gibbs sampling takes the counts of
+    segments as dependent, which they are, or as independent, as the paper does. Bars are 95 % intervals. Results for
+    bounds from the true θ, which are not private, are in the table.
     """
-    # Without a chain, or noise, there are no segments.
+    # Only the Gibbs sampler uses segments.
     table = truncation.assign(segments=truncation.segments.where(truncation.method == "gibbs"))
     table = table[table.bounds == "public"].drop_duplicates(["segments", "method", "epsilon", "n"])
     half = style.NORMAL_95 * np.sqrt(2 / table.z2_values)

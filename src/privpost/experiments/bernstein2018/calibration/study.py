@@ -1,23 +1,23 @@
 """Calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b).
 
-Every trial draws θ from the prior, data from the model and a release from the mechanism; U is the quantile of the true
-θ in the posterior. U is the posterior's distribution function at θ where that is known, the share of Gibbs draws up
-to θ, or, for OPS with its few draws, the randomised rank of θ among them. `exact` runs no chain: for counts it is the
-exact posterior, for redacted sums the posterior of the sampler's own normal model, by quadrature.
+Every trial draws θ from the prior, data from the model and a release from the mechanism. U is the quantile of the true
+θ in the posterior: the posterior's distribution function at θ if it is known, else the share of Gibbs draws up to θ, or
+the randomised rank of θ among the few draws of OPS. `exact` runs no chain: for counts it is the exact posterior, for
+redacted sums the posterior of the sampler's own normal model, computed by quadrature.
 
 Randomised ranks among independent draws are exactly uniform under calibration. Successive Gibbs draws are dependent,
 which moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
 statistic. So the test is about the sampler as it is run, not about its stationary law alone.
 
-The posterior's width is tested by the sum of z² beside it (`evaluation.spread`), over all parameters that the model and
-the release treat alike. Where a release tells nothing, any sampler of the prior is calibrated: `sd_of_prior` shows it.
-The test is then about the draws of θ, which may be wide or narrow by chance: `prior_p` tests them alone.
+The sum of z² (`evaluation.spread`) tests the posterior's width, over all parameters that the model and the release
+treat alike. If a release carries no information, any sampler of the prior is calibrated; `sd_of_prior` is then near 1.
+In that case the test is about the draws of θ, which may be wide or narrow by chance; `prior_p` tests these alone.
 
 OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone; the column `tempered` says which.
 
-Beside figure 1 (ours): families that the paper does not try, one file each in `models`; and redacted sums by the source
-of their bounds, the true θ in the paper, and by the covariance between segments, which the paper takes as independent
-though their counts are multinomial.
+Beyond figure 1, the study adds (ours) families that the paper does not try, one file each in `models`, and variants of
+redacted sums. The variants differ in the source of the bounds (the true θ in the paper) and in the covariance between
+segments (none in the paper, although their counts are multinomial).
 """
 
 import itertools
@@ -39,7 +39,7 @@ from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 from privpost.privacy.accounting.costs import Cost
 from privpost.samplers.noise_aware.gibbs import run
 
-# Each has a table of its own.
+# Each part has its own tables.
 PARTS = ("figure_1", "families", "segments")
 SETTINGS = Schema(
     **CHAINS,
@@ -48,7 +48,7 @@ SETTINGS = Schema(
     ecdf_n=Integer(at_least=1, says="n of the table of empirical distribution functions", unit="records"),
     ecdf_epsilon=EPSILON.means("ε of the table of empirical distribution functions", "nats"),
     ecdf_points=Integer(at_least=2, says="quantiles of the table of empirical distribution functions"),
-    part=Choice(*PARTS, says="what a cell is part of: the paper's figure 1, further families, or bounds and segments"),
+    part=Choice(*PARTS, says="part of the study: the paper's figure 1, further families, or bounds and segments"),
 )
 TABLES = {
     "calibration": {
@@ -63,15 +63,15 @@ TABLES = {
     },
     "truncation": {
         "bounds": "source of the redaction bounds: `public`, or `true_theta`, the private parameter",
-        "segments": "covariance between the segments of a redacted sum: `multinomial`, or `independent`, none",
+        "segments": "covariance between the segments of a redacted sum: `multinomial`, or `independent` (zero)",
     },
 }
-# Of variants with the same bounds, the one whose posterior without a chain, which has no segments, is shown.
+# Variants that show the posterior computed without MCMC: one per source of bounds, as it does not depend on segments.
 EXACT = ("paper", "corrected")
 
 
 class Line(NamedTuple):
-    """A method, and what OPS tempers: `joint`, prior and likelihood, or the `likelihood` alone."""
+    """A method, and what OPS tempers: prior and likelihood (`joint`), or the `likelihood` alone; None otherwise."""
 
     method: str
     tempered: str | None = None
@@ -82,7 +82,7 @@ LINES = (Line("non_private"), Line("gibbs"), Line("naive"), *OPS, Line("exact"))
 
 
 class Chains(NamedTuple):
-    """The result of chains on some trials.
+    """Summaries of one chain per trial.
 
     Attributes:
         quantiles: share of the draws up to θ (parameters, trials).
@@ -98,11 +98,11 @@ class Chains(NamedTuple):
 def gibbs_quantiles(
     run_experiment: Experiment, data: Data, release: Release, n: int, burn_in: int, draws: int, rng
 ) -> Chains:
-    """Return where θ stands among the draws of one chain per trial."""
+    """Run one chain per trial and return the quantile of the true θ among its draws, with other summaries."""
     below, first, second = np.zeros((3, *data.theta.shape))
 
     def consume(theta):
-        # Relative to the true θ, which is near the draws: no digits are lost to their mean.
+        # Subtracting the true θ, which is near the draws, avoids cancellation in the variance.
         off = theta.reshape(len(theta), *data.theta.shape) - data.theta
         below.__iadd__((off <= 0).sum(axis=0))
         first.__iadd__(off.sum(axis=0))
@@ -113,10 +113,10 @@ def gibbs_quantiles(
 
 
 def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
-    """Return OPS, whose draws share ε equally.
+    """Return the OPS mechanism of one draw; `config.ops_draws` draws share ε equally.
 
-    With the likelihood alone tempered a draw is from Beta(α + s/T, β + (n − s)/T), truncated. This is the joint
-    mechanism on the prior Beta(1 + T(α − 1), 1 + T(β − 1)), at the same cost, since T depends on ε and a0 alone.
+    If the likelihood alone is tempered, a draw is from Beta(α + s/T, β + (n − s)/T), truncated. The joint mechanism
+    with the prior Beta(1 + T(α − 1), 1 + T(β − 1)) has this law, at the same cost, as T depends on ε and a0 alone.
     """
     mechanism = ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
     if tempered == "joint":
@@ -133,7 +133,7 @@ def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
 def ops_quantiles(config, data: Data, place, rngs, ledger, trials: slice) -> np.ndarray:
     """Return the randomised rank of θ among the OPS draws, shape (1, trials).
 
-    `place` is (tempered, n, ε), `rngs` are the generators of the draws and of the ranks.
+    `place` is (tempered, n, ε); `rngs` holds the generators of the draws and of the ranks.
     """
     tempered, n, epsilon = place
     size = data.theta.shape[1], config.ops_draws
@@ -149,11 +149,11 @@ def _ops_account(tempered: str, n: int, epsilon: float) -> str:
 
 def simulate(config, streams, ledger) -> dict:
     """Return `quantiles` (line, parameter, n, epsilon, trials), `rejected` (line, n, epsilon), `sd_of_prior`
-    (parameter, n, epsilon) and `prior` (parameter, n, trials), quantiles of the true parameters in their prior.
+    (parameter, n, epsilon) and `prior` (parameter, n, trials), the quantiles of the true parameters in their prior.
 
-    Lines that do not apply to a model are nan. `rejected` is the share of invalid Gibbs proposals,
-    or of projected naive releases. `sd_of_prior` is the root mean square of the standard deviation of a trial's Gibbs
-    draws over the standard deviation of the true parameters.
+    Lines that do not apply to a model are nan. `rejected` is the share of invalid Gibbs proposals, or of projected
+    naive releases. `sd_of_prior` is the standard deviation of a trial's Gibbs draws, root mean square over trials,
+    divided by the standard deviation of the true parameters.
     """
     trial = experiment(config.model, config.prior, config.variant)
     parts = list(streams.blocks())
@@ -191,12 +191,12 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _account(config, trial: Experiment, ledger) -> None:
-    """Open the accounts of each point: gibbs, naive and exact read one release; each OPS makes its own."""
+    """Open the accounts at each (n, ε): gibbs, naive and exact share one release; each OPS makes its own."""
     for n, epsilon in itertools.product(config.n, config.epsilon):
         point = f"n={n}/epsilon={epsilon:g}"
         trial.open(ledger, f"gibbs/{point}", n, epsilon)
         if not _is_private("naive", trial):
-            # The naive method shifts the released sum by private records, which no finite ε covers.
+            # The naive method adds private records to the released sum, which no finite ε covers.
             ledger.open(f"naive/{point}", trial.naive_cost(epsilon))
             ledger.charge(f"naive/{point}", trial.naive_cost(epsilon))
         for tempered in ("joint", "likelihood") if config.model == "binomial" else ():
@@ -232,7 +232,7 @@ def statistics_rows(cells):
 
 
 def _quantiles(cells):
-    """Yield arrays, experiment, index and point of every (line, parameter, n, ε) that has quantiles."""
+    """Yield arrays, experiment, array index and settings of every (line, parameter, n, ε) that has quantiles."""
     for cell in cells:
         trial = experiment(cell.config.model, cell.config.prior, cell.config.variant)
         others = {"line": LINES, "parameter": trial.parameters}
@@ -242,8 +242,8 @@ def _quantiles(cells):
 
 
 def tabulate(cells):
-    """Return the tests (`calibration`) and the distribution functions of U at one n and ε (`ecdf`) of figure 1, and the
-    tests of further families, and of bounds and segments (`truncation`)."""
+    """Return four tables: of figure 1 the tests (`calibration`) and the distribution functions of U at one n and ε
+    (`ecdf`); and the tests of further families (`families`) and of bounds and segments (`truncation`)."""
     parts = {part: [cell for cell in cells if cell.config.part == part] for part in PARTS}
     return {
         "calibration": statistics_rows(parts["figure_1"]),
@@ -254,13 +254,13 @@ def tabulate(cells):
 
 
 def _family_rows(cells):
-    """Yield the tests, and for Gibbs the mean distance of its quantile from the exact posterior's."""
+    """Yield the tests; rows of Gibbs add the mean distance between its quantile and the exact posterior's."""
     gibbs, exact = (LINES.index(Line(method)) for method in ("gibbs", "exact"))
     for cell in cells:
         distances = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
         places_of = {(n, e): (i, j) for i, n in enumerate(cell.config.n) for j, e in enumerate(cell.config.epsilon)}
         for row in statistics_rows([cell]):
-            # OPS takes no part.
+            # OPS, the only method with this column, is not run on these families.
             del row["tempered"]
             place = int(row["parameter"].rpartition("_")[2]) - 1 if "_" in row["parameter"] else 0
             at = places_of.get((row["n"], row["epsilon"]))
@@ -268,7 +268,7 @@ def _family_rows(cells):
 
 
 def _segment_rows(cells, others):
-    """Yield the tests of redacted sums by bounds and segments; the cells of figure 1 supply two of the variants."""
+    """Yield the tests of redacted sums by bounds and segments; `others` (figure 1's cells) supply two variants."""
     sizes = {(cell.config.model, n) for cell in cells for n in cell.config.n}
     shown = set()
     for row in itertools.chain(statistics_rows(others), statistics_rows(cells)):

@@ -5,9 +5,9 @@ import math
 from privpost.evaluation.diagnostics import LARGEST_RHAT
 from privpost.lab.claims import about, check, claim, number
 
-# Effective draws that one chain should be worth.
+# Effective sample size that one chain should reach.
 ENOUGH = 100
-# Median R-hat that chains should have.
+# Largest median R-hat of chains that count as mixed.
 MIXED = 1.01
 
 
@@ -22,11 +22,11 @@ MIXED = 1.01
 def run_length(convergence):
     gibbs = convergence[convergence.sampler == "gibbs"]
     for (model, variant, epsilon), rows in gibbs.groupby(["model", "variant", "epsilon"]):
-        # Count models have the paper's variant only; redacted sums have the paper's bounds and public ones.
+        # Models of counts have the variant `paper` only; redacted sums have the paper's bounds or public bounds.
         bounds = "" if variant == "corrected" else ", bounds of the paper"
         name = f"{model}{bounds}, epsilon={epsilon:g}"
         worst, fewest = rows.loc[rows.rhat.fillna(math.inf).idxmax()], rows.loc[rows.ess_bulk.idxmin()]
-        # Per chain: the median over trials is for all chains of a release, the paper runs one.
+        # The table's value is for all chains of a release together; the paper runs one chain.
         per_chain = float(fewest.ess_bulk / fewest.n_chains)
         stuck = rows.loc[rows.stuck_share.idxmax()]
         yield from number(f"largest R-hat, {name} (n={worst.n:g})", worst.rhat)

@@ -11,8 +11,8 @@ SAMPLERS = {"gibbs": "Gibbs (the paper's)", "collapsed": "Gibbs, sum integrated 
 def convergence(convergence):
     """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement).
 
-    Effective draws per sweep, the median over releases, of the Gibbs sampler and, for redacted sums, of one that
-    integrates the sum out of the update of θ. Bounds are public unless they are said to come from θ.
+    Median over releases of effective draws per sweep, for the Gibbs sampler and, for redacted sums, for a sampler that
+    integrates the sum out of the update of θ. Bounds are public unless a panel says that they come from θ.
     The table has the share of releases whose four chains have R-hat above 1.1.
     """
     names = convergence.model.map(lambda model: models.MODELS.get(model, str(model).capitalize()))

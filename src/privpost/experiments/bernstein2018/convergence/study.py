@@ -1,8 +1,8 @@
 """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement).
 
-Each release has several chains, started from draws of the prior, whose draws after burn-in give rank-normalised split
-R-hat and effective sample sizes. Redacted sums have a second sampler of the same posterior, which integrates the sum
-out of the update of θ, and a posterior by quadrature, which shows the chains that are stuck.
+Several chains per release start from draws of the prior; their draws after burn-in give rank-normalised split R-hat and
+effective sample sizes. Redacted sums have a second sampler of the same posterior, which integrates the sum out of the
+update of θ. Their posterior is also computed by quadrature, which shows chains that are stuck.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from privpost.samplers.noise_aware.gibbs import run
 SETTINGS = Schema(
     **CHAINS | {"draws": Integer(at_least=4, says=DRAWS.says)},
     chains=Integer(at_least=2, says="chains per release"),
-    collapsed_draws=Integer(at_least=4, says="draws of a collapsed chain that are kept"),
+    collapsed_draws=Integer(at_least=4, says="draws kept from a chain of the collapsed sampler"),
     trace_n=Integer(at_least=1, says="n of the traces", unit="records"),
     trace_epsilon=EPSILON.means("ε of the traces", "nats"),
     trace_every=Integer(at_least=1, says="sweeps between two points of a trace"),
@@ -33,7 +33,7 @@ TABLES = {
         "ess_bulk_min": "smallest effective sample size of the bulk [draws]",
         "ess_tail_min": "smallest effective sample size of the tails [draws]",
         "stuck_share": "share of releases whose chains have an R-hat above 1.1 [share]",
-        "biased_share": "share of releases with a chain mean half a posterior standard deviation off [share]",
+        "biased_share": "share of releases with a chain's mean off by half a posterior sd or more [share]",
     },
     "traces": {
         "chain": "number of the chain, from 1",
@@ -42,7 +42,7 @@ TABLES = {
 }
 SAMPLERS = ("gibbs", "collapsed")
 DIAGNOSTICS = ("rhat", "ess_bulk", "ess_tail", "distance")
-# Posterior standard deviations from which on a chain whose mean is off counts as biased.
+# A chain is biased if its mean is off by at least this many posterior standard deviations.
 BIASED = 0.5
 # Burn-in of the collapsed sampler, in sweeps.
 BURN_IN = 50
@@ -51,9 +51,9 @@ BURN_IN = 50
 def simulate(config, streams, ledger) -> dict:
     """Return `diagnostics` (sampler, diagnostic, n, epsilon, trials) of the first parameter, and one `trace`.
 
-    The last diagnostic is the largest distance of a chain's mean from the exact posterior mean, in posterior standard
-    deviations. `trace` (chains, burn_in + draws) is of the first trial at trace_n and trace_epsilon. The collapsed
-    sampler is nan for counts.
+    The last diagnostic is the largest distance between a chain's mean and the exact posterior mean, in posterior
+    standard deviations. `trace` (chains, burn_in + draws) is from the first trial at trace_n and trace_epsilon. For
+    counts, which have no collapsed sampler, its diagnostics are nan.
     """
     trial = experiment(config.model, config.prior, config.variant)
     shape = (len(SAMPLERS), len(DIAGNOSTICS), len(config.n), len(config.epsilon), config.trials)
@@ -92,7 +92,7 @@ def _first_parameter(kernel, sweeps: int, rng):
 
 
 def tabulate(cells):
-    """Return the diagnostics of each sampler, summed up over trials, and the thinned traces."""
+    """Return the diagnostics of each sampler, summarised over trials, and the thinned traces."""
     return {"convergence": _diagnostics(cells), "traces": _traces(cells)}
 
 

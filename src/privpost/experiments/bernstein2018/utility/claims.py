@@ -8,9 +8,9 @@ from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import joint_limit
 from privpost.lab.claims import check, claim, number, untestable, word
 
-# Gibbs saves more than this share of the naive method's MMD² at the smallest n and epsilon.
+# At the smallest n and epsilon, Gibbs has to save more than this share of the naive method's MMD².
 MUCH = 0.5
-# Gibbs saves less than this share at the largest n and epsilon.
+# At the largest n and epsilon, Gibbs has to save less than this share.
 LITTLE = 0.2
 
 
@@ -28,7 +28,7 @@ def bounded(utility, method: str):
 )
 def at_least_as_good(utility):
     rows = bounded(utility, "gibbs")
-    # One-sided 5 % over the cells: two-sided 10 %.
+    # A one-sided test at 5 % has the limit of a two-sided test at 10 %.
     limit = critical_value(len(rows), 0.1)
     for row in rows.itertuples():
         name, z = f"{row.model}, n={row.n:g}, epsilon={row.epsilon:g}", row.below_naive_mean / row.below_naive_sem
@@ -53,14 +53,14 @@ def naive_converges(utility):
         name, ends = f"{model}, epsilon={epsilon:g}", rows.iloc[[0, -1]]
         mmd, range_of_n = np.maximum(ends.mmd.to_numpy(), 1e-300), np.log(rows.n.iloc[-1] / rows.n.iloc[0])
         slope = np.log(mmd[1] / mmd[0]) / range_of_n
-        # By the delta method: the MMD is the root of the mean of MMD².
+        # The delta method gives the error of the MMD, the root of the mean of MMD².
         errors = 0.5 * ends.mmd2_sem.to_numpy() / mmd
         yield from number(f"MMD at the smallest and largest n, {name}", list(ends.mmd))
         yield from number(f"standard errors of MMD at the smallest and largest n, {name}", list(errors))
         yield from number(f"log-log slope of MMD in n, {name}", slope)
         yield from number(f"standard error of the slope, {name}", np.hypot(*(errors / mmd)) / range_of_n)
         decreases = (np.diff(rows.mmd2_mean) < limit * np.hypot(rows.mmd2_sem[1:], rows.mmd2_sem[:-1].values)).all()
-        # The noise moves the posterior mean by O(1/(nε)): the slope tends to −1; half of it is asked for.
+        # The noise moves the posterior mean by O(1/(nε)), so the slope tends to −1; the check asks for half of that.
         yield check(f"MMD decreases in n ({name})", decreases and slope < -0.5, of=model)
 
 

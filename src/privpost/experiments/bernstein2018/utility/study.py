@@ -1,8 +1,8 @@
 """Distance of private posteriors from the true one (Bernstein and Sheldon 2018, figure 1c).
 
-The distance is MMD² with the kernel exp(−(p − q)²/2) between a method's posterior and the non-private one, of the
-probability (of the first category) or the rate, averaged over trials. It is exact for laws in closed form, and unbiased
-from the draws of the Gibbs chain. `exact` is the noise-aware posterior without a chain.
+The distance between a method's posterior and the non-private one is MMD² with the kernel exp(−(p − q)²/2), averaged
+over trials. The parameter is the probability (of the first category) or the rate. MMD² is exact for laws in closed
+form; from the draws of a Gibbs chain it is estimated without bias. `exact` is the noise-aware posterior without MCMC.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ TABLES = {
     "utility": {
         "mmd": "root of mmd2_mean, 0 where that is negative",
         "mmd2_mean": "squared maximum mean discrepancy from the non-private posterior, unbiased",
-        "below_naive_mean": "squared discrepancy of the noise-naive posterior less the row's, paired",
+        "below_naive_mean": "squared discrepancy of the noise-naive posterior minus that of the row's method, paired",
         "negative_share": "share of trials with a negative estimate of the squared discrepancy [share]",
     },
 }
@@ -36,9 +36,9 @@ METHODS = ("gibbs", "exact", "naive")
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `mmd2` (method, n, trials), unbiased and so at times negative, and the share `rejected` (method, n).
+    """Return `mmd2` (method, n, trials), unbiased and so sometimes negative, and the share `rejected` (method, n).
 
-    `rejected` is nan for `exact`, which proposes nothing.
+    `rejected` is nan for `exact`, which makes no proposals.
     """
     trial = experiment(config.model, config.prior, config.variant)
     mmd2 = np.empty((len(METHODS), len(config.n), config.trials))
@@ -47,7 +47,7 @@ def simulate(config, streams, ledger) -> dict:
     for i, n in enumerate(config.n):
         trial.open(ledger, f"n={n}", n, config.epsilon)
         if np.isinf(trial.naive_cost(config.epsilon).epsilon):
-            # The naive method reads the release shifted by private records, which no finite ε covers.
+            # The naive method adds private records to the released sum, which no finite ε covers.
             ledger.open(f"naive/n={n}", trial.naive_cost(config.epsilon))
             ledger.charge(f"naive/n={n}", trial.naive_cost(config.epsilon))
         for block in streams.blocks():
@@ -64,7 +64,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _estimates(config, trial, data, release, n: int, rng):
-    """Return MMD² (methods, trials), and the shares that Gibbs rejects and the naive method projects."""
+    """Return MMD² (methods, trials), the share of rejected Gibbs proposals and the share of projected releases."""
     statistics, projected = trial.naive(data, release, n)
     true, space, sums = trial.features(data.statistics), trial.space, []
 
@@ -82,7 +82,7 @@ def _estimates(config, trial, data, release, n: int, rng):
 
 
 def tabulate(cells):
-    """Yield the means over trials with their standard errors."""
+    """Yield one row per cell, method and n: means over trials with their standard errors."""
     for cell in cells:
         for at, point in places(cell.config, "method", "n", method=METHODS):
             values, other = cell.arrays["mmd2"][at], cell.arrays["mmd2"][METHODS.index("naive"), at[1]]

@@ -16,9 +16,9 @@ PAIRED = f"paired differences beyond {{z:.2f}} standard errors ({100 * LEVEL:g} 
 
 
 def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
-    """Return, by setting, each method with the methods that it leads by more than `z`, or equals.
+    """Return, for each setting and method, the methods that it beats by more than `z` standard errors or equals.
 
-    A difference of exactly 0 means one law: the true posterior, where the budget affords it.
+    A difference of exactly 0 means that both methods have the same law: the budget allows the true posterior.
     """
     by_setting: dict[tuple, dict[str, set[str]]] = {}
     for key, part in pairs.groupby(by):
@@ -32,13 +32,13 @@ def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
 
 
 def multiplicity(pairs):
-    """Yield the words for the limit of all comparisons."""
+    """Yield the words `z`, the critical value at joint level, and `pairs`, the number of comparisons."""
     yield word("z", critical_value(len(pairs), LEVEL))
     yield word("pairs", len(pairs))
 
 
 def budget(row) -> str:
-    """Return the words for a row's budget."""
+    """Return a row's budget as text."""
     return f"epsilon = {row.epsilon:g}, delta = {row.delta:g}"
 
 

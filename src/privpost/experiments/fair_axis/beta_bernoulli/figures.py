@@ -6,18 +6,18 @@ from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 
 METRICS = {"l1_error": "Least error\nof a draw", "kl": "Least KL\ndivergence"}
-# Where divergences are 0 but for rounding.
+# Smaller divergences are 0 up to rounding.
 SMALLEST = 1e-7
 
 
 @figure("bits_winners")
 def winners(beta_bernoulli):
-    """Who is best at the same (ε, δ): bits, all mechanisms, by their exact privacy curves (ours).
+    """The best mechanism for bits at the same (ε, δ), by exact privacy curves (ours).
 
-    A tile per number of records n and ε, one column per δ: its colour and marker are those of the method with the least
-    error E |draw − θ| of one draw of θ (above), or divergence of the draw's law from the non-private posterior (below).
-    Light tiles: another method is within a 95 % interval of the difference, or 10⁻⁷. The table has distances from
-    calibration, too, which mostly decide nothing.
+    One tile per number of records n and ε, one column per δ. A tile's colour and marker show the method with the least
+    error E |draw − θ| of one draw of θ (above), or the least divergence of the draw's law from the non-private
+    posterior (below). A tile is light if another method is within a 95 % interval of the difference, or within 10⁻⁷.
+    The table also has distances from calibration, which rarely separate the methods.
     """
     from matplotlib.colors import ListedColormap, to_rgba
 

@@ -1,15 +1,15 @@
-"""What several posterior draws for bits cost together."""
+"""The joint privacy cost of several posterior draws for bits."""
 
 from privpost.evaluation.rows import select
 from privpost.lab.claims import check, claim, number, word
 
-# What the sum of all budgets is at least, over the exact cost, at the largest number of draws.
+# At the largest number of draws, the sum of all budgets is at least this many times the exact cost.
 SAVED = 4
-# How far a Rényi curve of a weighted posterior may be above the exact cost.
+# Largest relative excess of a weighted posterior's Rényi cost over the exact cost.
 RENYI = 0.1
-# How far that of OPS is above it at least.
+# Smallest relative excess of OPS's Rényi cost over the exact cost.
 OPS = 2.0
-# Relative; the grid rounds upwards by less than a thousandth.
+# Relative rounding error: the grid rounds upwards by less than a thousandth.
 ROUNDING = 1e-3
 
 

@@ -1,4 +1,4 @@
-"""What k posterior draws for bits cost together: exact composition, Rényi curves, and the sum of their budgets."""
+"""The joint privacy cost of k posterior draws for bits: exact composition, Rényi curves, and the sum of budgets."""
 
 import numpy as np
 
@@ -17,8 +17,8 @@ SETTINGS = Schema(
     n=N,
     epsilon=EPSILON,
     delta=DELTA,
-    draws=Vector(Integer(at_least=1), says="draws about the same data", unit="count"),
-    points=Integer(at_least=10, at_most=100_000, says="points of the grid of one draw's losses"),
+    draws=Vector(Integer(at_least=1), says="numbers of draws from the same data", unit="count"),
+    points=Integer(at_least=10, at_most=100_000, says="points of the grid of one draw's privacy losses"),
 )
 TABLES = {
     "composition": {
@@ -32,9 +32,9 @@ ACCOUNTINGS = ("exact", "renyi", "naive")
 
 
 def samplers(config, epsilon: float) -> dict:
-    """Return the mechanisms that draw from beta laws, each calibrated by its exact curve at (ε, δ)."""
+    """Return, by method id, the mechanisms that draw from beta laws, each calibrated to (ε, δ) by its exact curve."""
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("approximate", epsilon, delta=config.delta)
-    # The search along their curves may start at any setting.
+    # This budget only starts the search along the exact curves.
     candidates = serving(model, config.n, Cost("rdp", 1.0, order=2.0), a0=config.a0)
     return {
         method: mechanism.recalibrated(budget)
@@ -44,7 +44,7 @@ def samplers(config, epsilon: float) -> dict:
 
 
 def spent(mechanism, config) -> np.ndarray:
-    """Return ε of some number of draws by each accounting, shape (accountings, draws)."""
+    """Return the joint ε at δ of each number of draws by each accounting, shape (accountings, draws)."""
     draws, delta = config.draws, config.delta
     renyi = [composition.renyi_epsilon(mechanism.rdp, k, delta) for k in draws]
     naive = [composition.naive_epsilon(mechanism.privacy_curve, k, delta) for k in draws]

@@ -1,4 +1,4 @@
-"""Logistic regression at the same (ε, δ): what OPS's accounting does, and which sampler is ahead."""
+"""Logistic regression at the same (ε, δ): the effect of OPS's accounting, and which sampler is ahead."""
 
 import numpy as np
 
@@ -36,11 +36,11 @@ DIFFUSED = "Diffused sampling has a higher test log-likelihood than concentrated
 def contest(logistic_pairs, id, says, one, other, metric):
     of_metric = logistic_pairs[logistic_pairs.metric == metric.replace(" ", "_")]
     rows = of_metric[[{*pair} == {one, other} for pair in zip(of_metric["first"], of_metric["second"], strict=True)]]
-    # Where the budget affords the direct posterior, both methods give the same draws of it.
+    # If the budget allows the direct posterior, both methods give the same draws from it.
     differ = rows[rows.difference_mean != 0]
     if differ.empty:
         return
-    # A smaller error is better, a larger log-likelihood too.
+    # A smaller error is better, and so is a larger log-likelihood.
     better = np.where(differ["first"] == one, 1, -1) * (-1 if metric == "test error" else 1)
     differ = differ.assign(lead=better * in_standard_errors(differ))
     limit = student_limit(int(logistic_pairs.n_repeats.min()), LEVEL / (2 * len(rows)))

@@ -30,7 +30,7 @@ SETTINGS = Schema(
 TABLES = {
     "logistic": {
         "converted_coefficient": "coefficient that the converted guarantee allows",
-        "variant": "`smallest_ball` of OPS on its smallest ball, else empty",
+        "variant": "`smallest_ball` for OPS on its smallest ball, else empty",
     },
     "logistic_pairs": {
         "first": "method, with its variant if it has one",
@@ -41,7 +41,7 @@ METRICS = ("test_error", "test_log_likelihood")
 
 
 class Row(NamedTuple):
-    """A method at one (ε, δ) (nan for the true posterior), its mechanism, the coefficient by conversion, a variant."""
+    """A method's mechanism at one (ε, δ) (nan for the true posterior), its converted coefficient, and its variant."""
 
     method: str
     epsilon: float
@@ -57,12 +57,12 @@ class Row(NamedTuple):
 
     @property
     def account(self) -> str:
-        """The name of the row in the ledger."""
+        """The name of the row's account in the ledger."""
         return f"{self.name}/epsilon={self.epsilon:g}/delta={self.delta:g}"
 
 
 def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
-    """Return the true posterior, and each method at each (ε, δ) by its exact privacy curve."""
+    """Return rows: the true posterior, then each method at each (ε, δ), calibrated by its exact privacy curve."""
     # Releases need not take a public time in a simulation.
     options = {"public_time": False}
     direct = LogisticDraw(model, n, calibration.ORDER, weighting="direct", **options)
@@ -83,10 +83,10 @@ def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `metrics` (rows, 2, repeats) with names and settings of the rows, and proposals per draw.
+    """Return `metrics` (rows, 2, repeats), the rows' names and settings, and their proposals per draw.
 
-    The first row is the true posterior. All rows share the split and the random numbers of the sampler; features are
-    scaled by public bounds.
+    The first row is the true posterior. All rows share the split and the sampler's random numbers. Features are scaled
+    by public bounds.
     """
     design = load_design(config.dataset, bounds="public", dropped_level=config.dropped_level, rng=streams("split", 0))
     n, dimension = design.train_features.shape
@@ -102,7 +102,7 @@ def simulate(config, streams, ledger) -> dict:
     metrics = np.empty((len(entries), len(METRICS), config.trials))
     proposals, expected = np.zeros(len(entries)), np.empty(len(entries))
     starts: dict[str, object] = {}
-    # From the weakest privacy on: a method's mode is the start of its next one.
+    # From the largest ε down: each search for a method's mode starts at its previous mode.
     for i in sorted(range(len(entries)), key=lambda i: -np.nan_to_num(entries[i].epsilon, nan=np.inf)):
         row = entries[i]
         for block in () if row.name in failed else streams.blocks():

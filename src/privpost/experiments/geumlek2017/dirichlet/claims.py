@@ -4,13 +4,13 @@ import numpy as np
 
 from privpost.lab.claims import check, claim, number
 
-# Relative rounding of a supremum.
+# Relative rounding error of a supremum.
 ROUNDING = 1e-9
 
 
 def exact(table):
-    """Yield a name and the rows with an exact supremum, by number of categories and prior."""
-    # At the asymptote itself rounding decides.
+    """Yield a name and the rows with an exact supremum for each number of categories and prior."""
+    # At the asymptote itself rounding decides whether ε is finite.
     rows = table[(table.supremum == "exact") & ((table.order - table.asymptote).abs() > 1e-9)]
     for (categories, prior), part in rows.groupby(["categories", "prior"]):
         yield f"{prior}, {categories} categories", part

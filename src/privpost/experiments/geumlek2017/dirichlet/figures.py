@@ -11,10 +11,10 @@ from privpost.drawing.figures import figure
 def curves(dirichlet):
     """RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix).
 
-    Exact suprema over neighbouring data sets, columns are numbers of categories, one curve per coefficient r or m
-    (others and the asymmetric prior are in the table); it ends at its asymptote (dashed), where the cost becomes
-    infinite. Last row: how much more a published bound charges for the diffused mechanism. Computed, not simulated:
-    there are no bars.
+    Exact suprema over neighbouring data sets, one column per number of categories and one curve per coefficient r or m
+    (others and the asymmetric prior are in the table). A curve ends at its asymptote (dashed), where the cost becomes
+    infinite. The last row shows how much more a published bound charges for the diffused mechanism. There are no bars,
+    as the values are computed, not simulated.
     """
     table = dirichlet[(dirichlet.supremum == "exact") & (dirichlet.method != "direct")]
     holds = table.bound_ratio.min() >= 1

@@ -1,4 +1,4 @@
-"""Private logistic regression by Langevin steps: their charge and their error beside exact draws."""
+"""Private logistic regression with Langevin steps: their privacy charge and error compared with exact draws."""
 
 from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import student_limit

@@ -1,4 +1,4 @@
-"""Private logistic regression without an exact draw: error of Langevin steps against their charge (ours)."""
+"""Private logistic regression without an exact draw: error of Langevin steps against their privacy charge (ours)."""
 
 import numpy as np
 
@@ -21,24 +21,25 @@ SETTINGS = Schema(
     order=ORDER,
     log_epsilon=LOG_EPSILON,
     step=Real(above=0, at_most=1, says="Langevin step size times the largest curvature"),
-    relaxations=Vector(Real(above=0), says="Langevin steps, in relaxation times of the chain"),
+    relaxations=Vector(Real(above=0), says="length of the Langevin chain, in its relaxation times"),
 )
 TABLES = {
     "finite_time": {
         "steps": "steps of the chain [count]",
-        "charge": "ε that the Rényi guarantee charges at `order`; of OPS its pure ε [nats]",
-        "variant": "`smallest_ball` of OPS on its smallest ball, else empty",
+        "charge": "ε that the Rényi guarantee charges at `order`; for OPS its pure ε [nats]",
+        "variant": "`smallest_ball` for OPS on its smallest ball, else empty",
         "share_of_budget": "charge, as a share of the exact draw's [share]",
-        "behind_mean": "how much worse than the exact draw of the budget; not paired",
+        "behind_mean": "how much worse the metric is than that of the exact draw at the budget; not paired",
     },
 }
 METRICS = ("test_error", "test_log_likelihood")
 
 
 def compared(config, budget: Cost, model: BinaryRegression, n: int) -> list:
-    """Return the exact draw at the budget, noise on the mode, Langevin steps at the exact draw's power, and OPS.
+    """Return the compared mechanisms: an exact draw, noise on the mode, Langevin chains of each length, and OPS.
 
-    OPS is drawn on its smallest ball at the budget's ε as pure ε, which holds at every order.
+    The exact draw fixes the power of the Langevin chains. OPS, on its smallest ball, takes the budget's ε as a pure ε,
+    which holds at every order.
     """
     exact = LogisticDraw.calibrate(model, n, budget, weighting="diffused", public_time=False)
     steps = [
@@ -51,7 +52,7 @@ def compared(config, budget: Cost, model: BinaryRegression, n: int) -> list:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `metrics` (mechanisms, 2, repeats), and of each mechanism `method`, `charge`, `steps` and `power`."""
+    """Return `metrics` (mechanisms, 2, repeats), the mechanisms' `method`, `charge`, `steps` and `power`, and n."""
     design = load_design(config.dataset, bounds="public", dropped_level=config.dropped_level, rng=streams("split", 0))
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0)
@@ -62,7 +63,7 @@ def simulate(config, streams, ledger) -> dict:
     for i, mechanism in enumerate(mechanisms):
         ledger.open(f"{mechanism.method}/{i}", budget, mechanism)
     for block in streams.blocks():
-        # One chain is run on: each number of steps continues the one before.
+        # All lengths share one chain: each continues from the end of the shorter one.
         chain, settings = streams("sampler", block.index), {}
         for i, mechanism in enumerate(mechanisms):
             steps = isinstance(mechanism, LogisticLangevin)
@@ -88,7 +89,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Yield one row per mechanism and metric; `behind` is how much worse it is than the exact draw of the budget."""
+    """Yield one row per mechanism and metric; `behind` is how much worse it is than the exact draw at the budget."""
     for cell in cells:
         arrays = cell.arrays
         for (i, k), point in places(cell.config, "mechanism", "metric", mechanism=arrays["method"], metric=METRICS):

@@ -8,33 +8,33 @@ from privpost.experiments.claim_helpers import student_limit
 from privpost.experiments.geumlek2017.logistic.study import METRICS, decisive
 from privpost.lab.claims import check, claim, number, word
 
-# Joint level of the comparisons of a claim, one-sided (Bonferroni).
+# One-sided joint level of all comparisons of a claim (Bonferroni).
 LEVEL = 0.05
-# Where OPS on its smallest ball is compared: at less budget it is near guessing, as OPS is on any ball.
+# ln ε at which OPS on its smallest ball is compared: at smaller budgets OPS is near guessing on any ball.
 LARGE = (0, 1, 2, 3)
-# By how much its test error has to be smaller.
+# OPS on its smallest ball has to have a test error smaller by at least this.
 GAIN = 0.01
-# A sampler whose test error is at least this share of the majority's says little more than the majority.
+# A sampler is no better than guessing if its test error is at least this share of that of guessing the majority.
 MAJORITY = 0.9
-# What the smallest ball may lose in test error against the best of the radii.
+# Largest loss in test error of the smallest ball against the best radius.
 LOSS = 0.05
-# How far, relative to it, the farthest mode may be from the rim of the smallest ball.
+# Largest relative distance of the farthest mode from the rim of the smallest ball.
 RIM = 1e-6
 
 
 def leads(rows):
-    """Return rows with `lead`, the second method's lead in standard errors: a smaller error, a larger likelihood."""
+    """Return rows with `lead`: how much better the second method is than the first, in standard errors."""
     sign = np.where(rows.metric == "test_error", 1, -1)
     return rows.assign(lead=sign * in_standard_errors(rows))
 
 
 def critical(rows, comparisons: int) -> float:
-    """Return Student's t beyond which one of several comparisons counts."""
+    """Return the critical value of Student's t for one of several comparisons (Bonferroni)."""
     return student_limit(int(rows.n_repeats.min()), LEVEL / comparisons)
 
 
 def counts(rows, limit: float) -> dict[str, int]:
-    """Return in how many cells the lead is beyond the limit, either way."""
+    """Return in how many cells the second method is significantly ahead, and in how many behind."""
     return {"significantly ahead": (rows.lead > limit).sum(), "significantly behind": (rows.lead < -limit).sum()}
 
 
@@ -194,7 +194,7 @@ def smallest_ball_beside_samplers(logistic_pairs):
         evidence = {"critical t": limit, "smallest t": least.lead, "its difference": least.difference_mean}
         yield from number(f"{second} on abalone", {**evidence, "its standard error": least.difference_sem})
     for (dataset, second), part in rows[rows.draws == rows.draws.min()].groupby(["dataset", "second"]):
-        # Everywhere, on one split: the samplers are not pure, and charged at their order.
+        # Evidence from all cells, on one split: the samplers are not pure and are charged at their order.
         evidence = {"cells": len(part), **counts(part, critical(part, len(rows)))}
         yield from number(f"all cells, {second} on {dataset}", evidence)
 

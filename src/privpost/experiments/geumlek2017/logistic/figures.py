@@ -12,10 +12,10 @@ from privpost.experiments.geumlek2017.logistic.study import decisive
 def test_error(logistic):
     """Test error of private logistic regression (Geumlek et al. 2017, figure 3).
 
-    Test error above that of the non-private mode, linear below 0.01; one row per order λ, one column per data set.
-    OPS is charged as in the paper, and a second time, in pure DP, on the smallest ball sure to hold the mode (ours).
-    Dotted: guessing the larger class. Features are scaled by the data's own range, as in the paper, which no ε covers;
-    the last row has public bounds for them (ours). Bars are 95 % intervals over the draws of one split.
+    Test error minus that of the non-private mode, linear below 0.01; one row per order λ, one column per data set.
+    OPS is shown twice: charged as in the paper, and as pure DP on the smallest ball sure to hold the mode (ours).
+    The dotted line is guessing the larger class. Features are scaled by the data's own range, as in the paper, which no
+    ε covers; in the last row they have public bounds (ours). Bars are 95 % intervals over the draws of one split.
     """
     table = _losses(logistic, "test_error", "paper").assign(bounds="")
     public = _losses(logistic, "test_error", "corrected").assign(bounds=", public bounds (ours)")
@@ -36,7 +36,7 @@ def test_error(logistic):
 def log_likelihood(logistic):
     """Negative test log-likelihood of private logistic regression (Geumlek et al. 2017, appendix).
 
-    Negative mean log-likelihood above that of the non-private mode, linear below 0.01; else as figure 3.
+    Negative mean log-likelihood minus that of the non-private mode, linear below 0.01; otherwise as figure 3.
     """
     table = _losses(logistic, "test_log_likelihood", "paper")
     table = table.assign(mean=-table["mean"])
@@ -53,13 +53,12 @@ def ranking(logistic_pairs):
     """Which of the diffused and the concentrated sampler has the lower test error (ours; Geumlek et al. 2017, figure
     3).
 
-    Test error of concentrated less that of diffused sampling, paired, against ln ε; above 0 diffused is ahead. Bars are
-    95 % intervals of the mean. A hollow point has one split, and its bar shows the spread over draws. A filled point
-    has several splits, and its bar shows the spread over splits.
+    Paired difference in test error, concentrated minus diffused, against ln ε; above 0 diffused is ahead. Bars are 95 %
+    intervals of the mean: of hollow points over draws on one split, of filled points over several splits.
     """
     contest = {"variant": "paper", "first": "concentrated", "second": "diffused", "metric": "test_error"}
     table = decisive(select(logistic_pairs, **contest))
-    # Side by side, so that bars do not cover each other.
+    # Points of different orders are shifted, so that bars do not cover each other.
     shift = 0.12 * (table.order.rank(method="dense") - (table.order.nunique() + 1) / 2)
     table = table.assign(at=table.log_epsilon + shift, splits=table.n_splits > 1)
     grid = facets.lines(
@@ -80,9 +79,9 @@ def ranking(logistic_pairs):
 def radius(ops_radius):
     """Test error of OPS against the radius of its ball, at one pure ε (ours; Geumlek et al. 2017, section 5.2).
 
-    The smallest balls spend less than that ε. A larger ball R leaves a smaller power ε/(2cR) of the likelihood.
-    Vertical lines: the smallest ball that is sure to hold the mode (left), and the paper's c/β (right). Bars are 95 %
-    intervals over the draws of one split.
+    A larger radius R leaves a smaller power ε/(2cR) of the likelihood; the power is at most 1, so the smallest balls
+    spend less than ε. Vertical lines: the smallest ball that is sure to hold the mode (left), and the paper's c/β
+    (right). Bars are 95 % intervals over the draws of one split.
     """
     table = select(ops_radius, metric="test_error").assign(method="ops")
     grid = facets.lines(
@@ -92,7 +91,7 @@ def radius(ops_radius):
     better = []
     for axes, rows in facets.each(grid):
         axes.axhline(rows.majority_error.iloc[0], color=style.GREY, linestyle=":", linewidth=0.8)
-        # Each name where no curve passes.
+        # Heights at which no curve crosses the names.
         for times, words, height in ((1, "smallest", 0.6), (None, "paper's", 0.02)):
             place, error = one(rows, times_smallest=times)[["radius", "mean"]]
             axes.axvline(place, color=style.GREY, linewidth=0.8, zorder=1)
@@ -109,7 +108,7 @@ def radius(ops_radius):
 
 
 def _losses(table, metric: str, variant: str):
-    """Return a metric less the non-private one; of the paper's variant with OPS on its smallest ball, too."""
+    """Return rows with a metric's excess over the non-private one; `paper` includes OPS on its smallest ball."""
     table = select(table, metric=metric)
     ball = select(table, variant="smallest_ball", method="ops").assign(variant="paper", method="ops_ball")
     return facets.excess(select(pd.concat([table, ball]), variant=variant), "mean", ["dataset"])
@@ -124,7 +123,7 @@ def _curves(table, row: str):
 
 
 def _answer(table) -> str:
-    """Return that OPS, charged as in the paper, is behind both samplers in every cell, where it is."""
+    """Return the sentence that OPS, charged as in the paper, never leads a sampler, or "" if it does in some cell."""
     worst = table[table.method == "ops"].set_index(["dataset", "order", "log_epsilon"])["mean"].rename("ops")
     others = table[table.method.isin(["diffused", "concentrated"])]
     behind = others.set_index(worst.index.names).join(worst, how="inner")

@@ -13,14 +13,14 @@ TABLE = {
     "radius": "R of the ball",
     "power": "ρ = ε/(2cR), at most 1",
     "mode_bound": "norm that no mode exceeds at this power, whatever the data: √(ρκ/β)",
-    "mode_farthest": "norm of the farthest mode that equal records of some length have at this power",
+    "mode_farthest": "largest norm of the mode of equal records at this power, over their length",
     "spent": "pure ε that the draw costs, 2cρR [nats]",
     "majority_error": "test error of always guessing the majority [share]",
 }
 
 
 def mechanism(model: BinaryRegression, n: int, epsilon: float, times: float | None) -> LogisticOps:
-    """Return OPS at a pure ε on a ball: a multiple of the smallest one at this ε, or c/β for None."""
+    """Return OPS at a pure ε on a ball of `times` the smallest radius at this ε, or of radius c/β if None."""
     beta, bound = model.prior_precision, model.feature_bound
     smallest = ops_radius(ops_power_at(epsilon, beta, bound, "smallest_ball"), beta, bound, "smallest_ball")
     ball = bound / beta if times is None else times * float(smallest)
@@ -28,9 +28,9 @@ def mechanism(model: BinaryRegression, n: int, epsilon: float, times: float | No
 
 
 def farthest_mode(power: float, beta: float, bound: float) -> float:
-    """Return the norm of the farthest mode of equal records, over their length t ≤ c.
+    """Return the largest norm of the mode of equal records, over their length t ≤ c.
 
-    At the mode βw = ρt/(1 + exp(tw)), an equation with one root w, which rises with t up to the length sought.
+    At the mode βw = ρt/(1 + exp(tw)). This has one root w, which rises with t up to the maximum sought.
     """
     from scipy.optimize import brentq, minimize_scalar
 

@@ -30,7 +30,7 @@ from privpost.models.regression.logistic import predictive_metrics
 from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.divergences.glm import ops_rdp, posterior_rdp
 
-# For each variant of OPS, the variant whose other methods it is compared with. The `corrected` ones have public
+# For each variant of OPS, the variant that supplies the other methods for comparison. The `corrected` ones have public
 # feature bounds.
 BESIDE = {
     "paper": "paper",
@@ -63,11 +63,11 @@ SETTINGS = Schema(
         at_least=1e-3,
         at_most=1e3,
         optional=True,
-        says="radius of the ball of `smallest_ball` over that of the smallest one sure to hold the mode at this ε; "
-        "empty for c/β, the paper's",
+        says="radius of the ball of `smallest_ball`, as a multiple of the smallest radius sure to hold the mode at "
+        "this ε; empty for the paper's radius c/β",
     ),
     step=Real(above=0, at_most=1, says="Langevin step size times the largest curvature"),
-    relaxations=Real(above=0, says="Langevin steps, in relaxation times of the chain"),
+    relaxations=Real(above=0, says="length of the Langevin chain, in its relaxation times"),
     n_splits=Integer(at_least=1, says="random splits into training and held-out data"),
     draws=DRAWS,
 )
@@ -91,7 +91,7 @@ PAIRS = (
 
 
 def check(config) -> None:
-    """Raise SettingError for settings that do not fit each other."""
+    """Raise SettingError if settings contradict each other."""
     if config.method == "non_private" and (given := [value for value in config.log_epsilon if value is not None]):
         raise SettingError(
             f"log_epsilon is {given[0]:g}, but method=non_private has no budget and takes none: log_epsilon=null"
@@ -102,7 +102,7 @@ def check(config) -> None:
 
 
 def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
-    """Return the budget at each ε and radius, and a function that makes the mechanism; of the data it knows n alone."""
+    """Return for each ε and radius the budget and a function that makes the mechanism, from n but no other data."""
     # Releases need not take a public time in a simulation.
     options: dict = {"public_time": False}
     kind: type[LogisticSampling] = LogisticDraw
@@ -119,7 +119,7 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
         options["charge"] = config.variant if config.variant in ("paper", "smallest_ball") else "corrected_charge"
     epsilons = [math.inf if value is None else math.exp(value) for value in config.log_epsilon]
     if is_pure(config):
-        # Pure ε, which is charged at every order as the paper does.
+        # A pure ε is charged at every order, as in the paper.
         budgets = [Cost("pure", epsilon) for epsilon in epsilons]
         if on_balls(config):
             pairs = itertools.product(budgets, config.times_smallest)
@@ -133,12 +133,12 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
 
 
 def is_pure(config) -> bool:
-    """Return whether a cell's OPS has a pure ε, the same at every order."""
+    """Return whether a cell's method is OPS charged by a pure ε, the same at every order."""
     return config.variant == "smallest_ball" or (config.variant, config.method) == ("paper", "ops")
 
 
 def on_balls(config) -> bool:
-    """Return whether a cell is about balls of other radii than the smallest."""
+    """Return whether a cell compares balls of several radii (table `ops_radius`)."""
     return config.variant == "smallest_ball" and config.times_smallest != [1]
 
 
@@ -146,8 +146,8 @@ def simulate(config, streams, ledger) -> dict:
     """Return the metrics of every repeat, the coefficients and the proposals per draw.
 
     `metrics` (numbers of splits, epsilons, radii, 2, repeats): a repeat is the mean over `draws` draws; repeats are
-    divided evenly among the splits. `coefficient` (epsilons, radii): β or ρ; `radius` of the ball, nan without one, and
-    `spent`, the ε of the draw's cost, likewise. `proposals`, `expected_proposals` (numbers of splits, epsilons, radii):
+    divided evenly among the splits. Shape (epsilons, radii): `coefficient`, β or ρ; `radius` of the ball, nan without
+    one; and `spent`, the ε of the draw's cost. `proposals`, `expected_proposals` (numbers of splits, epsilons, radii):
     per draw, on the first split. `n` (): training examples. `majority_error` (): test error of guessing the larger
     class of the training data.
     """
@@ -164,14 +164,14 @@ def simulate(config, streams, ledger) -> dict:
         mechanisms[n_splits, j] = account, ledger.open(account, budget, make, repeats=repeats)
     nearest = None
     for (i, n_splits), split in ((at, split) for at in enumerate(config.n_splits) for split in range(at[1])):
-        # The first split is the publisher's where there is one.
+        # The first split is the data publisher's, if there is one.
         data = design if split == 0 else design.resplit(streams("split", split))
         repeats = config.trials // n_splits
         where = slice(split * repeats, (split + 1) * repeats)
         statistics = model.statistics_of(data.train_features, data.train_labels)
         start = None if split == 0 else nearest
-        # ε runs downwards. A search starts from the posterior at the ε before; at the largest ε, from that of the split
-        # before.
+        # From the largest ε down: each search starts from the posterior at the previous ε, the first one from the
+        # previous split's posterior at the largest ε.
         for j in reversed(range(math.prod(shape))):
             draws, drawn = _draws(config, ledger, *mechanisms[n_splits, j], statistics, streams, split, repeats, start)
             start = drawn.start
@@ -198,22 +198,22 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _draws(config, ledger, account: str, mechanism, statistics, streams, split: int, repeats: int, start):
-    """Return the draws of all repeats on one split at one ε, and how they were made."""
+    """Return the release of one split at one ε: the draws of all its repeats, and how they were made."""
     rng, size = streams("sampler", split), repeats * config.draws
     trials = slice(split * size, (split + 1) * size)
     return ledger.release(account, mechanism, statistics, rng, size=size, repeats=trials, start=start)
 
 
 def _account(config, n_splits: int, budget: Cost, j: int) -> str:
-    """Return the name of the account of a budget; each draw of each repeat may spend the whole budget."""
+    """Return the name of a budget's ledger account; each draw of each repeat may spend the whole budget."""
     name = f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
     times = config.times_smallest
     return f"{name}/times={times[j % len(times)]}" if on_balls(config) else name
 
 
 def tabulate(cells):
-    """Return the curves, the same over several splits, paired differences, the guarantees `rdp_glm`, and OPS on balls
-    of many radii."""
+    """Return the metrics on one split, the metrics on several splits, paired differences, the guarantees `rdp_glm`, and
+    the metrics of OPS on balls of many radii."""
     import pandas as pd
 
     balls = [cell for cell in cells if on_balls(cell.config)]
@@ -221,7 +221,7 @@ def tabulate(cells):
     if not cells:
         return {**dict.fromkeys(TABLES, pd.DataFrame()), "ops_radius": pd.DataFrame(radii.rows(balls, METRICS))}
     rows = [{**row, "order": order} for cell in cells for row in _rows(cell) for order in _orders(cell, cells)]
-    # Another charge changes OPS only: the other methods' rows are copied from the variant beside it.
+    # Another charge changes OPS only, so the other methods' rows are copied from the variant that `BESIDE` names.
     rows += [
         {**row, "variant": variant}
         for row, (variant, beside) in itertools.product(rows, BESIDE.items())
@@ -235,7 +235,7 @@ def tabulate(cells):
         kind="stable",
         key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
     )
-    # The curves are from the rows with the fewest draws and the fewest splits: 1 and 1, unless a run asks for more.
+    # The curves use the rows with the fewest draws and splits, by default one draw on one split.
     single = table[table["draws"] == table["draws"].min()].drop(columns="draws")
     fewest = single.n_splits.min()
     studied = single.dataset.isin(single.dataset[single.n_splits > fewest]) & (single.variant == "paper")
@@ -249,7 +249,7 @@ def tabulate(cells):
 
 
 def _orders(cell, cells) -> list:
-    """Return the orders at which a cell's results are compared: its own; if it has none, all those of its data set."""
+    """Return the orders at which a cell's results are compared: its own, or else all orders run on its data set."""
     config = cell.config
     if not is_pure(config) or config.order is not None:
         return [config.order]
@@ -280,7 +280,7 @@ def _glm_rows(cells):
     sizes = {cell.config.dataset: (int(cell.arrays["n"]), cell.config) for cell in cells}
     for dataset, (n, config) in sorted(sizes.items()):
         for power in config.glm_powers:
-            # On both sides of the orders 2n/ρ and n/ρ, beyond which OPS is said to be better.
+            # Orders on both sides of n/ρ and 2n/ρ, beyond which OPS is claimed to be better.
             near = [factor * n / power for factor in (0.99, 1.01, 1.98, 2.02)]
             orders = np.array(sorted({*config.glm_orders, *near}))
             draw = "direct" if power == 1 else "diffused"
@@ -295,15 +295,15 @@ def _glm_rows(cells):
 
 
 def decisive(pairs):
-    """Return each cell's pairs with the most draws: they detect smaller differences and vary the split."""
+    """Return each cell's pairs with the most draws, which detect smaller differences and vary the split."""
     return pairs[pairs["draws"] == pairs.groupby(["dataset", "order", "log_epsilon"])["draws"].transform("max")]
 
 
 def _pairs(cells):
-    """Yield differences (first less second method) of both metrics, paired by repeat.
+    """Yield differences of both metrics, first method minus second, paired by repeat.
 
-    Methods share splits and random numbers. A repeat is one draw on the one split, or the mean of many draws on a split
-    of its own.
+    Methods share splits and random numbers. With one split, each repeat is one draw; with several, a repeat is the mean
+    of many draws on its own split.
     """
     metrics = {}
     for cell in cells:

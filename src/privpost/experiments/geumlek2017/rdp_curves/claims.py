@@ -5,9 +5,9 @@ import numpy as np
 from privpost.lab.claims import check, claim, number
 
 FIGURE = "section 5.1, figure 1"
-# Relative rounding of a supremum, and of sums over cells.
+# Relative rounding error of a supremum, and of sums over cells.
 ROUNDING, OF_SUMS = 1e-9, 1e-6
-# Loss of accuracy that is called small.
+# Largest loss of accuracy that the claim calls small.
 SMALL = 0.01
 
 
@@ -36,7 +36,7 @@ def smaller_coefficients(rdp_curves):
     tempered = rdp_curves[rdp_curves.method != "direct"]
     wide = tempered.pivot_table(index=by, columns="coefficient", values="epsilon")
     smaller, larger = wide.to_numpy()[:, :-1], wide.to_numpy()[:, 1:]
-    # Two infinite values next to each other say nothing about the order of the curves.
+    # Where both curves are infinite, neither is above the other.
     rises = (larger > smaller) | (np.isinf(larger) & np.isinf(smaller))
     finite = np.isfinite(wide).sum()
     yield check("epsilon rises with the coefficient at every order", rises.all())

@@ -6,16 +6,17 @@ from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
-TOP = 2.0  # the paper's axis ends there
+TOP = 2.0  # end of the paper's axis
 
 
 @figure("fig1_rdp_curves")
 def curves(rdp_curves):
     """RDP curves of the diffused and the concentrated posterior (Geumlek et al. 2017, figure 1).
 
-    One panel per mechanism, one curve per coefficient, r of the diffused and m of the concentrated one, named at its
-    end; dashed lines are asymptotes. Exact suprema over neighbouring data sets; the paper's four pairs charge more at
-    low orders (in the table). Coefficient 1 is the direct posterior. Computed, not simulated: there are no bars.
+    One panel per mechanism, one curve per coefficient (r if diffused, m if concentrated), which stands at the curve's
+    end. Dashed lines are asymptotes. Curves are exact suprema over neighbouring data sets; the paper's four pairs, in
+    the table, charge more at low orders. Coefficient 1 is the direct posterior. There are no bars, as the values are
+    computed, not simulated.
     """
     table = rdp_curves[rdp_curves.method != "direct"]
     methods, largest = facets.ordered(table.method, "method"), table.order.max()
@@ -27,7 +28,7 @@ def curves(rdp_curves):
             exact = select(table, method=method, coefficient=coefficient, supremum="exact")
             curve = exact[np.isfinite(exact.epsilon)].sort_values("order")
             asymptote = curve.asymptote.iloc[0]
-            # The curve is infinite at its asymptote: it is drawn up to there.
+            # The curve rises to infinity at its asymptote, so it is drawn up to there.
             end = ([asymptote], [2 * TOP]) if asymptote <= largest else ([], [])
             panel.plot(np.append(curve.order, end[0]), np.append(curve.epsilon, end[1]), color=shade)
             if asymptote <= largest:
@@ -51,7 +52,7 @@ def _name(axes, curve, coefficient: float, shade, largest: float, row: int) -> N
     at, value = curve.order.iloc[-1], curve.epsilon.iloc[-1]
     words = {"fontsize": 7, "color": shade, "annotation_clip": False, "textcoords": "offset points"}
     if at < 0.97 * largest:
-        # Neighbours are in two rows.
+        # Adjacent names alternate between two rows.
         axes.annotate(f"{coefficient:g}", (at, TOP), (0, 2 + 8 * row), ha="center", **words)
     else:
         axes.annotate(f"{coefficient:g}", (largest, value), (2, 0), va="center", **words)

@@ -20,7 +20,7 @@ SETTINGS = Schema(
     supremum=SUPREMUM,
     order=ABOVE_ONE,
     rounded_coefficients=Vector(WEIGHT, says="coefficients at which rounded draws are computed"),
-    rounded_orders=Vector(ABOVE_ONE, says="orders of rounded draws, beside pure DP"),
+    rounded_orders=Vector(ABOVE_ONE, says="orders of rounded draws, in addition to pure DP"),
     bits=Vector(Integer(at_least=1, at_most=16), says="binary digits of a rounded draw after the point", unit="bits"),
 )
 TABLES = {
@@ -38,8 +38,8 @@ TABLES = {
 def simulate(config, streams, ledger) -> dict:
     """Return `epsilon` (methods, suprema, orders): the RDP curves at one coefficient; nothing is released.
 
-    Also of rounded draws, nan where they are not asked for: `rounded` (methods, bits, orders + 1), the last order
-    infinite, `ideal` (methods, orders + 1) without rounding, and `error_ratio` (methods, bits). The direct posterior
+    For rounded draws, nan where they are not asked for: `rounded` (methods, bits, orders + 1), where the last order is
+    infinite; `ideal` (methods, orders + 1), without rounding; and `error_ratio` (methods, bits). The direct posterior
     has no coefficient: it is nan except in the cell of coefficient 1.
     """
     epsilon = np.full((len(config.method), len(config.supremum), len(config.order)), np.nan)
@@ -61,13 +61,13 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _axes(config) -> tuple[list[float], list[int]]:
-    """Return orders, the last infinite, and ascending numbers of bits of rounded draws."""
+    """Return the orders of rounded draws, ending with infinity, and their numbers of bits in ascending order."""
     return [*config.rounded_orders, math.inf], sorted(config.bits)
 
 
 def tabulate(cells):
-    """Return one row per method, coefficient, supremum and order, `epsilon` inf beyond the asymptote; and of rounded
-    draws one per method, coefficient, bits and order."""
+    """Return `rdp_curves`, one row per method, coefficient, supremum and order (`epsilon` is inf beyond the asymptote),
+    and `rounding`, one row per method, coefficient, number of bits and order."""
     return {"rdp_curves": _curves(cells), "rounding": _rounding(cells)}
 
 

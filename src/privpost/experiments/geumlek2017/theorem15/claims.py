@@ -3,7 +3,7 @@
 from privpost.experiments.claim_helpers import ends
 from privpost.lab.claims import check, claim, number
 
-# Rounding of a relative difference of divergences.
+# Rounding error of a relative difference between divergences.
 ROUNDING = 1e-9
 
 

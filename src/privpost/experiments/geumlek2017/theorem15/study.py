@@ -12,7 +12,7 @@ from privpost.privacy.divergences.renyi import dirichlet_divergence
 SETTINGS = Schema(
     alpha=ALPHA,
     beta=BETA,
-    points=Integer(at_least=3, at_most=30, says="points of a grid over each count of the second posterior"),
+    points=Integer(at_least=3, at_most=30, says="grid points for each count of the second posterior"),
     coefficient=WEIGHT,
     n=N,
     order=ABOVE_ONE,
@@ -21,19 +21,20 @@ TABLES = {
     "theorem15": {
         "at_ends": "largest divergence of the neighbours with 0 and 1, or n - 1 and n, successes [nats]",
         "inside": "largest divergence of all other neighbours [nats]",
-        "convexity": "smallest excess of the mean of two divergences over the one half-way, over that mean [ratio]",
-        "excess_pairs": "pairs of second posteriors whose divergences are compared with the one half-way [count]",
+        "convexity": "smallest relative excess of the mean of two divergences over the divergence at their midpoint "
+        "[ratio]",
+        "excess_pairs": "pairs of second posteriors compared with their midpoint [count]",
     },
 }
 
 
 def laws(config, counts) -> np.ndarray:
-    """Return the beta parameters of diffused posteriors from counts of ones and zeros, (..., 2)."""
+    """Return the beta parameters (..., 2) of diffused posteriors given counts of ones and zeros (..., 2)."""
     return np.array([config.alpha, config.beta]) + config.coefficient * np.asarray(counts, float)
 
 
 def neighbours(config) -> tuple[float, float]:
-    """Return the largest divergence between neighbouring counts at the ends of their range, and between all others."""
+    """Return the largest divergence between neighbours at the ends of the range of counts, and between all others."""
     ones = np.arange(config.n + 1)
     counts = laws(config, np.stack([ones, config.n - ones], axis=-1))
     fewer, more = counts[:-1], counts[1:]
@@ -43,9 +44,10 @@ def neighbours(config) -> tuple[float, float]:
 
 
 def convexity(config) -> tuple[float, int]:
-    """Return by how much the divergence is convex in the second posterior: the smallest excess over all pairs.
+    """Return the smallest relative excess of the mean of two divergences over that at the midpoint, and how many pairs.
 
-    The first has no success. The natural parameters are linear in the beta parameters, and so is half-way.
+    The divergence is convex in the second posterior if no excess is negative. The first posterior has no success. The
+    midpoint of natural parameters is that of beta parameters, as one is linear in the other.
     """
     axis = np.linspace(0, config.n, config.points)
     first = laws(config, [0, config.n])

@@ -19,9 +19,9 @@ TOP = 1e6
 def links(theorem16):
     """Does the bound of theorem 16 hold for three links (Geumlek et al. 2017, section 4.2)?
 
-    Exact Rényi divergence between two posteriors in a plane, by quadrature, over the bound: above 1 (shaded) the bound
-    is broken. With B = 1 it holds for logistic regression alone; with the slopes that a loss has in a ball of weights
-    it holds for all three. Computed, not simulated: there are no bars.
+    Exact Rényi divergence between two posteriors in a plane, by quadrature, over the bound. Above 1 (shaded) the bound
+    fails. With B = 1 it holds for logistic regression alone; if B is the largest slope of a loss in a ball of weights,
+    it holds for all three. There are no bars, as the values are computed, not simulated.
     """
     parts = [
         theorem16[theorem16.radius.notna() == ball].assign(panel=panel, share=theorem16[column].replace(np.inf, TOP))

@@ -1,4 +1,4 @@
-"""The share of theorem 16's bound that the worst data sets in a plane spend, by quadrature (Geumlek et al. 2017)."""
+"""The share of theorem 16's bound that the worst data sets in a plane reach, by quadrature (Geumlek et al. 2017)."""
 
 import math
 
@@ -17,9 +17,9 @@ SETTINGS = Schema(
     betas=Vector(Real(at_least=1e-12, at_most=0.1), says="prior precisions per record, one for each n"),
     orders=Vector(ABOVE_ONE, says="orders at which the divergence is computed"),
     radius=RADIUS,
-    angles=Vector(Real(above=0, below=1.5708), says="angles that are tried for the changed record", unit="radians"),
+    angles=Vector(Real(above=0, below=1.5708), says="angles tried for the changed record", unit="radians"),
     pushing=Vector(
-        Real(above=0, at_most=1), says="lengths of the other records, which push the weights", unit="feature norm"
+        Real(above=0, at_most=1), says="lengths of the other records, which push the weights away", unit="feature norm"
     ),
     limit_betas=Vector(
         Real(at_least=1e-100, at_most=0.01), says="prior precisions per record in the limit of many records"
@@ -29,21 +29,21 @@ TABLES = {
     "theorem16": {
         "beta": "prior precision per record",
         "exact": "Rényi divergence of the two posteriors, by quadrature [nats]",
-        "bound_paper": "theorem 16's bound with slope bound 1, as the paper has it for each link [nats]",
-        "bound_own": "theorem 16's bound with the slopes that the ball allows [nats]",
+        "bound_paper": "theorem 16's bound with slope bound 1, which the paper uses for each link [nats]",
+        "bound_own": "theorem 16's bound with the largest slope that the ball allows [nats]",
         "share_of_paper": "divergence, as a share of the paper's bound [share]",
-        "share_of_own": "divergence, as a share of the bound with the ball's slopes [share]",
-        "limit": "share of the bound that the worst pairs spend in the limit of many records [share]",
+        "share_of_own": "divergence, as a share of the bound with the ball's slope [share]",
+        "limit": "share of the bound that the worst pairs reach in the limit of many records [share]",
         "angle": "angle of the changed record, (± cos a, sin a) [radians]",
-        "pushing": "length of the other records, which push the weights [feature norm]",
+        "pushing": "length of the other records, which push the weights away [feature norm]",
     },
     "theorem16_limits": {
-        "share": "share of the bound that the worst pairs spend in the limit of many records [share]",
+        "share": "share of the bound that the worst pairs reach in the limit of many records [share]",
         "distance": "distance of the mode from 0",
         "sine": "sine of the changed record's angle",
     },
 }
-# How many prior standard deviations hold the posterior's mass.
+# The posterior's mass lies within this many prior standard deviations of its mode.
 _WIDTHS = 12
 
 
@@ -68,10 +68,11 @@ LOSSES = {
 
 
 def worst_pair(config, n: float, beta: float, order: float, radius: float | None) -> tuple[float, float, float]:
-    """Return the largest Rényi divergence between two posteriors of weights in a plane, its angle and pushers' length.
+    """Return the largest Rényi divergence between two posteriors of weights in a plane, with its angle a and length t.
 
-    The changed record is (± cos a, sin a); the others, the pushers, are (0, −t) with the other label, which makes the
-    first label unlikely. Short pushers push farther: each acts on a mode at distance M with the force t/(1 + exp(tM)).
+    The changed record is (± cos a, sin a). The other records, called pushers, are (0, −t) with the other label, which
+    makes the first label unlikely. Short pushers move the mode farther: one pushes a mode at distance M with the force
+    t/(1 + exp(tM)).
     """
     changed, pushing = LOSSES[config.link]
     # A logistic record moves the mode by at most 1/(nβ); the slopes of the other losses fall as they push.
@@ -94,17 +95,17 @@ def worst_pair(config, n: float, beta: float, order: float, radius: float | None
 
 
 def limit_share(beta: float) -> tuple[float, float, float]:
-    """Return the share of the bound that the worst pairs spend as n → ∞, for the logistic link, with M and sin a.
+    """Return the share of the bound that the worst pairs reach as n → ∞, for the logistic link, with M and sin a.
 
-    The mode's distance M satisfies βM = t/(1 + exp(tM)), so M² ≤ κ/β, κ = max x/(1 + exp(x)), attained by pushers of
-    length x/M. Around the mode the posteriors become Gaussians of precision nβ along the first axis, which the pushers
-    do not touch, and their log-densities differ by the slope 2 cos a/(1 + exp(−M sin a)). The divergence is the squared
-    slope over the precision: cos² a/(1 + exp(−M sin a))² of the bound at every order. It tends to 1 as β → 0, with
-    sin² a = 1/M.
+    The mode's distance M satisfies βM = t/(1 + exp(tM)). So M² ≤ κ/β with κ = max x/(1 + exp(x)), attained by pushers
+    of length x/M. Around the mode the posteriors become Gaussians of precision nβ along the first axis, which the
+    pushers do not affect; their log-densities differ by the slope 2 cos a/(1 + exp(−M sin a)). The divergence is
+    proportional to the squared slope over the precision; its share of the bound is cos² a/(1 + exp(−M sin a))² at every
+    order. The share tends to 1 as β → 0, with sin² a = 1/M.
     """
     from scipy.optimize import minimize_scalar
 
-    # κ is Lambert's W at 1/e, as the derivative vanishes where exp(−x) = x − 1.
+    # κ is Lambert's W at 1/e, as the derivative of x/(1 + exp(x)) vanishes at exp(−x) = x − 1.
     distance = math.sqrt(float(lambertw(math.exp(-1)).real) / beta)
 
     def share(log_sine):
@@ -116,17 +117,17 @@ def limit_share(beta: float) -> tuple[float, float, float]:
 
 
 def check(config) -> None:
-    """Raise SettingError for sizes without a β each."""
+    """Raise SettingError unless there is one β for each n."""
     if len(config.n) != len(config.betas):
         raise SettingError(f"betas are {config.betas}; there must be as many as n has, {len(config.n)}")
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `pairs` (sizes, orders, 2, 3): divergence, angle and pushers without a ball and on it; and `limits`
-    (betas, 3): `limit_share` of the logistic link.
+    """Return `pairs` (sizes, orders, 2, 3): divergence, angle and pushers' length, without and with a ball; and
+    `limits` (betas, 3): `limit_share` of the logistic link.
 
-    Without a ball the divergence is infinite for the loss exp(z), which outgrows every Gaussian, and where λ − 1 probit
-    losses, which grow like z²/2, outweigh the prior.
+    Without a ball the divergence is infinite for the loss exp(z), which outgrows every Gaussian, and for λ − 1 probit
+    losses that outweigh the prior, as they grow like z²/2.
     """
     pairs = np.full((len(config.n), len(config.orders), 2, 3), math.nan)
     for i, j, k in np.ndindex(pairs.shape[:3]):
@@ -143,7 +144,7 @@ def simulate(config, streams, ledger) -> dict:
 def tabulate(cells):
     """Return the divergence and its shares of the bounds by link, n, order and ball, and the limits by β.
 
-    `bound_paper` has B = 1, as the paper has for all three links; `bound_own` has the ball's B.
+    `bound_paper` uses B = 1, as the paper does for all three links; `bound_own` uses the ball's B.
     """
     import pandas as pd
 

@@ -8,13 +8,13 @@ from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import ends, joint_limit
 from privpost.lab.claims import check, claim, number, word
 
-# Rounding of a divergence in closed form.
+# Rounding error of a divergence in closed form.
 ROUNDING = 1e-12
 BOTH = "paper, corrected"
 
 
 def curves(tradeoff, order):
-    """Yield (variant, method) and the curve of KL against log epsilon at an order."""
+    """Return groups ((variant, method), rows) of KL at an order, sorted by log epsilon."""
     rows = select(tradeoff[tradeoff.method != "non_private"], metric="kl", order=order)
     return rows.sort_values("log_epsilon").groupby(["variant", "method"])
 
@@ -34,7 +34,7 @@ def reach_the_posterior(tradeoff):
         if method == "gaussian":
             yield check(f"gaussian stays above 0 ({variant})", least > curve.error.max())
         else:
-            # At coefficient 1 the output is the true posterior; the closed form leaves rounding.
+            # At coefficient 1 the output is the true posterior, up to rounding in the closed form.
             yield check(f"{method} reaches 0 ({variant})", least < ROUNDING)
             first = np.exp(curve[curve["mean"] < ROUNDING].log_epsilon.min())
             yield from number(f"epsilon of first zero, {method}, {variant}", first)
@@ -61,7 +61,7 @@ def floors(tradeoff):
 
 
 def modes(curve) -> int:
-    """Return the number of local maxima of a density on its grid that reach 5 % of the highest, ends included."""
+    """Return the number of a density's local maxima, also at the grid's ends, that reach 5 % of the highest one."""
     density = np.concatenate([[0.0], curve.sort_values("theta").density.to_numpy(), [0.0]])
     middle = density[1:-1]
     return int(np.sum((middle > density[:-2]) & (middle > density[2:]) & (middle > 0.05 * middle.max())))
@@ -105,8 +105,8 @@ def small_budgets(tradeoff, limits):
             yield from number(f"weight of the data, diffused, {name}", weight)
             yield from number(f"fall of that weight per step, diffused, {name}", fall)
             yield from number(f"growth of KL per step, diffused, {name}", kl / kl_next)
-            # A small divergence is quadratic in r, so r falls like the root of epsilon while the KL to the prior is
-            # bounded: its growth per step dies out.
+            # A small divergence is quadratic in r, so r falls like the root of epsilon. The KL tends to that of the
+            # prior, so its growth per step vanishes.
             yield check(f"diffused forgets the data ({name})", abs(fall - math.exp(-step / 2)) < 0.02)
             yield check(f"diffused stays near the posterior ({name})", 1 <= kl / kl_next < 1.02)
             yield check(f"diffused ends at the prior ({name})", abs(kl / forgotten - 1) < 0.01)
@@ -149,7 +149,7 @@ def held_out(tradeoff):
     nll = select(tradeoff, metric="neg_log_likelihood")
     truth = float(select(nll, method="non_private")["mean"].iloc[0])
     groups = nll[nll.method != "non_private"].groupby(["variant", "order"])
-    # In each, diffused against concentrated, and each method against the true posterior.
+    # Per group: diffused against concentrated, and each method against the true posterior.
     limit, words = joint_limit(int((1 + groups.method.nunique()).sum()), sides=2)
     yield word("allowed", words)
     for (variant, order), rows in groups:
@@ -165,6 +165,6 @@ def held_out(tradeoff):
         for method, row in at_largest.iterrows():
             excess = float(row["mean"]) - truth
             yield from number(f"excess over the true posterior at the largest epsilon, {method}, {name}", excess)
-            # Where the KL vanishes so does the excess, and where it has a floor so has the excess.
+            # The excess has to vanish where the KL does, and to have a floor where the KL has one.
             small = abs(excess) < limit * math.sqrt(2) * row["sem"]
             yield check(f"limits agree for {method} ({name})", small == (kl[method].iloc[-1] < 1e-3))

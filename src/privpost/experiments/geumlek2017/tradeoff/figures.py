@@ -9,7 +9,7 @@ NAMES = {
     "corrected": "", "paper": "charged as in the paper",
     "kl": "KL divergence to\nnon-private [nats]", "neg_log_likelihood_count": "Loss on a held-out\ncount [nats]",
 }  # fmt: skip
-# The limits of the paper's axes, and the end of its horizontal one.
+# Vertical limits of the paper's axes, and the end of its horizontal axis.
 LIMITS = {"kl": (0, 2), "neg_log_likelihood_count": (0, 70)}
 END = 0.0
 
@@ -19,13 +19,13 @@ def tradeoff(tradeoff):
     """Privacy against utility of the beta-Bernoulli mechanisms, on the paper's axes (Geumlek et al. 2017, figure 2).
 
     KL(non-private ‖ output) (above) and negative log-likelihood of a held-out count (below), one column per order of
-    Rényi DP. The mechanisms meet beyond the end of the paper's axis. Exact charges; the paper's are drawn where they
-    differ. Means over repeats, whose 95 % intervals are thinner than the lines.
+    Rényi DP. The mechanisms meet beyond the end of the paper's axis. Charges are exact; the paper's charges are also
+    drawn where they differ. Curves are means over repeats; their 95 % intervals are thinner than the lines.
     """
     from matplotlib.patches import Patch
 
     table = tradeoff[tradeoff.metric.isin(LIMITS)]
-    # The samplers' charges by the paper coincide with the exact ones.
+    # For the samplers, the paper's charges coincide with the exact ones.
     table = table[(table.variant != "paper") | (table.method == "gaussian")]
     grid = facets.lines(
         facets.named(table, "variant", names=NAMES), "log_epsilon", "mean", row="metric", col="order", names=NAMES,

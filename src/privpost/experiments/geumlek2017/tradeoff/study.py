@@ -1,8 +1,8 @@
 """Privacy against utility of the beta-Bernoulli mechanisms under RDP (Geumlek et al. 2017, figure 2).
 
 Panels (a, b): KL divergence from the true posterior to each mechanism's output. Panels (c, d): negative log-likelihood
-of held-out data under one released parameter, of the ordered records and of their count, which is on the paper's axis;
-they differ by ln C(n, k).
+of held-out data under one released parameter, both of the ordered records and of their count. The two differ by
+ln C(n, k); the paper plots that of the count.
 """
 
 import itertools
@@ -43,7 +43,7 @@ TABLES = {
         "error": "bound on the error of the quadrature [nats]",
     },
     "limits": {
-        "prior_mean": "mean of the prior, to which a mechanism that forgets the data may tend",
+        "prior_mean": "mean of the prior, which a mechanism that forgets the data may tend to",
         "prior_kl": "KL divergence of the prior from the true posterior [nats]",
     },
     "reach": {},
@@ -51,12 +51,12 @@ TABLES = {
 SAMPLERS = "diffused", "concentrated"
 LIMIT_POINTS = 241
 LIKELIHOODS = ("neg_log_likelihood", "neg_log_likelihood_count")
-# Standard deviations at which densities are cut off, beyond which the normal mass is below 1e-32.
+# Densities are cut off at this many standard deviations: the normal mass beyond is below 1e-32.
 WIDTHS = 12
 
 
 def _calibrated(method: str, config, log_epsilon: float, prior=None):
-    """Return the mechanism with the smallest noise (largest coefficient) that (order, epsilon)-RDP allows."""
+    """Return the mechanism with the smallest noise, or largest coefficient, that (order, epsilon)-RDP allows."""
     model = BetaBernoulli(*(prior or (config.alpha, config.beta)))
     budget = Cost("rdp", math.exp(log_epsilon), order=config.order)
     if method == "gaussian":
@@ -109,7 +109,7 @@ def _kl(method: str, mechanism, config) -> tuple[float, float]:
 
 
 def check(config) -> None:
-    """Raise SettingError for settings that do not fit each other."""
+    """Raise SettingError if settings contradict each other."""
     if config.successes > config.n:
         raise SettingError(f"successes is {config.successes}, but must be at most n, which is {config.n}")
     if len(config.reach_alphas) != len(config.reach_betas):
@@ -124,9 +124,9 @@ def check(config) -> None:
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (method, log epsilon), and the table of limits and reach.
 
-    `kl` and its `error`; `coefficient`: r, m, or the standard deviation of the noise; mean and standard deviation over
-    trials of both `LIKELIHOODS`, with `_mean` and `_sd`. `theta` and `density` (method, points): the output's
-    density at the smallest ε. `reached` (priors, 2, budgets): coefficients of `SAMPLERS` under other priors.
+    `kl` and its numerical `error`; `coefficient`: r, m, or the standard deviation of the noise; for both `LIKELIHOODS`,
+    mean and standard deviation over trials, named with `_mean` and `_sd`. `theta` and `density` (method, points): the
+    output's density at the smallest ε. `reached` (priors, 2, budgets): coefficients of `SAMPLERS` under other priors.
     """
     model = BetaBernoulli(config.alpha, config.beta)
     shape = (len(config.method), len(config.log_epsilon))
@@ -164,7 +164,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _reached(config) -> np.ndarray:
-    """Return the coefficients (priors, 2, budgets) of `SAMPLERS` under other priors."""
+    """Return the coefficients (priors, 2, budgets) to which `SAMPLERS` are calibrated under other priors."""
     priors = zip(config.reach_alphas, config.reach_betas, strict=True)
     points = itertools.product(priors, SAMPLERS, config.reach_log_epsilons)
     coefficients = [_calibrated(name, config, level, prior).coefficient for prior, name, level in points]
@@ -172,7 +172,7 @@ def _reached(config) -> np.ndarray:
 
 
 def _draws(config, mechanisms, statistics, streams, block, ledger):
-    """Yield the place (method, log epsilon) and one released parameter per trial."""
+    """Yield the array index (method, log epsilon) and one released parameter per trial."""
     requests = {}
     for (i, method), (j, log_epsilon) in itertools.product(enumerate(config.method), enumerate(config.log_epsilon)):
         rng = streams("mechanism", block.index)
@@ -195,7 +195,7 @@ def _data(config, streams, block) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _limit(method: str, mechanism, config) -> tuple[np.ndarray, np.ndarray]:
-    """Return a grid over the bulk of the output's law, and its density there."""
+    """Return a grid of θ over the bulk of the output's law, and the output's density on it."""
     if method == "gaussian":
         theta = np.linspace(0, 1, LIMIT_POINTS)[1:-1]
         theta = np.concatenate([[theta[0] / 2], theta, [1 - theta[0] / 2]])
@@ -216,8 +216,8 @@ def _prior(config) -> dict[str, float]:
 
 
 def tabulate(cells):
-    """Return the curves (`tradeoff`), the densities at the smallest ε (`limits`), and the coefficients that reach some
-    budgets under several priors (`reach`)."""
+    """Return the curves (`tradeoff`), the densities at the smallest ε (`limits`), and the coefficients at some budgets
+    under several priors (`reach`)."""
     import pandas as pd
 
     curves, limits, reach = [], [], []
@@ -234,7 +234,7 @@ def tabulate(cells):
             fixed = {"variant": config.variant, "method": method, "order": config.order}
             rows = range(len(config.log_epsilon))
             if method == "non_private":
-                # The true posterior has neither order nor ε, and equal draws in every cell.
+                # The true posterior has neither order nor ε, and its draws are equal in every cell.
                 fixed, rows = {"variant": None, "method": method, "order": None}, rows[:1]
             for j in rows:
                 log_epsilon = None if method == "non_private" else config.log_epsilon[j]

@@ -1,4 +1,4 @@
-"""Calibration of posteriors of event models under Laplace-released counts, on data drawn from two laws."""
+"""Calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws."""
 
 import math
 
@@ -10,12 +10,12 @@ from privpost.experiments.claim_helpers import above
 from privpost.experiments.noise_aware.event_calibration.study import AWARE
 from privpost.lab.claims import check, claim, number, numbers, word
 
-# Whose law the counts have.
+# Which law the counts are drawn from: that of the noise-aware chain, or that of the hidden Markov model.
 LAWS = {"poisson": "its own law", "multinomial": "the model's law"}
 
 
 def place(row) -> str:
-    """Return the words for a row's setting."""
+    """Return a row's setting as text."""
     variant = {"paper": ", clipped", "corrected": ", projected"}.get(row.variant, "")
     return f"{row.model}, {row.law}, n = {row.n}, epsilon = {row.epsilon:g}{variant}"
 
@@ -49,7 +49,7 @@ def aware_calibrated(event_calibration):
             where = LAWS["poisson"] if own else LAWS["multinomial"]
             yield check(f"calibrated on {where} ({place(row)})", not counted.rejected[row.Index])
         if not math.isnan(row.oracle_difference):
-            # No variable on [0, 1] has a standard deviation above 1/2.
+            # A variable on [0, 1] has a standard deviation of at most 1/2.
             bound = 0.5 / math.sqrt(row.ess_median)
             yield from number(f"mean difference of U from the exact one, {place(row)}", row.oracle_difference)
             yield from number(f"its bound, {place(row)}", bound)

@@ -1,4 +1,4 @@
-"""Exact noise-aware posteriors of the first cell's probability of its first level, in the two cases that have one."""
+"""Exact noise-aware posteriors of the probability of the first level in the first cell, in two cases."""
 
 import numpy as np
 from scipy.special import betainc, betaln, gammaln
@@ -7,10 +7,10 @@ from privpost.samplers.noise_aware.exact_counts import count_probabilities
 
 
 def first_level(config, noisy, scale: float, truth) -> np.ndarray | None:
-    """Return what lies below the true value, the mean, and the mean square, (3, trials); None in other cases.
+    """Return the posterior's mass below the true value, its mean and its mean square, (3, trials); else None.
 
-    Known are one state, cell and field, by convolution, and the hidden Markov model of two states in two months of one
-    region with fields of two levels, by enumeration, both under uniform priors.
+    The posterior is known in two cases, both under uniform priors: one state, cell and field, by convolution; and the
+    hidden Markov model of two states in two months of one region with fields of two levels, by enumeration.
 
     Args:
         config: the study's settings.
@@ -29,7 +29,7 @@ def first_level(config, noisy, scale: float, truth) -> np.ndarray | None:
 
 
 def statistics(counts, n, truth, levels=2) -> np.ndarray:
-    """Return `first_level` of Beta(1 + c, levels − 1 + n − c) for counts c of n, shape (3, trials, counts)."""
+    """Return the three numbers of `first_level` for Beta(1 + c, levels − 1 + n − c), (3, trials, counts)."""
     alpha, size = 1.0 + counts, n + float(levels)
     below = betainc(alpha, size - alpha, truth[:, None])
     mean = np.broadcast_to(alpha / size, below.shape)
@@ -37,10 +37,10 @@ def statistics(counts, n, truth, levels=2) -> np.ndarray:
 
 
 def two_months(noisy, scale: float, n: int, truth) -> np.ndarray:
-    """Return `first_level` given releases (trials, 2, fields, 2), summed over all counts of n events and all states.
+    """Return the three numbers of `first_level` given releases (trials, 2, fields, 2).
 
-    Probabilities and moves are integrated out. All ways to divide the events between the cells are equally likely, and
-    so are equal and different states.
+    They are sums over all counts of n events and all states; emission and transition probabilities are integrated out.
+    All ways to divide the events between the cells are equally likely, and so are equal and different states.
     """
     result, total = np.zeros((3, len(noisy))), np.zeros(len(noisy))
     of_all = statistics(np.arange(n + 1), n, truth)

@@ -1,17 +1,17 @@
-"""Calibration of posteriors of event models under Laplace-released counts, on data drawn from two laws.
+"""Calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws.
 
-Every trial draws emissions, states and counts, and counts are released as on war logs. `law` says which law the counts
-have: `poisson`, that of the noise-aware chain, where each cell has a rate and all counts are independent; or
-`multinomial`, the hidden Markov model's, where a cell's fields share its number of events and n is public. Counts of
-the former are those of no n events: they get the noise of a release of n events that were drawn beside them.
+Every trial draws emissions, states and counts, and releases the counts as the study of war logs does. `law` is the law
+of the counts. `poisson` is that of the noise-aware chain: each cell has a rate, and all counts are independent.
+`multinomial` is that of the hidden Markov model: a cell's fields share its number of events, and n is public. Poisson
+counts do not sum to n, so they get the noise of a release of n further events.
 
-U is the quantile of an emission probability in its posterior: of the first level in the state of the first cell, which
-does not depend on the states' labels. With draws it is the rank of the true probability among those that are far enough
-apart to be independent, which is uniform for any number of draws. `kl` is the divergence of the posterior mean of the
-first field in that cell from the true law; the true posterior has the smallest mean.
+U is the quantile of an emission probability in its posterior, that of the first level in the state of the first cell,
+which does not depend on the states' labels. From draws, U is the rank of the true probability among draws that are far
+enough apart to be independent; it is uniform for any number of draws. `kl` is the divergence of the posterior mean of
+the first field in that cell from the true law. Its mean over trials is smallest for the true posterior.
 
-The levels of a field are exchangeable: the width of their posteriors is tested by the sum of z² over all levels of the
-first field (`evaluation.spread`). Two small cases have an exact reference for the first level: one state, cell and
+The levels of a field are exchangeable, so the sum of z² over all levels of the first field tests the width of their
+posteriors (`evaluation.spread`). Two small cases have an exact reference for the first level: one state, cell and
 field by convolution, and two months, two states and fields of two levels by enumeration.
 """
 
@@ -35,7 +35,7 @@ from privpost.samplers.noise_aware import event_counts, exact_counts
 SETTINGS = Schema(
     transition_concentration=TRANSITION,
     emission_concentration=EMISSION,
-    iterations=Integer(at_least=5, says="iterations of a chain; of one state as many draws as there are after burn-in"),
+    iterations=Integer(at_least=5, says="iterations of a chain; one state has as many draws as a chain after burn-in"),
     burn_in=Integer(at_least=1, under="iterations", says=BURN_IN.says),
     thin=THIN,
     law=Choice("poisson", "multinomial", says="law of the counts: independent, or with one total for a cell's fields"),
@@ -61,12 +61,12 @@ TABLES = {
         "kl_gain_mean": "KL divergence of the noise-naive predictive law, less the noise-aware one's; paired [nats]",
     },
 }
-# Noise-aware methods, of which a model has one: exact draws of one state in one cell, else a chain.
+# Noise-aware methods. A model has one of them: exact draws for one state in one cell, else a chain.
 AWARE = ("gibbs", "exact")
 
 
 def rows(config) -> list[Row]:
-    """Return the methods at all their settings; raises SettingError when none remains."""
+    """Return each method at all its settings; raises SettingError if the model has none of the methods."""
     one = (config.n_states, config.regions, config.months) == (1, 1, 1)
     methods = [name for name in config.method if name != ("gibbs" if one else "exact")]
     if not methods:
@@ -76,20 +76,20 @@ def rows(config) -> list[Row]:
     return event_methods.rows(config.n_states, "random", config.epsilon, methods, config.variant)
 
 
-# A method that the model does not have is refused before anything runs.
+# Settings without a method for the model are refused before anything runs.
 check = rows
 
 
 def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return true emissions (trials, levels) of the first cell's state, counts of the setting's law (trials, cells,
-    levels), and those of n events, which differ from them under the Poisson law only."""
+    """Return the true emission probabilities (trials, levels) of the first cell's state, counts (trials, cells, levels)
+    from the setting's law, and counts of n events. The last two differ under the Poisson law only."""
     n_states, n_cells = config.n_states, len(layout.first)
     moves = rng.dirichlet(np.full(n_states, config.transition_concentration), (size, n_states))
     states = np.empty((size, n_cells), int)
     for cell, first in enumerate(layout.first):
         law = np.full((size, n_states), 1 / n_states) if first else moves[np.arange(size), states[:, cell - 1]]
         states[:, cell] = np.minimum((law.cumsum(axis=1) <= rng.random((size, 1))).sum(axis=1), n_states - 1)
-    # Exponential rates: all ways to divide n events among the cells are equally likely.
+    # With exponential rates, all ways to divide n events among the cells are equally likely.
     rates = rng.gamma(1.0, config.n / n_cells, (size, n_cells))
     totals = rng.multinomial(config.n, rates / rates.sum(axis=1, keepdims=True))
     emissions, counts, of_events = [], [], []
@@ -105,9 +105,9 @@ def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray, np.nda
 def simulate(config, streams, ledger) -> dict:
     """Return quantiles, divergences and diagnostics of all rows; nan where not known.
 
-    `quantiles` (rows, levels, trials) of the first field's levels; `kl`, and `oracle` and `averaged`, the first level's
-    exact quantile and the share of draws below the truth, are (rows, trials); `variances` (rows, 2, trials), of its
-    posterior and of the exact one; `rhat` and `ess` (rows,), medians over trials, from the halves of each one's chain.
+    `quantiles` (rows, levels, trials): of the first field's levels. Shape (rows, trials): `kl`; and for the first level
+    `oracle`, its exact quantile, and `averaged`, the share of draws below the truth. `variances` (rows, 2, trials): of
+    the first level's posterior and of the exact one. `rhat` and `ess` (rows,): medians over trials, from split chains.
     """
     listed, setup = rows(config), _setup(config)
     shape = len(listed), config.trials
@@ -140,7 +140,7 @@ def _setup(config) -> Setup:
 
 
 def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
-    """Return one block's values for the arrays of `simulate`, from its counts and the true emission probabilities."""
+    """Return a block's values of the arrays of `simulate`, given its counts and the true emission probabilities."""
     field, found = setup.prior.fields[0], {}
     given = noisy if row.variant is None else processed(noisy, config.sizes, row.variant)
     if row.n_states == 1 and row.method not in AWARE:
@@ -168,12 +168,12 @@ def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
 
 
 def _independent_draws(config, setup, noisy, scale, rng):
-    """Return independent draws (draws, trials, levels) of the first field's probabilities, and their means."""
+    """Return independent draws (draws, trials, levels) of the first field's probabilities, and posterior means."""
     field, b, number = setup.prior.fields[0], setup.prior.emission, config.iterations - config.burn_in
     arguments = config.sizes, b, config.n, scale, number, rng
     counts = np.stack([exact_counts.class_counts(release, *arguments)[:, 0, field] for release in noisy], axis=1)
     draws = np.exp(exact_counts.log_dirichlet(b + counts, [slice(None)], rng))
-    # Of the counts' laws: their mean has less noise than that of the draws.
+    # Averaging the conditional means given the counts has less noise than averaging the draws.
     return draws, ((b + counts) / (b + counts).sum(axis=-1, keepdims=True)).mean(axis=0)
 
 
@@ -192,12 +192,12 @@ def _chain_draws(setup, row, counts, scale, burn_in, rng) -> np.ndarray:
 
 
 def tabulate(cells):
-    """Return calibration and divergence by method, and paired differences of the divergence from noise-aware."""
+    """Return calibration and divergence by method, and the divergence's paired differences from the noise-aware one."""
     table, pairs = [], []
     for cell in cells:
         config, arrays, listed = cell.config, cell.arrays, rows(cell.config)
         aware = {row.epsilon: index for index, row in enumerate(listed) if row.method in AWARE}
-        # The variance of a level's probability under the symmetric Dirichlet prior.
+        # Variance of a level's probability under the symmetric Dirichlet prior.
         size, total = config.sizes[0], config.sizes[0] * config.emission_concentration
         prior = (size - 1) / (size**2 * (total + 1))
         for index, row in enumerate(listed):

@@ -1,4 +1,4 @@
-"""Naive Bayes from Laplace-released counts: exact noise-aware posterior against the one that ignores the noise."""
+"""Naive Bayes from counts with Laplace noise: the exact noise-aware posterior against one that ignores the noise."""
 
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.rows import select
@@ -16,7 +16,7 @@ from privpost.lab.claims import check, claim, number, word
     f"passes: {width_claims.BOTH}; all attributes pass, too; {{seen}}; parameters drawn from the prior",
 )
 def aware_calibrated(naive_bayes_calibration):
-    # Only where the parameters follow the prior is calibration defined.
+    # Calibration is defined only if the true parameters follow the prior.
     rows = select(naive_bayes_calibration, concentration=1, variant="paper")
     yield from uniform(rows, "exact", ["parameter", "n"])
 

@@ -16,11 +16,11 @@ NAMES = {"paper": "", "consistent": "least-squares counts", "families": "one nod
 
 @figure("naive_bayes")
 def losses(naive_bayes):
-    """Predictions and posteriors of naive Bayes from Laplace-released counts, noise-aware against noise-naive (ours).
+    """Predictions and posteriors of naive Bayes from counts with Laplace noise, noise-aware or noise-naive (ours).
 
-    For the fewest records and parameters drawn from the posteriors' prior, Beta(1, 1); other numbers and laws, which
-    look alike, are in the table. Accuracy and log-likelihood are losses against the non-private posterior; MMD is the
-    root of the mean square over three parameters and all repeats. Bars are 95 % intervals.
+    Shown are the fewest records, with parameters drawn from the posteriors' prior, Beta(1, 1). Other numbers of records
+    and laws of the parameters, which look alike, are in the table. Accuracy and log-likelihood are losses against the
+    non-private posterior; MMD is the root mean square over three parameters and all repeats. Bars are 95 % intervals.
     """
     table = naive_bayes[(naive_bayes.n == naive_bayes.n.min()) & (naive_bayes.concentration == 1)]
     lost = facets.excess(table[table.metric.isin(["accuracy", "log_likelihood"])], "mean", ["metric"])

@@ -1,4 +1,4 @@
-"""Naive Bayes from Laplace-released counts: exact noise-aware posterior against the one that ignores the noise."""
+"""Naive Bayes from counts with Laplace noise: the exact noise-aware posterior against one that ignores the noise."""
 
 import functools
 from typing import NamedTuple
@@ -32,10 +32,10 @@ TABLES = {
     "naive_bayes_calibration": {},
     "naive_bayes_ecdf": {},
 }
-# Probabilities whose posteriors have rows, by (attribute, class); None is the class. The attributes are alike; all of
-# them count in z².
+# Parameters with rows in the tables, as (attribute, class); None is the class probability. The attributes are
+# exchangeable, so one stands for all; z² sums over all of them.
 PARAMETERS = {"y": None, "x1 | y = 0": (0, 0), "x1 | y = 1": (0, 1)}
-# Columns that name a cell.
+# Columns that identify a cell.
 PLACES = ("n", "concentration")
 NOTES = [
     "At concentration 1 the true parameters come from the prior of all posteriors. Only then can a posterior be "
@@ -44,11 +44,11 @@ NOTES = [
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the scores of every line of `scores.lines` at every ε.
+    """Return the scores of every (method, variant), a line of `scores.lines`, at every ε.
 
-    `quantile` (lines, epsilons, 3, trials) of the true parameters in their posteriors, `others` (lines, epsilons,
-    2 (attributes − 1), trials) of the other attributes' parameters, nan where families are taken one at a time; and
-    `sd_of_prior` (epsilons, 3), the noise-aware posterior's standard deviation over the prior's, root mean square over
+    `quantile` (lines, epsilons, 3, trials): of the true parameters in their posteriors. `others` (lines, epsilons,
+    2 (attributes − 1), trials): the same of the other attributes' parameters, nan if families are taken one at a time.
+    `sd_of_prior` (epsilons, 3): the noise-aware posterior's standard deviation over the prior's, root mean square over
     trials. Shape (lines, epsilons, trials): `accuracy`, `log_likelihood` of class and attributes, and
     `label_log_likelihood` of the class given the attributes, means over a trial's test records; `mmd2` to the true
     posterior, mean over the parameters; `truncated`, the share of counts that naive methods truncate.
@@ -91,16 +91,16 @@ def simulate(config, streams, ledger) -> dict:
 
 
 class Rest(NamedTuple):
-    """Quantiles (epsilons, 2 (d − 1), trials) of the other attributes' parameters, and of the noise-aware posterior the
-    variance (epsilons, 3) of class, x | y = 0 and x | y = 1, mean over trials."""
+    """Quantiles (epsilons, 2 (d − 1), trials) of the other attributes' parameters, and for the noise-aware posterior
+    the variances (epsilons, 3) of class, x | y = 0 and x | y = 1, mean over trials."""
 
     quantiles: np.ndarray
     variance: np.ndarray | None = None
 
 
 def _posteriors(config, mechanisms, theta, statistics, releases, attributes, embedding):
-    """Yield method, features, quantiles of `theta`, log-predictive of `attributes` and truncated share of each
-    line, and `Rest`, None where families are taken one at a time."""
+    """Yield for each (method, variant): method, features, quantiles of `theta`, log-predictive of `attributes`,
+    truncated share, and `Rest`, which is None if families are taken one at a time."""
     model, n = mechanisms[0].model, mechanisms[0].n
     for method, variant in scores.lines(config.method):
         truncated: np.ndarray | float = 0.0
@@ -129,11 +129,11 @@ def _posteriors(config, mechanisms, theta, statistics, releases, attributes, emb
 
 
 def conjugate_log_predictive(theta, attributes) -> np.ndarray:
-    """Return ln p(x, y) (..., trials, tests, 2) for both classes, where all probabilities are independent.
+    """Return ln p(x, y) (..., trials, tests, 2) for both classes y, under independent posteriors of the parameters.
 
     Args:
-        theta: their means (..., trials, 2d+1).
-        attributes: shape (trials, tests, d).
+        theta: the parameters' posterior means (..., trials, 2d+1).
+        attributes: x, shape (trials, tests, d).
     """
     attributes = np.asarray(attributes, float)
     both = []
@@ -145,7 +145,7 @@ def conjugate_log_predictive(theta, attributes) -> np.ndarray:
 
 
 def _predictions(log_predictive, labels) -> dict[str, np.ndarray]:
-    """Return scores per trial of the predictions (..., trials, tests, 2) of labels (trials, tests)."""
+    """Return the scores (..., trials) of log-predictives (..., trials, tests, 2) for labels (trials, tests)."""
     true_label = np.where(labels == 1, log_predictive[..., 1], log_predictive[..., 0])
     total = np.logaddexp(log_predictive[..., 0], log_predictive[..., 1])
     right = (log_predictive[..., 1] > log_predictive[..., 0] + scores.TIE) == (labels == 1)
@@ -164,7 +164,7 @@ def _conjugate(pairs, theta) -> tuple[np.ndarray, np.ndarray]:
 
 
 def family_means(posterior) -> np.ndarray:
-    """Return the means (..., 2d+1) of all probabilities, each given the counts of its family and its parent's alone."""
+    """Return the means (..., 2d+1) of all parameters, each given the noisy counts of its family and parent alone."""
     root, families = naive_bayes_exact.by_family(posterior)
     means = np.einsum("...dck,...dk->...dc", posterior.means, families)
     return np.concatenate([(root @ posterior.class_mean)[..., None], means.reshape(*means.shape[:-2], -1)], axis=-1)
@@ -182,8 +182,8 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
 
 
 def _aware_rest(posterior, config, theta) -> Rest:
-    """Return quantiles of the attributes after the first in the noise-aware posterior, and its variances."""
-    # Compiled code is loaded where it is used.
+    """Return the noise-aware posterior's `Rest`: quantiles of the attributes after the first, and variances."""
+    # Compiled code is loaded only when it is used.
     from privpost.samplers.naive_bayes.quantiles import quantiles
 
     prior, start = (config.alpha, config.beta), len(PARAMETERS)
@@ -194,7 +194,7 @@ def _aware_rest(posterior, config, theta) -> Rest:
 
     placed = np.empty((len(posterior.weights), theta.shape[1] - start, len(theta)))
     for index in range(start, theta.shape[1]):
-        # After the class's parameter each attribute has two, class 0 first.
+        # The class's parameter comes first, then two of each attribute, class 0 before class 1.
         placed[:, index - start] = quantiles(posterior, divmod(index - 1, 2), prior, theta[:, index])
     variances = []
     for place in PARAMETERS.values():

@@ -5,15 +5,15 @@ from privpost.evaluation.rows import select
 from privpost.experiments import width_claims
 from privpost.lab.claims import check, claim, number, numbers
 
-# A distance varies by a third of itself between releases: over eight, this is four standard errors above the floor.
+# Distances vary by a third between releases, so with eight of them this is four standard errors above the floor.
 LIMIT = 1.5
 KEYS = ["n", "epsilon"]
-# By how much the noise-aware posterior is wider where noise rules.
+# At the smallest epsilon the noise-aware posterior has to be wider than the naive one by this factor.
 WIDER = 1.5
 
 
 def place(row) -> str:
-    """Return the words for a row's setting."""
+    """Return a row's setting as text."""
     return f"n = {row.n}, epsilon = {row.epsilon:g}"
 
 

@@ -1,6 +1,6 @@
 """Calibration of linear regression from noisy second moments (Bernstein and Sheldon 2019), one feature, with an oracle.
 
-The first releases' posteriors are integrated, and compared with the chains' draws.
+The posteriors of the first releases are computed by quadrature and compared with the chains' draws.
 """
 
 from functools import partial
@@ -33,32 +33,32 @@ SETTINGS = Schema(
     burn_in=BURN_IN,
     draws=DRAWS,
     thin=THIN,
-    oracles=Integer(at_least=0, says="releases whose posterior is integrated"),
+    oracles=Integer(at_least=0, says="releases whose posterior is computed by quadrature"),
     method=Choice("non_private", "naive", "gibbs", "gibbs_normal", says=METHOD),
     epsilon=EPSILON,
 )
 TABLES = {
     "regression_calibration": {
-        "method": "method; `gibbs_normal` takes all normal proposals of the moments, as the paper; `gibbs` corrects it",
-        "oracle_distance": "largest distance of the draws' distribution function from the integrated one [probability]",
-        "oracle_floor": "that distance expected of as many independent draws as these are worth [probability]",
-        "n_oracles": "releases whose posterior was integrated [count]",
+        "method": "method; `gibbs_normal` accepts all normal proposals of moments, like the paper; `gibbs` corrects it",
+        "oracle_distance": "largest distance of the draws' distribution function from that by quadrature [probability]",
+        "oracle_floor": "expected distance of independent draws, as many as the effective sample size [probability]",
+        "n_oracles": "releases whose posterior was computed by quadrature [count]",
         "ess_median": "effective sample size of a chain for the weight, median over trials [count]",
         "sd_of_prior": "posterior sd over the prior's, root mean square over trials",
     },
 }
 KERNELS = {"gibbs": "wishart", "gibbs_normal": "normal"}
-# Where distribution functions are compared.
+# Number of points at which distribution functions are compared.
 POINTS = 60
-# √m times the mean largest distance of m independent draws' distribution function: √(π/2) ln 2.
+# √m times the expected largest error of the distribution function of m independent draws: √(π/2) ln 2.
 KOLMOGOROV = np.sqrt(np.pi / 2) * np.log(2)
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `quantile`, `ess`, `variance` (methods, epsilons, trials) of the weight, and `oracle` distances (methods,
-    epsilons, oracles)."""
+    """Return for the weight `quantile`, `ess` and `variance` (methods, epsilons, trials), `oracle` distances (methods,
+    epsilons, oracles), and `of_prior`, its prior variance."""
     prior = config.own_precision, config.shape, config.rate, config.degrees, config.feature_scale
-    # The benchmark's task has the same prior and records; here each ε has a mechanism of its own.
+    # Only the prior and the records of this benchmark task are used; the mechanisms are made below, one for each ε.
     task = RegressionTask("regression", prior, config.n, "laplace", Cost("pure", 1.0))
     model, n = task.model, config.n
     accounts, mechanisms = [f"epsilon={epsilon:g}" for epsilon in config.epsilon], []
@@ -104,7 +104,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _chains(config, mechanism, releases, method: str, rng) -> np.ndarray:
-    """Return the weight (draws, trials) of one chain for each release."""
+    """Return draws (draws, trials) of the weight from one chain per release."""
     moments = np.ascontiguousarray(mechanism.moments(releases).T)
     kernel = noise_aware_regression.kernel(
         mechanism.model, moments, mechanism.n, mechanism.noise_law, KERNELS[method]
@@ -114,8 +114,8 @@ def _chains(config, mechanism, releases, method: str, rng) -> np.ndarray:
 
 
 def _distances(mechanism, release, draws) -> list[float]:
-    """Return the largest distance of each method's distribution function (draws,) from the integrated one, at `POINTS`
-    quantiles of all draws together."""
+    """Return, for each method's draws (draws,), the largest distance of their distribution function from that by
+    quadrature, at `POINTS` quantiles of all methods' draws together."""
     levels = (np.arange(POINTS) + 0.5) / POINTS
     at = np.quantile(np.concatenate(draws), levels)
     exact = noise_aware_regression_quadrature.weight_cdf(

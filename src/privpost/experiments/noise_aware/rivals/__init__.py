@@ -1,1 +1,1 @@
-"""Noise-aware inference by several methods, measured against the exact posterior of the same releases."""
+"""Methods of noise-aware inference, compared with the exact posterior given the same releases."""

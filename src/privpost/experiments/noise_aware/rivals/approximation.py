@@ -1,9 +1,9 @@
-"""How far the normal approximation of Bernstein and Sheldon (2018) leads from the exact posterior: total variation.
+"""Total variation between the exact posterior and the normal approximation of Bernstein and Sheldon (2018).
 
 Bits: the sampler draws θ from its exact conditional given the count, but the count from a normal law. The two
-conditionals belong to no joint distribution, so the law that the chain leaves unchanged is computed as a fixed point,
-by quadrature over the count. Redacted sums: the posterior with a normal law of the sum, in the cells of the exact one.
-So distances have no Monte Carlo error but that of the releases.
+conditionals belong to no joint distribution, so the chain's stationary law is computed as a fixed point, by quadrature
+over the count. Redacted sums: the posterior under a normal law of the sum is computed in the cells of the exact one.
+The only Monte Carlo error of the distances is that of the releases.
 """
 
 import functools
@@ -16,14 +16,14 @@ from privpost.inference_benchmark.tasks.sums import RedactedTask
 from privpost.samplers.noise_aware.exact import count_weights, posterior_density
 from privpost.samplers.noise_aware.quadrature import log_normal_laplace
 
-# Mass of the exact posterior outside the quadrature's range.
+# Mass of the exact posterior that each end of the quadrature's range cuts off.
 _TAIL = 1e-10
 # Quadrature nodes on either side of the release.
 NODES = 100
 
 
 def distances(task, releases) -> np.ndarray:
-    """Return the total variation (k,) from the exact posterior given releases (k, q); nan where it is not known."""
+    """Return the total variation distances (k,) from the exact posteriors given releases (k, q); nan if not known."""
     if task.noise == "laplace" and task.size == 1 and isinstance(task, CountsTask):
         return bits(tuple(task.model.prior), releases[:, 0], task.n, task.scale)
     if isinstance(task, RedactedTask):
@@ -34,7 +34,7 @@ def distances(task, releases) -> np.ndarray:
     return np.full(len(releases), np.nan)
 
 
-# Cached: to find the nodes takes as long as all the rest.
+# Cached, as computing the nodes takes as long as everything else.
 _gauss_legendre = functools.cache(np.polynomial.legendre.leggauss)
 
 
@@ -60,13 +60,13 @@ def parameter_grid(prior, release: float, n: int, scale: float, nodes: int) -> t
 def _count_range(prior, release, n, scale):
     cumulative = np.cumsum(count_weights(prior, np.array([release]), n, scale)[0])
     low, high = np.searchsorted(cumulative, [_TAIL, 1 - _TAIL])
-    # The tails of the normal approximation differ: half of the range is added on either side.
+    # The normal approximation has other tails, so half of the range is added on either side.
     margin = 1 + (high - low) / 2
     return max(0.0, low - margin), min(float(n), high + margin)
 
 
 def stationary_density(prior, release: float, n: int, scale: float, theta, weights, nodes: int) -> np.ndarray:
-    """Return the density at θ of the law that alternating θ | s and s | θ, y leaves unchanged.
+    """Return the density at θ of the stationary law of a chain that alternates θ | s and s | θ, y.
 
     θ | s ~ Beta(α + s, β + n − s); s | θ, y has density ∝ N(s; nθ, nθ(1−θ)) exp(−|y − s|/scale) on [0, n].
 
@@ -89,7 +89,7 @@ def stationary_density(prior, release: float, n: int, scale: float, theta, weigh
     to_count = np.exp(log_conditional - log_conditional.max(axis=0)) * s_weights[:, None]
     to_count /= to_count.sum(axis=0)
     transition = to_count @ (to_theta * weights[:, None])
-    # The fixed point, as the null vector of transition − 1 with total mass 1.
+    # The fixed point is the null vector of transition − 1 with total mass 1.
     size = len(s)
     system = transition - np.eye(size)
     system[-1] = 1.0
@@ -99,7 +99,7 @@ def stationary_density(prior, release: float, n: int, scale: float, theta, weigh
 
 
 def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarray:
-    """Return the distances (k,) of the law that the chain leaves unchanged, given noisy counts (k,) of ones."""
+    """Return the distances (k,) of the chain's stationary law from the exact posterior, given noisy counts (k,)."""
     distances = np.empty(len(releases))
     for k, release in enumerate(releases):
         theta, weights = parameter_grid(prior, release, n, scale, nodes)
@@ -110,12 +110,12 @@ def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarra
 
 
 def redacted(exact, log_prior, mean, variance, releases, scale: float) -> np.ndarray:
-    """Return the distances (k,) of the posterior with a normal law of the redacted sum.
+    """Return the distances (k,) between the exact posterior and that under a normal law of the redacted sum.
 
     Args:
         exact: the exact posteriors of the releases (k,), in cells of θ.
         log_prior: the prior's log-density, shape (cells,).
-        mean, variance: of the sum, by θ, shape (cells,).
+        mean, variance: mean and variance of the sum given θ, shape (cells,).
         releases: noisy sums.
         scale: scale of the Laplace noise.
     """

@@ -1,4 +1,4 @@
-"""Noise-aware inference by several methods against the exact posterior of the same releases (ours)."""
+"""Methods of noise-aware inference, compared with the exact posterior given the same releases (ours)."""
 
 import itertools
 
@@ -10,28 +10,30 @@ from privpost.experiments.claim_helpers import joint_limit
 from privpost.inference_benchmark.leaderboard import POINT, TOLD
 from privpost.lab.claims import check, claim, number, numbers, word
 
-# Largest `excess` of draws from the exact posterior. It is above 1 as the estimate of the effective number of draws
+# Largest `excess` that draws from the exact posterior may have. It is above 1, as the estimated effective sample size
 # varies by about a quarter.
 LIMIT = 1.6
-# Expected 1-Wasserstein distance of m draws of a normal law from it, times √m: √(2/π) ∫ √(F(1 − F)) for large m.
+# √m times the expected 1-Wasserstein distance of m normal draws from the normal law: √(2/π) ∫ √(F(1 − F)), m large.
 NORMAL = 1.288
-# Largest mean distance in standard deviations if all chains have reached the posterior: 50 effective draws have 0.2.
+# Chains have reached the posterior if the mean distance is at most this, in standard deviations; 50 effective draws
+# have 0.2.
 FAR = 0.3
-# Largest mean relative error of a method's posterior sd over its rows: 400 draws alone make it 0.3 % too low.
+# Largest mean relative error of a method's posterior sd over its rows; with 400 exact draws it is 0.3 % too low.
 OF_SD = 0.01
-# Rows with fewer effective draws are left out: they say nothing.
+# Rows with fewer effective draws are left out, as they carry too little information.
 FEW = 50
 # Samplers whose law is the posterior itself.
 EXACT = ("data_augmentation", "simulation", "abc_smc", "reversible_jump", "records", "table")
 LEVEL = 0.05
 NETWORKS = ("collider", "three_parents")
 COUNTS = ("binomial", "multinomial")
-# Draws of samplers that it is asked about are worth at least as many, and the share of points at which it must see.
+# Fewest effective draws of the samplers that the classifier is asked about, and the share of points at which it has to
+# detect an error.
 MANY, SEEN = 500, 0.8
 
 
 def excess(rows):
-    """Return each row's distance to the reference draws, over that expected of `ess` independent draws."""
+    """Return each row's distance to the reference draws, over the expected distance of `ess` independent draws."""
     return rows.distance / (NORMAL * np.sqrt(1 / rows.ess + 1 / rows.reference_draws))
 
 
@@ -49,15 +51,14 @@ def sd_error(rows) -> float:
 
 
 def spread_of(rows) -> Spread:
-    """Return the test of z² over rows of one method."""
-    # Data sets are shared by the values of ε.
+    """Return the test of z² over rows of one method, whose data sets are the same at every ε."""
     values = float(rows.groupby(["task", "n"]).n_releases.max().sum())
     mean = float((rows.z2 * rows.n_releases).sum() / rows.n_releases.sum())
     return Spread(mean, values, *halves(mean, values))
 
 
 def spread_at(points) -> Spread:
-    """Return the test of z² over points of calibration of one method, whose data sets are independent."""
+    """Return the test of z² over one method's rows of `rivals_calibration`, whose data sets are independent."""
     values = float(points.z2_values.sum())
     mean = float((points.z2 * points.z2_values).sum() / values)
     return Spread(mean, values, *halves(mean, values))
@@ -150,7 +151,7 @@ def networks(rivals):
             yield check(f"{method} is nearer ({at}, {network})", bool(gap > limit * error), of=network)
             gains[at] = other.distance / row.distance
         yield from number(f"distance of the naive posterior over that of {method}, {network}", gains)
-        # Networks have as many values, so that the last one stands for both.
+        # Both networks have equally many values, so the last one stands for both.
         narrow, wide = seen(spread.values, LEVEL / 2)
         seen_by_it = f"it sees an sd {narrow:.0%} too small or {wide:.0%} too large with a chance of 80 %"
         told = [word("seen", seen_by_it), word("allowed", allowed)]

@@ -6,7 +6,7 @@ from privpost.drawing import style
 from privpost.drawing.figures import figure
 from privpost.inference_benchmark.leaderboard import TOLD
 
-# What a task is called in a column's head.
+# Display names of tasks in column heads.
 NAMES = {
     "binomial": "bits", "multinomial": "categories", "normal_unknown_variance": "normal, both",
     "log_linear": "log-linear", "private_n_binomial": "bits, n private",
@@ -17,11 +17,11 @@ NOISES = {"gaussian": "Gaussian", "geometric": "geometric", "discrete_gaussian":
 
 @figure("leaderboard")
 def board(leaderboard, rivals):
-    """How well a classifier tells a method's draws from exact ones (ours): accuracy in per cent, 50 where it cannot.
+    """How well a classifier tells a method's draws from exact ones (ours): accuracy in per cent; 50 is guessing.
 
-    The largest over n and ε = 0.1, 1 and 10 (pure DP; of Gaussian noise with δ = 10⁻⁶; with n private for adding or
-    removing a record); 95 % intervals are about ±1. Empty: not served. Above
-    the line: methods that stay below 53 everywhere.
+    Shown is the largest accuracy over n and ε = 0.1, 1 and 10 (pure DP; for Gaussian noise with δ = 10⁻⁶; if n is
+    private, for adding or removing a record); 95 % intervals are about ±1. Empty cells are tasks that a method does not
+    serve. Methods above the line stay below 53 everywhere.
     """
     import seaborn as sns
 

@@ -1,4 +1,4 @@
-"""Noise-aware inference by several methods against the exact posterior of the same releases, per CPU second (ours)."""
+"""Distance of noise-aware methods from the exact posterior given the same releases, and their CPU time (ours)."""
 
 import math
 from dataclasses import replace
@@ -27,9 +27,9 @@ SETTINGS = Schema(
     methods=Discovered(methods.names, none=True, says="methods that take part"),
     reference_draws=Integer(at_least=100, says="draws of the reference posterior of each release"),
     chains=Integer(at_least=1, says="chains per release"),
-    draws=Integer(at_least=4, says="draws of each chain that are taken"),
+    draws=Integer(at_least=4, says="draws kept from each chain"),
     burn_in=BURN_IN,
-    ranks=Integer(at_least=0, says="releases whose true parameters are ranked, and nothing else is scored; 0 for none"),
+    ranks=Integer(at_least=0, says="releases of a cell that only ranks the true parameters; 0 for all other scores"),
     epsilon=EPSILON,
 )
 TABLES = {
@@ -39,15 +39,15 @@ TABLES = {
         "distance": "distance of the draws' law from the exact posterior's, sliced Wasserstein, mean [posterior's sd]",
         "mean_error": "error of the posterior mean, root mean square over parameters and releases [posterior's sd]",
         "sd_error": "posterior sd over the exact one, less 1, mean over parameters and releases",
-        "c2st": "accuracy of a classifier that tells the draws from exact ones, mean; 0.5 where it cannot [share]",
+        "c2st": "accuracy of a classifier that tells the draws from exact ones, mean; 0.5 is guessing [share]",
         "mmd2": "squared maximum mean discrepancy to exact draws, mean over five releases; empty for one parameter",
         "z2": "mean z² of the true parameters; above 1 where posteriors are too narrow",
-        "ess": "independent draws that the draws are worth, smallest over parameters, mean over releases [count]",
-        "ess_per_second": "such draws in a CPU second [1/seconds]",
-        "seconds": "CPU time per release, of all releases together over their number [seconds]",
+        "ess": "effective sample size of the draws, smallest over parameters, mean over releases [count]",
+        "ess_per_second": "effective draws per CPU second [1/seconds]",
+        "seconds": "mean CPU time per release [seconds]",
         "n_releases": "releases [count]",
-        "n_draws": "draws of a method for each release, at most [count]",
-        "failed": "releases with draws that are no numbers [count]",
+        "n_draws": "largest number of a method's draws for each release [count]",
+        "failed": "releases with draws that are not finite [count]",
     },
     "rivals_refused": {
         "task": TASK,
@@ -58,52 +58,52 @@ TABLES = {
     "rivals_calibration": {
         "task": TASK,
         "noise": NOISE,
-        "coverage_50": "share of true parameters in the central interval of 50 % of the posterior [probability]",
-        "coverage_95": "the same of 95 % [probability]",
-        "rank_p": "p-value of the test that ranks are uniform, of the parameter with the smallest, times their number "
+        "coverage_50": "share of true parameters in the posterior's central 50 % interval [probability]",
+        "coverage_95": "share of true parameters in the posterior's central 95 % interval [probability]",
+        "rank_p": "p-value of the test that ranks are uniform: smallest over parameters, times their number "
         "[probability]",
         "n_releases": "releases [count]",
     },
     "classifier": {
         "task": TASK,
         "noise": NOISE,
-        "narrow": "accuracy of the classifier on two sets of exact draws, one of them a tenth too narrow, mean over "
+        "narrow": "accuracy of the classifier on two sets of exact draws, one shrunk by a tenth, mean over "
         "releases [share]",
         "n_releases": "releases [count]",
     },
     "unknown_n": {
         "task": TASK,
         "noise": NOISE,
-        "sd_ratio": "posterior sd over that of one who knows n, given the same release, root mean square over "
+        "sd_ratio": "posterior sd over the sd if n is known, given the same release, root mean square over "
         "parameters, mean over releases",
         "n_releases": "releases [count]",
     },
     "leaderboard": {
         "served": "pairs of task and noise that the method serves [count]",
-        "of": "pairs of task and noise of all methods [count]",
+        "of": "pairs of task and noise in the study [count]",
         "c2st_median": "classifier's accuracy, median over points [share]",
-        "c2st_worst": "largest over points [share]",
-        "worst_at": "task, noise, n and epsilon of that point",
+        "c2st_worst": "classifier's accuracy, largest over points [share]",
+        "worst_at": "task, noise, n and epsilon of the point with that accuracy",
         "distance_ratio": "distance over that of exact draws at the same point, median over points",
-        "miscalibrated": "points of calibration at which z² or ranks reject the method, at 5 % together [count]",
+        "miscalibrated": "points of calibration at which z² or ranks reject the method, at a joint 5 % [count]",
         "calibrations": "points of calibration [count]",
-        "sd_seen_narrow": "how far too narrow a posterior's standard deviation is that z² sees at the median point "
-        "with a chance of 80 % [share]",
-        "ess_per_second": "independent draws in a CPU second, median over points [1/seconds]",
+        "sd_seen_narrow": "shrinkage of the posterior's standard deviation that z² detects with probability 80 %, "
+        "median over points [share]",
+        "ess_per_second": "effective draws per CPU second, median over points [1/seconds]",
     },
     "approximation": {
         "task": TASK,
         "prior": "parameters of the model's prior",
-        "total_variation": "total variation from the exact posterior to where the normal approximation leads, mean "
+        "total_variation": "total variation distance of the normal approximation from the exact posterior, mean "
         "over releases [probability]",
         "total_variation_max": "largest total variation distance over releases [probability]",
         "n_releases": "releases [count]",
     },
 }
 REFUSED = ["task", "noise", "method", "status", "reason"]
-# Draws of each reference that a cell stores: all of them would be a hundred megabytes.
+# Number of draws of each reference that a cell stores; all draws would take a hundred megabytes.
 STORED = 1000
-# Draws of a posterior with n known.
+# Number of draws from a posterior with n known.
 KNOWN = 4000
 NOTES = [
     "CPU time is that of the machine on which the table was made, without compilation. Its columns are not compared.",
@@ -112,13 +112,13 @@ NOTES = [
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `seconds`, `reasons` and `status` (methods, epsilons), and either of two.
+    """Return `seconds`, `reasons` and `status` (methods, epsilons), and either ranks or scores.
 
-    With `ranks` = 0 `scores` (methods, epsilons, scores, releases), nan where a method has no numbers, and by epsilons
-    and releases `approximation`, its distances; `narrow`, how well the classifier sees exact draws that are too narrow;
-    `unknown_n`, a ratio of widths; and, so that other methods can be measured, `releases` (q), the first 1,000 draws
-    from the exact posterior of each, `reference` (draws, p) in single precision, and all draws' `reference_mean` and
-    `reference_sd` (p). Else `ranked` (methods, epsilons, releases, p), the ranks of the true parameters.
+    If `ranks` > 0: `ranked` (methods, epsilons, releases, p), the ranks of the true parameters. Else `scores` (methods,
+    epsilons, scores, releases), nan if a method has no finite draws, and arrays that start with (epsilons, releases):
+    `approximation`, distances of the normal approximation; `narrow`, the classifier's accuracy on exact draws that are
+    too narrow; `unknown_n`, a ratio of widths. With these come, for scoring other methods later, `releases` (q),
+    `reference` (draws, p), 1,000 exact draws in single precision, and all draws' `reference_mean`, `reference_sd` (p).
     """
     names, trials = config.methods, config.ranks or config.trials
     size = len(names), len(config.epsilon)
@@ -164,7 +164,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _of_reference(case: scoring.Case, statistics, streams, block: int) -> dict:
-    """Return what is stored of the releases of a block and of their exact posteriors."""
+    """Return the arrays that a block stores about its releases and their exact posteriors."""
     task, exact = case.task, case.reference
     mean, sd = exact.mean(axis=1), exact.std(axis=1)
     standard, rng = (exact - mean[:, None]) / sd[:, None], streams("classifier", block)
@@ -188,11 +188,11 @@ def _of_reference(case: scoring.Case, statistics, streams, block: int) -> dict:
 
 
 def tabulate(cells):
-    """Return scores by task, noise, n, ε and method, methods without draws with the reasons, and what follows."""
+    """Return all tables: scores, refusals with reasons, calibration, the leaderboard and those of no method."""
     import pandas as pd
 
     tables: dict[str, list[dict]] = {name: [] for name in TABLES}
-    # The same reason at several n and ε is one row.
+    # The same reason at several n and ε gives one row; the keys keep their order.
     refused: dict[tuple, None] = {}
     for cell in cells:
         for place, point in places(cell.config, "epsilon"):
@@ -219,7 +219,7 @@ def tabulate(cells):
 
 
 def _by_point(tables, point, arrays) -> None:
-    """Append the rows of a task at one n and ε that are about no method."""
+    """Append the rows of a task at one n and ε that do not depend on a method."""
     place = columns(point, "task", "noise", "n", "epsilon")
     if not np.isnan(arrays["approximation"]).any():
         distances = arrays["approximation"]
@@ -239,11 +239,11 @@ def _by_point(tables, point, arrays) -> None:
 
 
 def _row(point, name: str, scores, seconds: float) -> dict:
-    """Return means over the releases whose draws are numbers, nan where there are none."""
+    """Return a method's scores as means over the releases with finite draws, nan if there are none."""
     done = np.isfinite(scores[0])
     means, errors = {}, {}
     for score, values in zip(metrics.SCORES, scores[:, done], strict=True):
-        # MMD² is taken of some releases.
+        # MMD² is computed for some releases only.
         mean, error = mean_and_sem(values[np.isfinite(values)])
         means[score], errors[score] = float(mean), float(error)
     root = math.sqrt(means["mean_error"])
@@ -253,7 +253,7 @@ def _row(point, name: str, scores, seconds: float) -> dict:
         "distance": means["distance"],
         "distance_sem": errors["distance"],
         "mean_error": root,
-        # Of a root: by its slope.
+        # The error of a root, by the delta method.
         "mean_error_sem": errors["mean_error"] / (2 * root) if root else math.nan,
         "sd_error": means["sd_error"],
         "sd_error_sem": errors["sd_error"],
@@ -274,14 +274,14 @@ def _row(point, name: str, scores, seconds: float) -> dict:
 
 
 def _calibration(point, name: str, ranks) -> dict:
-    """Return tests and coverage of ranks (releases, p)."""
+    """Return a row of `rivals_calibration`: coverage and tests from ranks (releases, p)."""
     ranks = ranks[np.isfinite(ranks).all(axis=1)]
     row = columns(point, "task", "noise", "n", "epsilon") | {"method": name, "n_releases": len(ranks)}
     if not len(ranks):
         return row
     for share in (50, 95):
         inside = (np.abs(ranks - 0.5) < share / 200).mean(axis=1)
-        # At 0 and 1 the error is that of a share.
+        # If all values are equal, `_error` is the standard error of a share.
         row[f"coverage_{share}"], row[f"coverage_{share}_sem"] = float(inside.mean()), _error(inside)
     p_value = np.min(ks_p_value(ks_statistic(ranks.T), len(ranks)))
     row |= {"rank_p": min(1.0, float(p_value) * ranks.shape[1])}
