@@ -47,8 +47,8 @@ def ks_p_value(statistic, size: int) -> np.ndarray:
 def ks_visible(size: int, level: float = 0.05, power: float = 0.8) -> float:
     """Smallest distance of U's law from uniform that M values show at `level` with probability at least `power`.
 
-    Let the distribution function of U differ from uniform by at most δ. At the point of this largest difference, the
-    empirical one differs by about N(δ, s²) with s ≤ 1/(2√M). For δ = limit + Φ⁻¹(power)/(2√M) the test detects it.
+    Let δ be the largest difference between the distribution functions of U and of a uniform variable. At this point,
+    the empirical function is off by N(δ, s²) with s ≤ 1/(2√M), so the test detects δ = limit + Φ⁻¹(power)/(2√M).
     """
     return float(ks_limit(size, level) + ndtri(power) / (2 * np.sqrt(size)))
 
@@ -80,7 +80,7 @@ def empirical_cdf(quantiles, at) -> np.ndarray:
 def cdf_band(at, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the Kolmogorov-Smirnov band; M uniform values leave it somewhere with probability `LEVEL`.
 
-    The band is the points plus or minus `ks_limit`, clipped to [0, 1]. The test rejects exactly if it is left.
+    The band is the points plus or minus `ks_limit`, clipped to [0, 1]. A sample fails the test if it leaves the band.
     """
     width = ks_limit(size, LEVEL)
     return np.maximum(at - width, 0.0), np.minimum(at + width, 1.0)
@@ -90,8 +90,8 @@ def cdf_band(at, size: int) -> tuple[np.ndarray, np.ndarray]:
 def simultaneous_band(points: tuple[float, ...], size: int, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
     """Return a band that M uniform values leave at one or more of the points with probability `level`.
 
-    Unlike `cdf_band`, it narrows towards 0 and 1 (Säilynoja, Bürkner and Vehtari 2022). It consists of binomial
-    intervals at each point. Simulating 4,000 samples gives the pointwise level at which the joint level is `level`.
+    Unlike `cdf_band`, it narrows towards 0 and 1 (Säilynoja, Bürkner and Vehtari 2022). It has a binomial interval at
+    each point. Their common pointwise level, at which the joint level is `level`, comes from 4,000 simulated samples.
 
     Args:
         points: k increasing points in (0, 1) at which the empirical distribution function is evaluated.

@@ -86,7 +86,7 @@ class Bins(NamedTuple):
 
     Draws within the first quarter of the grid keep their place. Larger draws are wrapped around the last five eighths,
     too far from the first quarter for the kernel to reach: they remain far from all others, but distances between them
-    are those on a circle. For 2048 points of step 0.04 the error is at most 0.05 times the squared share of them.
+    are those on a circle. For 2048 points of step 0.04 the error is at most 0.05 times the square of their share.
     """
 
     step: float

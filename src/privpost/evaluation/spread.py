@@ -2,7 +2,7 @@
 
 z = Φ⁻¹(U), where U is the quantile of the true parameter in its posterior, or a randomised rank among draws. Under
 calibration z is standard normal and Σz² has a χ² law (Cook, Gelman and Rubin 2006). If a normal posterior has r times
-the right standard deviation, z² is 1/r² times as large; the Kolmogorov-Smirnov test needs many times the trials to see.
+the right standard deviation, z² is 1/r² times as large. The Kolmogorov-Smirnov test needs far more trials to see this.
 """
 
 from collections.abc import Sequence

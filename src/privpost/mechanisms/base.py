@@ -195,7 +195,7 @@ class Mechanism(metaclass=Checked):
         return release if self.releases == "sample" else self.model.sample(self.naive_posterior(release), rng)
 
     def naive_posterior(self, release) -> Any:
-        """Parameters of the conjugate posterior that takes the release for exact statistics; None if there is none."""
+        """Parameters of the conjugate posterior that treats the release as exact statistics; None if there is none."""
         return None
 
     def release_law(self, statistics) -> Any:

@@ -17,7 +17,7 @@ class PureMechanism(Mechanism):
         epsilon: upper bound ε > 0 of the cost of one release.
 
     Raises:
-        ValueError: a setting outside its range, or an unsupported model.
+        ValueError: a setting is outside its range, or the model is not supported.
     """
 
     epsilon: float

@@ -112,13 +112,13 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def prepare(self, statistics, start=None, size=None):
-        """Return the proposal law of a draw; an `InBall`, which accepts all data, if the ball may cut off much."""
+        """Return the proposal law, an `InBall` for any data if the ball may cut off much of the posterior."""
         if not self._cuts:
             return super().prepare(statistics, start, size)
         return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Return releases as `LogisticSampling` does; `logistic.in_ball` draws if the ball may cut off much."""
+        """Return releases as `LogisticSampling` does, or by `in_ball` if the ball may cut off much of the posterior."""
         if size is None or not self._cuts:
             return super().draw(statistics, rng, size, start=start, prepared=prepared)
         around = prepared or self.prepare(statistics, start)

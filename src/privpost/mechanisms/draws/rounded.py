@@ -106,7 +106,7 @@ class Rounded:
             statistics: exact statistics; counts must be whole numbers.
             bits: public number of bits.
             randbits: source of fair bits, by default that of the operating system.
-            public_time: whether to wait as the class describes; the law is the same without, for public data only.
+            public_time: whether to wait as the class describes; False gives the same law, but is for public data only.
         """
         if not public_time:
             with exact_draws.guessing():

@@ -105,7 +105,7 @@ class AdditiveNoiseMechanism(Mechanism):
         return np.concatenate([counts, rest], axis=-1)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters (..., k) of the conjugate posterior that takes the projected release for exact statistics."""
+        """Parameters (..., k) of the conjugate posterior that treats the projected release as exact statistics."""
         projected = self.project(release)
         if isinstance(self.model, ClampedMoments):
             return self.model.family.posterior(self.model.sums(projected, self.n))

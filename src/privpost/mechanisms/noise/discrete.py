@@ -67,7 +67,7 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
         return np.where(k == np.rint(k), log_one - np.abs(k) / self.scale, -np.inf).sum(axis=-1)
 
     def privacy_curve(self, epsilon) -> float | None:
-        """δ(ε), that of randomised response, for noise on one count of sensitivity 1; None for several counts."""
+        """δ(ε) for noise on one count of sensitivity 1, equal to randomised response's; None for several counts."""
         return pure_curve(self.epsilon, epsilon) if self.sensitivity == 1 else None
 
     def recalibrated(self, budget) -> Self | None:
@@ -118,7 +118,7 @@ class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
-        """Return the mechanism with the smallest σ within a Rényi budget or, for noise on one count, (ε, δ) budget."""
+        """Return the mechanism with the smallest σ within a Rényi budget or, for one count, an (ε, δ) budget."""
         return super().calibrate(model, n, budget, coordinates=coordinates)
 
     def noise(self, shape, rng) -> np.ndarray:

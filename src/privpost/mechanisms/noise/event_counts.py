@@ -68,7 +68,7 @@ class EventCountsLaplace(LaplaceMechanism):
         """Return draws (draws, K, levels) of the emission probabilities given one release; they account for the noise.
 
         For one state and one cell they are exact. Otherwise they are the last draws of four chains whose law is a
-        little wider than the posterior: it takes the counts of a cell as independent Poisson variables. In the model,
+        little wider than the posterior: it treats the counts of a cell as independent Poisson variables. In the model,
         all fields of a cell have the same total, and the number of all events is public.
 
         The states are not identified, so their order differs between chains.

@@ -122,7 +122,7 @@ class FourierMechanism(PureMechanism):
         return np.maximum(self.counts(release), 0.0)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters (..., 2m) of the conjugate posterior that takes the projected release for exact counts."""
+        """Parameters (..., 2m) of the conjugate posterior that treats the projected release as exact counts."""
         return self.model.posterior(self.project(release))
 
     def log_density(self, release, statistics) -> np.ndarray | None:

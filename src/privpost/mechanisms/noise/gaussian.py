@@ -23,7 +23,7 @@ class GaussianMechanism(GaussianNoise, AdditiveNoiseMechanism):
     """Sufficient statistics plus independent N(0, σ²) noise.
 
     For L2 sensitivity Δ, `variant="corrected"` charges the exact Rényi DP parameter λΔ²/(2σ²) (Mironov 2017,
-    corollary 3), and `variant="paper"` charges λΔ²/σ² as Geumlek et al. (2017), section 5.1. As n is public, the last
+    corollary 3), and `variant="paper"` charges λΔ²/σ² (Geumlek et al. 2017, section 5.1). As n is public, the last
     count is left out by default; then Δ = 1 for bits.
 
     Attributes:

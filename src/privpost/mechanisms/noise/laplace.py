@@ -27,7 +27,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     The release is ε-DP and determines a whole posterior. Foulds et al. (2016), section 3, release bits as (successes,
     failures) with Δ = 2 and replace negative counts by 0. With `coordinates="free"` bits are released as the number of
-    successes with Δ = 1, as by Bernstein and Sheldon (2018).
+    successes with Δ = 1, as in Bernstein and Sheldon (2018).
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
@@ -93,7 +93,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """Return draws as for other additive noise; those of clamped moments (draws, 2) take their sums as normal."""
+        """Return draws as for other additive noise; for clamped moments, draws (draws, 2) treat the sums as normal."""
         if not isinstance(self.model, ClampedMoments):
             return super().posterior(release, draws, rng)
         check_given(release, (2,), draws, rng)

@@ -31,7 +31,7 @@ class OutputNoise:
     """Releases the minimiser of Σ ln(1 + exp(−y xᵀw)) + P|w|²/2, rounded to a lattice, plus discrete Gaussian noise.
 
     The objective is P-strongly convex and a record's gradient is at most c = √d long, so the minimisers of neighbours
-    are at most 2c/P apart. The optimiser's gradient is at most τ, and its point is rounded to γZ^d. This gives
+    are at most 2c/P apart. The optimiser's gradient is at most τ, and its point is rounded to γZ^d. The sensitivity is
 
         Δ = (2c + 2τ)/P + γ√d.
 

@@ -70,11 +70,11 @@ class NoisyMoments(Mechanism):
         return noise_aware_regression.positive(noise_aware_regression.symmetric(self.moments(release)), 0.0)
 
     def naive_posterior(self, release) -> NormalInverseGamma:
-        """Posterior of (w, σ²) that takes the projected moments for those of the data and ignores the noise."""
+        """Posterior of (w, σ²) that treats the projected moments as those of the data and ignores the noise."""
         return self.model.given(self.project(release), self.n)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Return draws (draws, d + 1) of (w, σ²) given a release (q,), from four ensembles of chains of `moments`."""
+        """Return draws (draws, d + 1) of (w, σ²) given a release (q,), by four ensembles of Markov chains."""
         check_given(release, self.units.shape, draws, rng)
         chains = noise_aware_draws.regression(self.model, self.moments(release), self.n, self.noise_law, draws, rng)
         return noise_aware_draws.named(noise_aware_draws.diagnosed(chains, draws, chains), self.model)

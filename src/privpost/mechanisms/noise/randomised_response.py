@@ -103,7 +103,7 @@ class RandomisedResponse(PureMechanism):
         return float(self._splits(tuple(map(int, true)), tuple(map(int, reported))))
 
     def _splits(self, true: tuple[int, ...], reported: tuple[int, ...]) -> float:
-        """Log of the sum, over all tables of true and reported answers with these margins, of their probability."""
+        """Log-probability of the reports given the true counts: a sum over all tables with these margins."""
         if len(true) == 0:
             return 0.0 if not any(reported) else -np.inf
         row, terms = self.size - len(true), []
@@ -121,7 +121,7 @@ class RandomisedResponse(PureMechanism):
         return self.n * counts / counts.sum(axis=-1, keepdims=True)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters (..., d) of the conjugate posterior that takes the estimated counts for exact ones."""
+        """Parameters (..., d) of the conjugate posterior that treats the estimated counts as exact ones."""
         return self.model.posterior(self.project(release))
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:

@@ -109,7 +109,7 @@ class RedactedLaplace(LaplaceMechanism):
         return rng.laplace(0.0, np.reshape(self.scale, shape) if np.ndim(self.scale) else self.scale, shape)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters of the conjugate posterior that takes max(0, release) for the exact sum of all n records."""
+        """Parameters of the conjugate posterior that treats max(0, release) as the exact sum of all n records."""
         total = self.project(release)[..., 0]
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 

@@ -118,7 +118,7 @@ def mills(x: float) -> float:
 def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: float = 1.0) -> np.ndarray:
     """Hockey-stick divergence of two beta distributions with equal α+β, both truncated to [low, high].
 
-    With equal sums, the log-ratio of the densities is monotone in θ, so the best event is a half-line.
+    With equal sums, the log-ratio of the densities is monotone in θ, so the supremum is attained at a half-line.
 
     Args:
         parameters_p, parameters_q: (α, β), shape (..., 2), with equal sums.

@@ -18,7 +18,7 @@ RELATIVE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Cost(metaclass=Checked):
-    """What one release costs, in one notion of differential privacy (neighbours: substitution).
+    """What one release costs, in one notion of differential privacy; neighbours differ by substitution of a record.
 
     Attributes:
         notion: "pure" (ε-DP), "rdp" (Rényi DP of one order) or "approximate" ((ε, δ)-DP).
@@ -29,7 +29,7 @@ class Cost(metaclass=Checked):
     Raises:
         ValueError: a field is outside its range, missing, or given for a notion that does not have it.
 
-    Rényi DP: Mironov (2017); the order is λ as in Geumlek et al. (2017), definition 4.
+    Rényi DP is that of Mironov (2017); its order is called λ as in Geumlek et al. (2017), definition 4.
 
     >>> print(Cost("pure", 0.5) + Cost("pure", 0.25))
     pure(epsilon=0.75)

@@ -247,7 +247,7 @@ class Gamma(Law):
         epsilon = np.minimum(epsilon, 700.0)
         (low, high), shape = self.rates, self.shape
         gap, ratio = high - low, shape * math.log(self.rates[0] / self.rates[1])
-        # The lower rate favours large draws, the higher rate small ones; for a large ε no small draw exceeds e^ε.
+        # The lower rate favours large draws, the higher rate small ones; the density ratio at small draws is bounded.
         large, small = (epsilon - ratio) / gap, np.maximum((-ratio - epsilon) / gap, 0.0)
         ways = (
             gammaincc(shape, low * large) - np.exp(epsilon) * gammaincc(shape, high * large),

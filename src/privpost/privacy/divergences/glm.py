@@ -56,7 +56,7 @@ def concentrated_precision(order, epsilon, n, prior_precision, feature_bound=1.0
         feature_bound, residual_bound: c > 0 and B > 0.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     check_range("(0, inf)", epsilon=epsilon, prior_precision=prior_precision)
     at_unit_precision = posterior_rdp(order, n, 1.0, 1.0, feature_bound, residual_bound)
@@ -88,7 +88,7 @@ def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, charge: str = "c
         charge: one of `CHARGES`.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     check_choice("charge", charge, CHARGES)
     check_range("(0, inf)", prior_precision=prior_precision, feature_bound=feature_bound)
@@ -144,7 +144,7 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = 
         charge: one of `CHARGES`.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     check_range("[1, inf)", order=order)
     check_range("(0, inf)", epsilon=epsilon)

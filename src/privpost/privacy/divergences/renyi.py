@@ -179,7 +179,7 @@ def _orders(order) -> np.ndarray:
 
 
 def _log_gamma_divergence(p, q, order) -> np.ndarray:
-    """[ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q), the share of a coordinate; inf if undefined."""
+    """One coordinate's term [ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q); inf if undefined."""
     excess = order - 1
     mixed = p + excess * (p - q)
     valid = (p > 0) & (q > 0) & (mixed > 0)

@@ -18,7 +18,7 @@ from privpost.privacy.ledger.described import describe, key_of
 
 __all__ = ["BudgetExceeded", "Ledger", "Release", "Request"]
 
-# A release without repeats counts as one in the first repeat.
+# A release that names no repeats is charged to the first repeat.
 ONE = slice(0, 1)
 
 
@@ -75,7 +75,7 @@ class Request(NamedTuple):
         """Leading axes of the releases: those of the statistics, or (size,).
 
         Raises:
-            ValueError: size is given for several data sets, there are no releases, or the first axis is not `repeats`.
+            ValueError: size is given for several data sets, there are no releases, or `repeats` does not match them.
         """
         lead = np.shape(self.statistics)[:-1]
         if self.size is not None:
@@ -288,7 +288,7 @@ class Ledger:
         return [{**row, "data": self.data} for account in self._accounts.values() for row in account.rows(numbered)]
 
     def mechanisms(self) -> list[dict]:
-        """Return the descriptions (`describe`) of all mechanisms that made releases, in the order of the first ones."""
+        """Return descriptions (`describe`) of the mechanisms that made releases, ordered by their first release."""
         return list(self._described.values())
 
     def modules(self) -> list[str]:
