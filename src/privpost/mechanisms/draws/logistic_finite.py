@@ -16,7 +16,7 @@ from privpost.privacy.ledger.gate import Release
 
 # ours: default settings of the Langevin steps; studies state their own values.
 STEP, RELAXATIONS = 1.0, 4.0
-# The smallest ρ that is tried.
+# The search tries no smaller ρ.
 _LEAST = 1e-12
 
 
@@ -184,7 +184,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Return releases (..., d); given `size`, (size, d) with the mode, at which a similar search can start."""
+        """Return releases (..., d) or, given `size`, (size, d) and the mode, from which a similar search can start."""
         if size is None:
             return Release(self.perturb(statistics, rng))
         mode = prepared or self.prepare(statistics, start)

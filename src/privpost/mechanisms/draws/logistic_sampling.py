@@ -132,7 +132,7 @@ class LogisticSampling(Batched, Mechanism):
         return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
     def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope | LogisticPosterior:
-        """Return the proposal law; refuses draws that take too long, which public numbers decide in public time.
+        """Return the proposal law; refuses draws that take too long (in public time, by public numbers alone).
 
         `size` is the number of draws; None chooses a law with few proposals per draw.
 
@@ -265,7 +265,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
-        """The smallest β, at least the model's, of a concentrated draw; else the largest ρ that some charge allows."""
+        """Return the smallest β, at least the model's, of a concentrated draw; otherwise the largest power ρ."""
         beta, bounds = model.prior_precision, (model.feature_bound, model.slope_bound)
         if weighting == "concentrated":
             return concentrated_precision(order, epsilon, n, beta, *bounds)

@@ -24,7 +24,7 @@ class LatticeMoments:
     """Sums of v_i v_j over records plus noise, i ≤ j, v = (1, x, y) with x and y in [−1, 1], in steps of 4^-SHIFT.
 
     The first sum is the public n and is left out. For the sensitivity, let u and w be the absolute values of v in the
-    two records that differ, D_i = |u_i² − w_i²| ≤ 1, and B the set of variables with different signs in both. A sum of
+    two records that differ, D_i = |u_i² − w_i²| ≤ 1, and B the variables whose signs differ between them. A sum of
     squares changes by D_i. A product changes by |u_i u_j − w_i w_j| ≤ 1 if both or neither of i and j are in B, else by
 
         u_i u_j + w_i w_j ≤ (u_i² + u_j² + w_i² + w_j²)/2 ≤ 2 − (D_i + D_j)/2,

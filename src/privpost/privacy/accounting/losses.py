@@ -38,7 +38,7 @@ class Law(ABC):
     name: ClassVar[str]
     # [0, reach] is split into this many parts; in each, a chord above the curve replaces it.
     parts: ClassVar[int] = 512
-    # The law of the release is the product of this many copies of `curve`.
+    # The law of the release is the product of this many equal laws with this curve.
     times = 1
 
     @abstractmethod

@@ -168,7 +168,7 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
     """Return the largest Rényi divergence over neighbours at each order λ ≥ 1; None if `neighbours` returns None.
 
-    Raises: as `curve`.
+    Raises: the same error as `curve`.
     """
     pairs = neighbours(mechanism)
     if pairs is None:
@@ -185,7 +185,7 @@ def rdp(mechanism: Any, orders) -> np.ndarray | None:
 def cdf(mechanism: Any, values) -> np.ndarray | None:
     """Return the distribution function of additive noise at values of any shape; None if `neighbours` returns None.
 
-    Raises: as `curve`.
+    Raises: the same error as `curve`.
     """
     pairs = neighbours(mechanism)
     if pairs is None:

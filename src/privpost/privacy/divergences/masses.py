@@ -59,7 +59,7 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
     """Return the largest Rényi divergence over neighbours at each order λ ≥ 1; None if `_laws` returns None.
 
-    Raises: as `curve`.
+    Raises: the same error as `curve`.
     """
     divergences = [_renyi(mechanism, order) for order in np.ravel(np.asarray(orders, float))]
     return None if None in divergences else np.reshape(np.array(divergences), np.shape(orders))
@@ -86,7 +86,7 @@ def _renyi(mechanism, order: float) -> float | None:
 def cdf(mechanism: Any, values) -> np.ndarray | None:
     """Return the distribution function of additive noise at values of any shape; None if `_laws` returns None.
 
-    Raises: as `curve`.
+    Raises: the same error as `curve`.
     """
     laws = _laws(mechanism, lambda p, q: p)
     if laws is None:

@@ -92,7 +92,7 @@ class Locked(NamedTuple):
         """Append lines and sync them to disk; if this fails, the ledger stays as it was.
 
         Returns:
-            The digest of the last line; None if another file has taken the path meanwhile.
+            The digest of the last line; None if the path no longer names this file.
 
         Raises:
             OSError: the lines cannot be written.
@@ -116,7 +116,7 @@ class Locked(NamedTuple):
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Locked]:
-    """Open and lock a ledger, creating it if missing; opens it again if the file was replaced during the wait.
+    """Open and lock a ledger, creating it if missing; opens the path again if the file was replaced during the wait.
 
     Raises:
         OSError: the file cannot be opened or locked.

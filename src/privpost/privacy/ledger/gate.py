@@ -190,7 +190,7 @@ class Ledger:
 
         Raises:
             BudgetExceeded: an account would exceed its budget; then none of the releases is made.
-            ValueError: as `release`.
+            ValueError: for the same reasons as in `release`.
         """
         leads = [request.lead for request in requests]
         for request in requests:
