@@ -1,6 +1,6 @@
 """Convergence of Markov chains: rank-normalised split R-hat and effective sample sizes.
 
-All of it follows Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-normalization, folding, and
+The definitions are those of Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-normalization, folding, and
 localization: an improved R-hat", Bayesian Analysis 16(2).
 """
 
@@ -12,17 +12,17 @@ from scipy.special import ndtri
 
 MINIMUM_CHAINS = 4
 MINIMUM_DRAWS = 200
-# Chains with a larger R-hat have not converged. The largest of several hundred R-hats exceeds a typical one.
+# Chains with a larger R-hat have not converged. The limit is loose because it must hold for hundreds of R-hats at once.
 LARGEST_RHAT = 1.1
 _TAIL_PROBABILITIES = (0.05, 0.95)
 
 
 class Assessment(NamedTuple):
-    """Worst diagnostics over all quantities, and the `reason` where one is not known, else "".
+    """Worst diagnostics over all quantities; `reason` says why a diagnostic is unknown, and is "" otherwise.
 
-    `rhat_max` is inf if no chain moves and their values differ. It is nan, which is no agreement, where chains
-    cannot be compared, and where a quantity never changes and the others agree. `ess_min` is the smallest bulk or tail
-    effective sample size, nan where one of them is not known.
+    `rhat_max` is inf if chains stay at different values. It is nan, which counts as disagreement, if chains cannot be
+    compared, or if some quantity is constant and all others agree. `ess_min` is the smallest bulk or tail effective
+    sample size, and nan if any of them is unknown.
     """
 
     rhat_max: float
@@ -38,20 +38,20 @@ class Assessment(NamedTuple):
 
 
 def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rank-normalised split R-hat, and the effective sample sizes of the draws' bulk and of their tails.
+    """Return the rank-normalised split R-hat, and the effective sample sizes of the bulk and of the tails.
 
-    R-hat is the larger of two: of the draws, and of their distances from the median. The bulk's sample size is the
-    rank-normalised draws' and shows how well their centre is known. The tails' is the smaller of two: for the shares of
-    draws up to the 5 % and up to the 95 % quantile.
+    R-hat is the larger of two values: for the draws, and for their distances from the median. The bulk sample size is
+    that of the rank-normalised draws; it shows how well the centre is known. The tail sample size is the smaller of two
+    values: for the indicators of draws up to the 5 % quantile and up to the 95 % quantile.
 
     Args:
         draws: shape (n_draws, n_chains, ...), at least 4 draws.
 
     Returns:
-        Three arrays of shape (...): R-hat near 1 for mixed chains, and two numbers of draws; nan for constant draws.
+        R-hat (near 1 for mixed chains), bulk size and tail size, each of shape (...); nan for constant draws.
 
     Raises:
-        ValueError: too few draws or a draw that is not finite.
+        ValueError: there are too few draws, or a draw is not finite.
     """
     chains = _split(draws)
     scores = _normal_scores(chains)
@@ -63,23 +63,23 @@ def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def bulk_sizes(draws: np.ndarray) -> np.ndarray:
-    """The effective sample sizes of the draws' bulk alone, arguments and errors as of `diagnose`; shape (...)."""
+    """Return only the bulk effective sample sizes of `diagnose`, shape (...); same arguments and errors."""
     return _ess(_normal_scores(_split(draws))).reshape(draws.shape[2:])
 
 
 def assess(draws: np.ndarray) -> Assessment:
-    """Assess the chains, or say why that cannot be done: fewer than 4 chains, fewer than 200 draws, no variation.
+    """Assess the chains, or give the reason why they cannot be assessed, such as fewer than 4 chains or 200 draws.
 
-    What shows that chains disagree is kept, whatever else is not known.
+    If one quantity shows that the chains disagree, `rhat_max` reports it even if another quantity is constant.
 
-    With many quantities both are extremes of noisy numbers: 4 chains of 200 independent draws of 784 quantities have
-    `rhat_max` from 1.010 to 1.015 and `ess_min` from 370 to 500 out of 800.
+    With many quantities, `rhat_max` and `ess_min` are extremes of noisy numbers. For 784 quantities, 4 chains of 200
+    independent draws have an `rhat_max` from 1.010 to 1.015 and an `ess_min` from 370 to 500 out of 800.
 
     Args:
         draws: shape (n_draws, n_chains, ...), burn-in removed.
 
     Raises:
-        ValueError: fewer than two axes.
+        ValueError: draws have fewer than two axes.
 
     >>> assess(rng.normal(size=(1000, 4))).reason
     ''
@@ -101,7 +101,7 @@ def assess(draws: np.ndarray) -> Assessment:
     hat, bulk, tail = map(np.atleast_1d, diagnose(draws))
     constant = np.isnan(hat)
     rhat_max = np.max(hat, initial=-np.inf, where=~constant)
-    # Only disagreement is known for certain where one quantity is not known.
+    # If one quantity is constant, the chains may be known to disagree, but not to agree.
     if constant.any() and not rhat_max > LARGEST_RHAT:
         rhat_max = np.nan
     ess_min = np.min(np.minimum(bulk, tail))
@@ -113,7 +113,7 @@ def assess(draws: np.ndarray) -> Assessment:
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
-    """Halves of the chains, shape (quantities, 2 n_chains, n_draws // 2), without the middle one of an odd number."""
+    """Split each chain into halves, shape (quantities, 2 n_chains, n_draws // 2); an odd middle draw is left out."""
     if draws.ndim < 2 or draws.shape[0] < 4 or draws.shape[1] < 1:
         raise ValueError(f"draws must have shape (n_draws >= 4, n_chains >= 1, ...), got {draws.shape}")
     if not np.isfinite(draws).all():
@@ -132,7 +132,7 @@ def _normal_scores(chains: np.ndarray) -> np.ndarray:
 
 
 def _variances(chains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean variance within chains, and the overestimate that also includes the variance between chains."""
+    """Return the mean variance within chains, and the pooled variance, which adds the variance between chains."""
     n_draws = chains.shape[2]
     within = chains.var(axis=2, ddof=1).mean(axis=1)
     between = chains.mean(axis=2).var(axis=1, ddof=1)
@@ -141,19 +141,19 @@ def _variances(chains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _plain_rhat(chains: np.ndarray) -> np.ndarray:
     within, pooled = _variances(chains)
-    # R-hat is infinite for draws that differ only between chains, and nan for constant draws; variances are rounded.
+    # Rounding can make a zero variance positive; R-hat must be inf if chains are constant, nan if all draws are equal.
     within = np.where((chains.max(axis=2) == chains.min(axis=2)).all(axis=1), 0.0, within)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(_constant(chains), np.nan, np.sqrt(pooled / within))
 
 
 def _constant(chains: np.ndarray) -> np.ndarray:
-    """Whether all draws of a quantity are the same; a variance can't tell, as the mean is rounded."""
+    """Whether all draws of a quantity are equal; the variance cannot show this, as the mean is rounded."""
     return chains.max(axis=(1, 2)) == chains.min(axis=(1, 2))
 
 
 def _ess(chains: np.ndarray) -> np.ndarray:
-    """Effective sample size by Geyer's initial monotone sequence of the chains' combined autocorrelation."""
+    """Effective sample size, from Geyer's initial monotone sequence of the chains' combined autocorrelation."""
     _, n_chains, n_draws = chains.shape
     size = n_chains * n_draws
     within, pooled = _variances(chains)
@@ -169,9 +169,9 @@ def _ess(chains: np.ndarray) -> np.ndarray:
     pairs = correlation[:, : 2 * n_pairs].reshape(-1, n_pairs, 2).sum(axis=2)
     positive = np.logical_and.accumulate(pairs > 0, axis=1)
     time = -1 + 2 * np.where(positive, np.minimum.accumulate(pairs, axis=1), 0.0).sum(axis=1)
-    # The first lag beyond the kept pairs belongs to the sum if it is positive: antithetic chains alternate in sign.
+    # If the first lag after the kept pairs is positive, it is added; antithetic chains alternate in sign.
     beyond = np.minimum(2 * positive.sum(axis=1), n_draws - 1)
     time += np.maximum(np.take_along_axis(correlation, beyond[:, None], axis=1)[:, 0], 0.0)
-    # Antithetic chains have an effective size above S, but beyond S log10 S it is noise.
+    # Antithetic chains can have an effective size above the number S of draws; a value above S log10 S is noise.
     ess = size / np.maximum(time, 1 / np.log10(size))
     return np.where(_constant(chains), np.nan, ess)

@@ -1,4 +1,4 @@
-"""Posterior draws as files: a column for each parameter in CSV, or netCDF, which also has the release."""
+"""Writes posterior draws to files: CSV with a column for each parameter, or netCDF, which also has the release."""
 
 import csv
 import errno
@@ -13,12 +13,12 @@ import numpy as np
 from privpost.atomic import replacing
 from privpost.evaluation import inference_data
 
-# Bytes of the trial file.
+# Size of the trial file in bytes.
 _ROOM = 2**16
 
 
 def check(path: Path) -> None:
-    """Raises a ValueError unless draws can be written to a new file; writes a trial file to find out."""
+    """Raises a ValueError unless a new file can be written at the path; writes and removes a trial file to find out."""
     if path.suffix not in (".csv", ".nc"):
         raise ValueError(f"{path} must end in .csv, or in .nc for netCDF.")
     if path.suffix == ".nc":
@@ -29,7 +29,7 @@ def check(path: Path) -> None:
     if os.path.lexists(path):
         raise ValueError(f"{path} exists; name a new file.")
     try:
-        # Statements contain the name.
+        # The statement of a release, which is UTF-8, contains the file's name.
         path.name.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{str(path)!a} is no text in UTF-8.") from None
@@ -44,18 +44,18 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, draws: Mapping[str, np.ndarray], chains: int, release, attributes: Mapping) -> dict[str, Any]:
-    """Write draws by name to a new file, netCDF if it ends in .nc; returns its name, its rows and its sha256.
+    """Write named draws to a new file, netCDF if its name ends in .nc; return its name, number of rows and SHA-256.
 
-    With several chains netCDF has the same number of draws of each.
+    A netCDF file has equally many draws of each chain.
 
     Args:
         path: the file.
-        draws: each of shape (draws,).
-        chains: how many Markov chains they are from, as in `inference_data`.
+        draws: by parameter, each of shape (draws,).
+        chains: number of Markov chains behind the draws, as in `inference_data`.
         release, attributes: for netCDF, as in `inference_data`.
 
     Raises:
-        OSError: it cannot be written, or is there already.
+        OSError: the file cannot be written or exists already.
     """
     with replacing(path, new=True) as temporary:
         if path.suffix == ".nc":
@@ -80,7 +80,7 @@ def _netcdf(path, draws, chains, release, attributes) -> int:
     try:
         data.to_netcdf(str(path))
     except Exception as error:
-        # HDF5 has errors of several kinds for a disk that is full.
+        # HDF5 raises errors of several types when the disk is full.
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise OSError(errno.EIO, reason[0][:200]) from error
     return data.posterior.sizes["chain"] * data.posterior.sizes["draw"]

@@ -1,4 +1,4 @@
-"""Draws in the form that ArviZ, an optional package, takes for tables, plots and netCDF files."""
+"""Converts draws to `InferenceData`, which the optional package ArviZ uses for tables, plots and netCDF files."""
 
 import warnings
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ INSTALL = "pip install 'arviz>=0.22,<1' (or the project's extra: pip install '.[
 
 
 def arviz() -> ModuleType:
-    """Return ArviZ; raises ValueError, with how to install it, where it is missing."""
+    """Return the module ArviZ; if it is missing, raises a ValueError that says how to install it."""
     with warnings.catch_warnings():
-        # It announces its next version.
+        # ArviZ warns about changes in its next version.
         warnings.simplefilter("ignore", FutureWarning)
         return lookup.optional("arviz", "InferenceData and netCDF need the package arviz", INSTALL)
 
 
 def by_chain(draws, chains: int) -> np.ndarray:
-    """Draws (chains, draws of each, ...) from pooled draws (draws, ...), in which the chains take turns up to the last.
+    """Separate pooled draws (draws, ...), in which the chains take turns, into shape (chains, draws per chain, ...).
 
-    Surplus draws at the beginning are left out, so that all chains have the same number.
+    The last draw belongs to the last chain. Surplus draws at the beginning are left out.
     """
     pooled = np.asarray(draws)
     count = max(1, min(chains, len(pooled)))
@@ -34,17 +34,17 @@ def by_chain(draws, chains: int) -> np.ndarray:
 def inference_data(
     draws, chains: int = 1, names: Sequence[str] | None = None, release=None, attributes: dict[str, Any] | None = None
 ):
-    """Return an `arviz.InferenceData` with the variable theta of its group posterior, without the time of the call.
+    """Return an `arviz.InferenceData` whose group posterior has the draws as variable theta; it has no time stamp.
 
     Args:
-        draws: shape (draws, ...), pooled as by `Mechanism.posterior`.
+        draws: shape (draws, ...), with the chains' draws in turn, as `Mechanism.posterior` returns them.
         chains: number of Markov chains behind the draws; 1 for independent draws.
-        names: of the p parameters of draws (draws, p), which become the coordinate parameter; no two alike.
-        release: the release that the posterior conditions on, for the group observed_data.
-        attributes: texts and numbers about the draws, for the group posterior.
+        names: distinct names of the p parameters, for draws of shape (draws, p); they label the axis "parameter".
+        release: the release that the posterior conditions on; stored in the group observed_data.
+        attributes: texts and numbers about the draws; stored with the group posterior.
 
     Raises:
-        ValueError: ArviZ is not installed, or names that are not those of p parameters.
+        ValueError: ArviZ is not installed, or the names are not p distinct ones.
     """
     if names is not None and (np.shape(draws)[1:] != (len(names),) or len({*names}) < len(names)):
         raise ValueError(
@@ -54,7 +54,7 @@ def inference_data(
     observed = {} if release is None else {"observed_data": {"release": np.asarray(release, float)}}
     data = arviz().from_dict(posterior={"theta": by_chain(draws, chains)}, **observed, **named)
     for group in data.groups():
-        # Equal draws make equal files.
+        # Without the time of creation, equal draws make equal files.
         data[group].attrs.pop("created_at", None)
         data[group].attrs["inference_library"] = "privpost"
     data.posterior.attrs.update(attributes or {})

@@ -1,6 +1,6 @@
-"""Maximum mean discrepancy between samples of parameters, in linear time: in [0, 1] to machine precision.
+"""Maximum mean discrepancy (MMD) between samples of parameters, in time linear in the number of draws.
 
-The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density.
+The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density. On [0, 1], errors are at machine precision.
 """
 
 import math
@@ -17,16 +17,16 @@ _SCALES = 1 / np.sqrt([math.factorial(k) for k in range(TERMS)])
 
 
 def embedding_sum(draws) -> np.ndarray:
-    """Sum over draws of the features whose inner product is the kernel.
+    """Sum, over the draws, the feature vectors whose inner products are the kernel.
 
     Args:
         draws: values in [0, 1], shape (m, ...).
 
     Returns:
-        Σ_i e^(−x_i²/2) x_i^k/√k! with x = draw − ½, shape (12, ...). Sums over parts of a sample add.
+        Σ_i e^(−x_i²/2) x_i^k/√k! with x = draw − ½, shape (12, ...). Sums of parts of a sample can be added.
 
     Raises:
-        ValueError: a value outside [0, 1], where the number of terms is not enough.
+        ValueError: a value is outside [0, 1], where 12 terms are too few.
     """
     draws = np.asarray(draws, float)
     if not (draws.min() >= 0 and draws.max() <= 1):
@@ -43,14 +43,14 @@ def embedding_sum(draws) -> np.ndarray:
 def beta_embedding(alpha, beta) -> np.ndarray:
     """Expectation of the features of `embedding_sum` under Beta(alpha, beta).
 
-    With x = θ − ½ and M_j = E x^j, integration by parts gives (α + β + j) M_{j+1} = (α − β)/2 M_j + j/4 M_{j−1},
-    whose terms have one sign; e^(−x²/2) is its power series, |x| ≤ ½.
+    With x = θ − ½ and M_j = E x^j, integration by parts gives (α + β + j) M_{j+1} = (α − β)/2 M_j + j/4 M_{j−1}.
+    All terms on the right have the same sign, so no digits cancel. The power series gives e^(−x²/2), as |x| ≤ ½.
 
     Args:
         alpha, beta: parameters > 0, broadcast against each other, shape (...).
 
     Returns:
-        Shape (12, ...). Expectations over mixtures of beta laws are mixtures of these.
+        Shape (12, ...). For a mixture of beta laws, mix these expectations with the same weights.
     """
     alpha, beta = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(beta, float))
     moments = np.empty((TERMS + 2 * _SERIES, *alpha.shape))
@@ -66,7 +66,7 @@ def beta_embedding(alpha, beta) -> np.ndarray:
 
 
 def mmd2_of_embeddings(p, q) -> np.ndarray:
-    """MMD² between two laws given the expectations of their features, shape (12, ...); shape (...)."""
+    """Return MMD² (...) between two laws from the expectations of their features, each of shape (12, ...)."""
     return ((np.asarray(p) - q) ** 2).sum(axis=0)
 
 
@@ -77,25 +77,25 @@ class UnitInterval:
 
     @staticmethod
     def squared(features) -> np.ndarray:
-        """Squared length of features, or of a difference of two laws', shape (trials,)."""
+        """Squared length (trials,) of a feature vector, or of the difference between the features of two laws."""
         return np.square(features).sum(axis=0)
 
 
 class Bins(NamedTuple):
-    """Even grid of points from 0 on, for draws outside the unit interval: its step and its number of points.
+    """Evenly spaced grid from 0 on, for draws outside the unit interval: its step and its number of points.
 
-    The first quarter of the grid is for the draws. Draws beyond it are wrapped around the last five eighths, out of the
-    kernel's reach of the first: such a law is far from all others, and its inner product with itself is computed on a
-    circle. With 2048 points of step 0.04 the error is at most 0.05 times the squared share of such draws.
+    Draws within the first quarter of the grid keep their place. Larger draws are wrapped around the last five eighths,
+    too far from the first quarter for the kernel to reach: they remain far from all others, but distances between them
+    are those on a circle. For 2048 points of step 0.04 the error is at most 0.05 times the square of their share.
     """
 
     step: float
     size: int
 
     def features(self, draws, weights=1.0) -> np.ndarray:
-        """Feature sums (trials, size) of draws (m, trials): each draw is split between its two neighbours on the grid.
+        """Feature sums (trials, size) of draws (m, trials); each draw is split between the two nearest grid points.
 
-        Sums over parts of a sample add up; weighted draws represent a law by quadrature.
+        Sums of parts of a sample can be added. Weighted draws can represent a law by its quadrature nodes.
         """
         near, start = self.size // 4, self.size * 3 // 8
         place = draws / self.step
@@ -108,40 +108,40 @@ class Bins(NamedTuple):
         return counts.reshape(-1, self.size)
 
     def squared(self, features) -> np.ndarray:
-        """Squared length under the kernel, shape (trials,); sharing changes it by a share of about step²/6."""
+        """Squared length under the kernel, shape (trials,); splitting draws changes it by a share of about step²/6."""
         length = 2 * self.size
         distance = self.step * np.minimum(np.arange(length), length - np.arange(length))
         kernel = np.fft.rfft(np.exp(-0.5 * distance * distance)).real
         waves = np.abs(np.fft.rfft(features, length)) ** 2 * kernel
-        # Parseval's sum over a real transform of even length.
+        # This is Parseval's identity for the transform of a real sequence of even length.
         return (2 * waves.sum(axis=-1) - waves[..., 0] - waves[..., -1]) / length
 
 
 def mmd2_of_draws(space: UnitInterval | Bins, total, law, size: int) -> np.ndarray:
-    """Unbiased estimate of MMD² between the law of draws and a known one, shape (trials,); it may be negative.
+    """Unbiased estimate (trials,) of MMD² between the law of the draws and a known law; it may be negative.
 
-    The estimate of section 4 of Bernstein and Sheldon (2018) with infinitely many draws of the known law.
+    It is the estimate of Bernstein and Sheldon (2018), section 4, with infinitely many draws of the known law.
 
     Args:
-        space: the features' space.
+        space: `UnitInterval` or `Bins`, which computed the features.
         total: sum of the features of m independent draws.
-        law: the known law's features.
-        size: m ≥ 2.
+        law: expected features of the known law.
+        size: number m of draws, at least 2.
     """
     mean = total / size
     return space.squared(mean - law) - (1 - space.squared(mean)) / (size - 1)
 
 
 def mmd2(p, q) -> np.ndarray:
-    """Unbiased estimate of MMD² between two samples of the same size m, shapes (m, ...); shape (...).
+    """Unbiased estimate (...) of MMD² between two samples of the same size m, each of shape (m, ...).
 
         MMD² = Σ_{i≠j} (k(p_i, p_j) + k(q_i, q_j) − k(p_i, q_j) − k(p_j, q_i)) / (m(m−1))
 
-    as in Bernstein and Sheldon (2018), section 4; it may be negative. The rounding error is below 1e-12: the estimate
-    is a difference of numbers near 2.
+    This is the estimate of Bernstein and Sheldon (2018), section 4; it may be negative. As a difference of numbers near
+    2, it has a rounding error below 1e-12.
 
     Raises:
-        ValueError: samples of different sizes, fewer than 2 draws, or values outside [0, 1].
+        ValueError: the samples have different sizes or fewer than 2 draws, or a value is outside [0, 1].
 
     >>> bool(mmd2(np.linspace(0.1, 0.5, 50), np.linspace(0.1, 0.5, 50)) < 0.01)
     True
@@ -151,7 +151,7 @@ def mmd2(p, q) -> np.ndarray:
         raise ValueError(f"the samples have {size} and {len(q)} draws; they must have the same number")
     if size < 2:
         raise ValueError(f"size is {size!r}; the unbiased estimate needs at least 2 draws")
-    # |P|² + |Q|² − 2PQ = |P − Q|², without the cancellation of its parts; k(p, p) = 1.
+    # Computing |P − Q|² directly avoids the cancellation in |P|² + |Q|² − 2PQ; k(p, p) = 1.
     squared = UnitInterval.squared(embedding_sum(p) - embedding_sum(q))
     diagonal = np.exp(-0.5 * np.square(np.asarray(p, float) - q)).sum(axis=0)
     return (squared - 2 * size + 2 * diagonal) / (size * (size - 1))

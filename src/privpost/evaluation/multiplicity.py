@@ -7,19 +7,19 @@ FALSE_ALARM = 0.001
 
 
 def critical_value(comparisons: int, false_alarm: float = FALSE_ALARM) -> float:
-    """Standard errors that a two-sided normal test needs at a joint false-alarm rate (Bonferroni).
+    """Number of standard errors at which a two-sided normal test rejects, for a joint false-alarm rate (Bonferroni).
 
     Args:
         comparisons: number of tests, at least 1.
         false_alarm: joint rate in (0, 1).
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     if comparisons < 1:
         raise ValueError(f"comparisons is {comparisons!r}; it must be at least 1")
     if not 0 < false_alarm < 1:
         raise ValueError(f"false_alarm is {false_alarm!r}; it must lie in (0, 1)")
     tail = false_alarm / (2 * comparisons)
-    # Near 1 a probability has no digits left for its distance from 1.
+    # Near 1, a floating-point number cannot represent a small distance from 1.
     return float(ndtri(1 - tail) if tail > 1e-8 else -ndtri(tail))

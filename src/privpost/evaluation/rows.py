@@ -1,4 +1,4 @@
-"""Rows of a table by the values of their columns, and tables as Markdown."""
+"""Makes and selects rows of result tables, and writes tables as Markdown."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
-    """Yield each point of some axes: its index in arrays over them, and the settings with the axes' values there.
+    """Yield, for each combination of the axes' values, its index in result arrays and the settings with these values.
 
     Args:
-        settings: attributes of which some are lists, the axes.
-        names: the axes in the order of the arrays.
-        others: the values of axes that are no settings, such as metrics; of named tuples each field is one.
+        settings: object whose list-valued attributes can be axes.
+        names: names of the axes, in the order of the result arrays.
+        others: values of axes that are not settings, such as metrics; each field of a named tuple becomes a setting.
     """
     axes = [others[name] if name in others else getattr(settings, name) for name in names]
     for index in product(*(range(len(axis)) for axis in axes)):
@@ -23,7 +23,7 @@ def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tup
 
 
 def private_places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
-    """Yield `places`; the method `non_private`, which has no ε, only once, at the first ε, with None in its place."""
+    """Yield `places`, but the method `non_private`, which has no ε, only once: at the first ε, with epsilon None."""
     for index, point in places(settings, *names, **others):
         if point.method == "non_private":
             if index[names.index("epsilon")] > 0:
@@ -33,15 +33,12 @@ def private_places(settings: Any, *names: str, **others: Sequence) -> Iterator[t
 
 
 def columns(settings: Any, *names: str) -> dict[str, Any]:
-    """Return some of the settings by name, as the columns of a row."""
+    """Return the named settings as columns of a row."""
     return {name: getattr(settings, name) for name in names}
 
 
 def framed(rows: Iterable[dict[str, Any]], *first: str):
-    """Return rows as a DataFrame with the columns `first` at the front, also those that no row has, before all others.
-
-    No column of a row is left out.
-    """
+    """Return rows as a DataFrame: first the columns `first`, even those that no row has, then all other columns."""
     import pandas as pd
 
     rows = list(rows)
@@ -49,14 +46,14 @@ def framed(rows: Iterable[dict[str, Any]], *first: str):
 
 
 def select(table, **values):
-    """Return the rows with the given values of columns; None stands for an empty cell."""
+    """Return the rows whose columns have the given values; None selects empty cells."""
     for name, value in values.items():
         table = table[table[name].isna()] if value is None else table[table[name] == value]
     return table
 
 
 def one(table, **values):
-    """Return the only row with the given values; raises ValueError unless there is exactly one."""
+    """Return the row whose columns have the given values; raises ValueError unless there is exactly one."""
     rows = select(table, **values)
     if len(rows) != 1:
         raise ValueError(f"{len(rows)} rows with {values}, expected one")
@@ -64,13 +61,13 @@ def one(table, **values):
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a table in Markdown; bars and line ends in its cells are escaped."""
+    """Return a table in Markdown; in cells, vertical bars are escaped and line ends become spaces."""
     lines = [head, ["---"] * len(head), *rows]
     cells = ([str(cell).replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def rendered(table, columns: Sequence[tuple[str, Callable[[Any], Any]]]) -> str:
-    """Return a table as a Markdown file: each of `columns` is a heading and a function of a row that gives its cell."""
+    """Return a table as Markdown text; each of `columns` is a heading and a function that gives a row's cell."""
     lines = [[cell(row) for _, cell in columns] for row in table.itertuples()]
     return f"{markdown([heading for heading, _ in columns], lines)}\n"

@@ -1,9 +1,8 @@
-"""Is a posterior as wide as it should be? The sum of z² over trials, and the errors of the width that it detects.
+"""Tests whether posteriors have the right width, by the sum of z² over trials.
 
-z = Φ⁻¹(U) with U the quantile of the true parameter in its posterior, or a randomised rank among draws: standard normal
-under calibration, so that Σz² has a χ² law (Cook, Gelman and Rubin 2006). Where the posterior is normal and its
-standard deviation r times the right one, z² is 1/r² times as large. The test of Kolmogorov and Smirnov needs many times
-as many trials to see that.
+z = Φ⁻¹(U), where U is the quantile of the true parameter in its posterior, or a randomised rank among draws. Under
+calibration z is standard normal and Σz² has a χ² law (Cook, Gelman and Rubin 2006). If a normal posterior has r times
+the right standard deviation, z² is 1/r² times as large. The Kolmogorov-Smirnov test needs far more trials to see this.
 """
 
 from collections.abc import Sequence
@@ -14,9 +13,9 @@ from scipy.special import chdtr, chdtrc, chdtri, ndtri
 
 from privpost.evaluation.calibration import LEVEL, checked, randomised_rank
 
-# Probability of detecting an error that counts as seen.
+# An error counts as seen if the test detects it with this probability.
 POWER = 0.8
-# Smallest distance of a quantile from 0 and 1, about a double's resolution near 1: |z| is at most 8.2.
+# Quantiles are kept this far from 0 and 1, about the spacing of floats near 1; |z| is then at most 8.2.
 NEAREST = 1e-16
 
 
@@ -24,10 +23,10 @@ class Spread(NamedTuple):
     """Mean z² and its test.
 
     Attributes:
-        mean: mean z²; above 1 where posteriors are too narrow.
-        values: number of independent values of z² with the same information.
-        narrow: p-value of the one-sided half that finds posteriors too narrow.
-        wide: p-value of the half that finds them too wide.
+        mean: mean z²; it tends to exceed 1 if posteriors are too narrow.
+        values: number of independent z² whose mean would vary as much.
+        narrow: p-value of the one-sided test for too narrow posteriors.
+        wide: p-value of the one-sided test for too wide posteriors.
     """
 
     mean: float
@@ -37,35 +36,35 @@ class Spread(NamedTuple):
 
     @property
     def p_value(self) -> float:
-        """Two-sided p-value: twice the smaller half."""
+        """Two-sided p-value: twice the smaller one-sided p-value, at most 1."""
         return min(1.0, 2 * min(self.narrow, self.wide))
 
 
 class Seen(NamedTuple):
-    """Errors of a posterior's standard deviation, as shares of the right one: how much too narrow, and too wide."""
+    """Detectable errors of a posterior's standard deviation, as shares of the right value: too narrow, too wide."""
 
     narrow: float
     wide: float
 
 
 def z_squares(quantiles) -> np.ndarray:
-    """Return z² = Φ⁻¹(U)² of quantiles U in [0, 1], of the same shape; raises ValueError for others."""
+    """Return z² = Φ⁻¹(U)² of quantiles U, of the same shape; raises ValueError for values outside [0, 1]."""
     return ndtri(np.clip(checked(quantiles), NEAREST, 1 - NEAREST)) ** 2
 
 
 def spread(quantiles) -> Spread:
-    """Return the χ² test of Σz², over all parameters of all trials together.
+    """Return the χ² test of Σz² over all parameters and trials together.
 
-    Parameters of one trial depend on each other. With c the mean correlation of their z² over all pairs, the mean z² of
-    k parameters and M trials varies like the mean of values = M k / (1 + (k − 1) c) independent z². The test uses the
+    Parameters of one trial depend on each other. Let c be the mean correlation between the z² of two parameters. The
+    mean z² of k parameters in M trials varies like the mean of M k / (1 + (k − 1) c) independent z². The test uses the
     χ² law with this many degrees of freedom (Satterthwaite's approximation; exact for one parameter). The correlation
-    is estimated from these trials by the variance of the sum over parameters, and does not change with the width.
+    is estimated from the variance over trials of the sum over parameters; it does not depend on the posterior's width.
 
     Args:
-        quantiles: U of one parameter (M,), or of parameters that count together (k, M).
+        quantiles: U of one parameter, shape (M,), or of parameters that are tested together, shape (k, M).
 
     Raises:
-        ValueError: no values, or one outside [0, 1].
+        ValueError: there are no values, or a value is outside [0, 1].
     """
     squares = np.atleast_2d(z_squares(quantiles))
     parameters, trials = squares.shape
@@ -77,19 +76,20 @@ def spread(quantiles) -> Spread:
 
 
 def halves(mean, values) -> tuple[float, float]:
-    """Return the p-values of the mean of independent z²: against too narrow and against too wide posteriors."""
+    """Return the one-sided p-values of a mean of independent z²: for too narrow and for too wide posteriors."""
     return float(chdtrc(values, values * mean)), float(chdtr(values, values * mean))
 
 
 def seen(values: float, level: float = LEVEL, power: float = POWER) -> Seen:
     """Return the smallest errors of a normal posterior's standard deviation that the two-sided test detects.
 
-    With r times the right standard deviation Σz² is χ²/r²: narrow = 1 − r where the quantile at 1 − power of χ²/r² is
-    the upper limit, wide = r − 1 where the quantile at power is the lower limit.
+    If the standard deviation is r times the right one, Σz² has the law of χ²/r². A narrow posterior is detected with
+    probability `power` if the (1 − power) quantile of χ²/r² is the upper limit of the test; then narrow = 1 − r. A wide
+    one is detected if the power quantile is the lower limit; then wide = r − 1.
 
     Args:
-        values: independent values of z², the degrees of freedom.
-        level: of the two-sided test.
+        values: degrees of freedom: the number of independent z².
+        level: level of the two-sided test.
         power: probability of detection.
     """
     low, high = chdtri(values, 1 - level / 2), chdtri(values, level / 2)
@@ -98,9 +98,9 @@ def seen(values: float, level: float = LEVEL, power: float = POWER) -> Seen:
 
 
 def spread_columns(quantiles, of: str) -> dict[str, str | float]:
-    """Columns about quantiles (M,) or (k, M): `z2`, `z2_p`, `z2_values`, `sd_seen_narrow`, `sd_seen_wide`, `z2_of`.
+    """Return the table columns `z2`, `z2_p`, `z2_values`, `sd_seen_narrow`, `sd_seen_wide` and `z2_of`.
 
-    `of` names the parameters that are tested together; `sd_seen_*` are the errors that this one test detects at 5 %.
+    Quantiles have shape (M,) or (k, M), `of` names their parameters, and `sd_seen_*` is what this test detects at 5 %.
     """
     result = spread(quantiles)
     narrow, wide = seen(result.values)
@@ -109,13 +109,13 @@ def spread_columns(quantiles, of: str) -> dict[str, str | float]:
 
 
 def among(names: Sequence[str]) -> str:
-    """Return the words for parameters that count together: the only one, or the first and the last."""
+    """Return a text for the parameters that are tested together: the only name, or "first to last"."""
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
 def ranks_of_shares(shares, draws: int) -> np.ndarray:
-    """Return randomised ranks of shares of draws, any shape: a share of a finite number of draws can be 0 or 1.
+    """Return the randomised ranks (any shape) for the shares of draws below the true parameter, which can be 0 or 1.
 
-    The random parts come from a fixed stream, so that a table's row depends only on its own shares.
+    The randomisation uses a fixed seed, so each row of a table depends only on its own shares.
     """
     return randomised_rank(np.rint(np.asarray(shares) * draws), draws, np.random.default_rng(2006))

@@ -1,15 +1,15 @@
-"""Means of repeats with their standard errors, and differences of paired repeats in standard errors."""
+"""Means of repeats, their standard errors, and differences between paired repeats in units of standard errors."""
 
 import math
 
 import numpy as np
 
-# Standard errors of a 95 % interval.
+# A 95 % interval reaches this many standard errors to either side.
 Z = 1.959963984540054
 
 
 def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (...) of independent values (..., repeats) and its standard error; nan for too few values."""
+    """Return the mean (...) of independent values (..., repeats) and its standard error; nan if there are too few."""
     values = np.asarray(values)
     repeats = values.shape[-1]
     nothing = np.full(values.shape[:-1], math.nan)[()]
@@ -20,7 +20,8 @@ def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
 def share_error(share, size) -> np.ndarray:
     """Return the standard error √(p(1−p)/size) of shares p of independent trials, any shape; nan for one trial.
 
-    At 0 and 1, where that is 0, it is z/(size + z²), so that z = 1.96 of it reach to the end of Wilson's 95 % interval.
+    For p = 0 or 1 this formula gives 0. Instead, z/(size + z²) is returned, which ends the interval of z = 1.96
+    standard errors where Wilson's 95 % interval ends.
     """
     share, size = np.asarray(share, float), np.asarray(size)
     certain = (share == 0) | (share == 1)
@@ -31,7 +32,7 @@ def share_error(share, size) -> np.ndarray:
 def mean_columns(name: str, values) -> dict[str, float]:
     """Return `<name>_mean` and `<name>_sem` of values (repeats,), or `mean` and `sem` for an empty name.
 
-    Two methods are compared by the differences of paired repeats.
+    To compare two methods, pass the differences of their paired repeats.
     """
     mean, sem = mean_and_sem(values)
     stem = f"{name}_" if name else ""
@@ -39,7 +40,7 @@ def mean_columns(name: str, values) -> dict[str, float]:
 
 
 def in_standard_errors(rows):
-    """Return `difference_mean` over `difference_sem` of rows, or of one row; equal repeats count as 0."""
+    """Return `difference_mean` divided by `difference_sem`, of rows or of one row; 0 if the mean difference is 0."""
     mean, sem = (np.asarray(getattr(rows, f"difference_{what}"), float) for what in ("mean", "sem"))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(mean == 0, 0.0, mean / sem)

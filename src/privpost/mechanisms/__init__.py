@@ -1,9 +1,9 @@
-"""Private releases, one family of mechanisms a file, found by `privpost.discovery` and imported from here.
+"""Mechanisms that make private releases: each file defines one family, which `privpost.discovery` finds.
 
-A user calls a class, imported from here or from `privpost`: its `calibrate`, `perturb`, `posterior` and `cost`. `noise`
-has statistics plus noise, `draws` has draws from private posteriors, `choices` the exponential mechanism. These serve
-them: `base`, the interface of all, `pure`, the base of those that are configured by ε, and `batches`, releases about
-several data sets at once.
+A user imports a class from here or from `privpost` and calls its `calibrate`, `perturb`, `posterior` and `cost`.
+`noise` adds noise to statistics, `draws` samples from private posteriors, and `choices` has the exponential mechanism.
+Developers need `base`, the interface of all mechanisms; `pure`, the base class of mechanisms with a setting ε; and
+`batches`, for releases about several data sets at once.
 """
 
 from privpost import lookup

@@ -1,4 +1,4 @@
-# The public names, for type checkers and editors: at run time a class is imported when it is first asked for.
+# The public names, for type checkers and editors; at run time each class is imported only when it is first used.
 from privpost.mechanisms.choices.exponential import ExponentialMechanism as ExponentialMechanism
 from privpost.mechanisms.choices.map_estimate import MapMechanism as MapMechanism
 from privpost.mechanisms.draws.event_states import HiddenMarkovSampler as HiddenMarkovSampler

@@ -1,4 +1,4 @@
-"""The interface of a private release."""
+"""The interface of all mechanisms that make private releases."""
 
 import functools
 import inspect
@@ -31,12 +31,12 @@ from privpost.privacy.ledger.gate import Release
 if TYPE_CHECKING:
     from privpost.samplers.noise_aware.draws import Draws
 
-# Models of one category a record, whose statistics are the counts that a Dirichlet prior is updated by.
+# Models in which each record is one category; their statistics are counts, which update a Dirichlet prior.
 COUNTED = (BetaBernoulli, DirichletCategorical)
 
 
 def _checked(calibrate):
-    """A `calibrate` that raises a one-line error where an argument is missing or unknown."""
+    """Wrap a class's `calibrate` so that a missing or unknown argument raises a one-line error."""
 
     @functools.wraps(calibrate)
     def checked(cls, *arguments, **settings):
@@ -55,28 +55,29 @@ def _checked(calibrate):
 
 @dataclass(frozen=True)
 class Mechanism(metaclass=Checked):
-    """One configured private release about n records; subclasses are frozen dataclasses.
+    """A mechanism with its settings, for releases about n records; subclasses are frozen dataclasses.
 
     Attributes:
-        model: its `sufficient_statistics` are the input; contract tests need its `records` and `theta_shape` too.
+        model: model whose `sufficient_statistics` are the input; tests also need its `records` and `theta_shape`.
         n: public number of records.
 
     Class attributes:
         method: id of the method in tables and in the colour map.
-        neighbours: relation between data sets that the guarantee is about.
-        norm: how `sensitivity` is measured: "l1" or "l2" of the query; "natural parameters", the l2 norm of the output
-            distribution's natural parameters; or "log-likelihood ratio", the largest absolute change over θ.
+        neighbours: which data sets are neighbours in the guarantee, such as "substitution" of one record.
+        norm: how `sensitivity` is measured: the "l1" or "l2" norm of the change of `query`; "natural parameters", the
+            l2 norm of the change of the output law's natural parameters; or "log-likelihood ratio", the largest
+            absolute change over θ.
         notion: notion of differential privacy of `cost`.
-        public_inputs: what the mechanism takes to be public.
-        releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw.
-        support: "reals" where the release's law has a density, or "integers" for whole numbers, which may be equal.
-        local: whether everybody perturbs their own record, and no curator is trusted; studies that compare mechanisms
-            at one budget are about curators'.
-        exact: whether a release has exactly its law, or comes from Markov chain Monte Carlo.
-        calibrated: the field that `calibrate` determines, None if there is none.
-        tight: whether some pair of neighbours attains `sensitivity`; False for a bound known to be loose.
-        models: supported classes of models; () for all models whose statistics it can take.
-        weightings: values of the field `weighting`, each a separate method; () without such a field.
+        public_inputs: the quantities that the mechanism takes as public.
+        releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw of θ.
+        support: "reals" if a release has a density, or "integers" if it consists of whole numbers.
+        local: whether each person perturbs their own record, so that no curator is trusted. Studies that compare
+            mechanisms at one budget leave these out.
+        exact: whether a release has exactly the stated law; False if it comes from Markov chain Monte Carlo.
+        calibrated: name of the field that `calibrate` determines; None if there is none.
+        tight: whether some pair of neighbours attains `sensitivity`; False if it is only an upper bound.
+        models: supported classes of models; () means every model with suitable statistics.
+        weightings: values of the field `weighting`, each a separate method; () if there is no such field.
 
     Raises:
         ValueError: n is not an integer of at least 1, or a setting is outside its range.
@@ -111,16 +112,16 @@ class Mechanism(metaclass=Checked):
     @classmethod
     @abstractmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """The mechanism configured such that one release costs at most the budget; takes no data.
+        """Return the mechanism with settings such that one release costs at most the budget; uses no data.
 
         Args:
-            model: the model of the released data.
+            model: the model of the records.
             n: public number of records.
             budget: what one release may cost.
             options: the mechanism's other settings (see `options`).
 
         Raises:
-            ValueError: the mechanism cannot guarantee the budget's notion, or cannot meet the budget.
+            ValueError: the mechanism has no guarantee in the budget's notion, or cannot meet the budget.
         """
 
     @property
@@ -130,19 +131,19 @@ class Mechanism(metaclass=Checked):
 
     @abstractmethod
     def query(self, data) -> np.ndarray:
-        """The value of a data set (n, *record_shape) whose change between neighbours `sensitivity` bounds.
+        """The function of a data set (n, *record_shape) whose change between neighbours `sensitivity` bounds.
 
-        Where statistics are released: the release of `perturb` without its noise.
+        If statistics are released, it is the release of `perturb` without noise.
         """
 
     def perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
-        """The release for sufficient statistics (..., d); leading axes are independent releases.
+        """Return releases about sufficient statistics (..., d), one independent release per leading index.
 
         Raises:
-            ValueError: as `check_statistics`, or rng is no source of randomness.
+            ValueError: `check_statistics` refuses the statistics, or rng is no source of randomness.
 
         Warns:
-            SimulationNoise: rng is a numpy generator, outside a study; said once.
+            SimulationNoise: rng is a numpy generator and no study is running; warns only once.
         """
         check_source(rng)
         self.check_statistics(statistics)
@@ -151,12 +152,12 @@ class Mechanism(metaclass=Checked):
 
     @abstractmethod
     def _perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
-        """The release of `perturb`, for checked statistics."""
+        """Return what `perturb` returns, for statistics that were checked already."""
 
     def replicate(self, statistics, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Independent releases about one data set's statistics (d,), along a new first axis: for audits.
+        """Return `size` independent releases about one data set's statistics (d,), along a new first axis.
 
-        Overridden where chains run faster as a batch.
+        Audits need many of them. Mechanisms whose Markov chains run faster as a batch override this method.
         """
         check_count("size", size)
         statistics = np.asarray(statistics, float)
@@ -166,43 +167,43 @@ class Mechanism(metaclass=Checked):
         """Raises a ValueError unless statistics (..., d) are numbers and, if they are counts, sum to n."""
         checked = check_numbers("statistics", statistics, getattr(self.model, "statistics_size", None))
         if type(self.model) in COUNTED and checked.size:
-            # A product: sums over a short last axis are many times slower.
+            # A matrix product is many times faster than a sum over a short last axis.
             totals = checked @ np.ones(checked.shape[-1])
             for total in (totals.min(), totals.max()):
                 if not abs(total - self.n) <= 1e-6 * self.n:
                     raise ValueError(f"n is {self.n}, but the statistics are those of {total:g} records")
 
     def each(self, size: int) -> Self:
-        """The mechanism with its settings repeated for each of `size` trials, where settings may differ by trial."""
+        """The mechanism with its settings as arrays over `size` trials, if its settings may differ between trials."""
         return self
 
     def draw(self, statistics, rng, size: int | None = None) -> Release:
-        """The ledger's call: `perturb`, or `replicate` for `size` releases about one data set.
+        """Make the releases that a ledger asks for: by `perturb`, or by `replicate` if `size` is given.
 
-        Mechanisms that run chains override it, take settings of the run, and return its diagnostics.
+        Mechanisms that run Markov chains override this method to take settings of the run and return its diagnostics.
         """
         return Release(self.perturb(statistics, rng) if size is None else self.replicate(statistics, size, rng))
 
     @classmethod
     def draw_all(cls, requests) -> list[Release]:
-        """The releases of several requests (`ledger.Request`); overridden where samplers run faster together."""
+        """Make the releases of several `ledger.Request`s; overridden by samplers that run faster together."""
         return [r.mechanism.draw(r.statistics, r.rng, r.size, **r.settings) for r in requests]
 
     def posterior_draw(self, release, rng: np.random.Generator) -> np.ndarray:
-        """One draw of θ per release, by post-processing; the release itself if it is a sample."""
+        """Return one draw of θ per release by post-processing; if the release is a sample, it is returned itself."""
         check_source(rng)
         return release if self.releases == "sample" else self.model.sample(self.naive_posterior(release), rng)
 
     def naive_posterior(self, release) -> Any:
-        """Parameters of θ's conjugate law if the release were the data's statistics; None where this has no meaning."""
+        """Parameters of the conjugate posterior that treats the release as exact statistics; None if there is none."""
         return None
 
     def release_law(self, statistics) -> Any:
-        """Law of the release for statistics (..., d), such as the parameters of a beta law; None if not known."""
+        """Law of the release for statistics (..., d), such as the parameters of a beta law; None if unknown."""
         return None
 
     def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
-        """One draw of θ per leading index as the analyst gets it, each from a separate release."""
+        """Release once per leading index, and return one draw of θ from each release, as an analyst would make it."""
         return self.posterior_draw(self.perturb(statistics, rng), rng)
 
     @abstractmethod
@@ -210,19 +211,19 @@ class Mechanism(metaclass=Checked):
         """What one release costs."""
 
     def rdp(self, orders) -> np.ndarray | None:
-        """Rényi DP parameter of one release at each order ≥ 1, inf beyond an asymptote.
+        """Rényi DP parameter of one release at each order ≥ 1; inf beyond an asymptote.
 
-        None for a mechanism that has only an (ε, δ) guarantee. For pure mechanisms by `pure_to_rdp`; for others exact,
-        by quadrature, if their release is one number with a known `log_density`.
+        It is None for a mechanism with only an (ε, δ) guarantee. Pure mechanisms use `pure_to_rdp`. For others it is
+        computed exactly, by quadrature, if the release is one number with a known `log_density`.
         """
         if self.notion == "pure":
             return pure_to_rdp(self.cost().epsilon, orders)
         return self._divergences.rdp(self, orders) if self.notion == "rdp" else None
 
     def privacy_curve(self, epsilon: float) -> float | None:
-        """Smallest δ at which one release is (ε, δ)-DP, or an upper bound of it; None where not known.
+        """Smallest δ at which one release is (ε, δ)-DP, or an upper bound of it; None if unknown.
 
-        By quadrature or summation, if the release is one number with a known `log_density`.
+        It is computed by quadrature or summation if the release is one number with a known `log_density`.
         """
         return self._divergences.curve(self, epsilon)
 
@@ -231,7 +232,7 @@ class Mechanism(metaclass=Checked):
         return masses if self.support == "integers" else densities
 
     def neighbouring_statistics(self) -> np.ndarray | None:
-        """Statistics of neighbours (pairs, 2, d), each pair once; the worst case is among them. None if not known."""
+        """Statistics (pairs, 2, d) of pairs of neighbours that include the worst case, each once; None if unknown."""
         if type(self.model) not in COUNTED or len(self.model.prior) != 2:
             return None
         ones = np.arange(self.n + 1.0)
@@ -239,13 +240,13 @@ class Mechanism(metaclass=Checked):
         return np.stack([counts[1:], counts[:-1]], axis=1)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """Distribution function of the noise on one coordinate; None where it is not known or there is none."""
+        """Distribution function of the noise on one coordinate; None if it is unknown or no noise is added."""
         return None
 
     def recalibrated(self, budget: Cost) -> Self | None:
-        """The mechanism of the same kind whose privacy curve just meets an (ε, δ) budget.
+        """Return this mechanism with the setting at which its privacy curve just meets an (ε, δ) budget.
 
-        None if the curve is not known, or if no setting meets the budget.
+        The result is None if the curve is unknown or no setting meets the budget.
         """
         epsilon, _ = approximate_budget(budget)
         return None if self.privacy_curve(epsilon) is None else by_curve(self, budget)
@@ -263,15 +264,15 @@ class Mechanism(metaclass=Checked):
         """What one release costs, in the notion (and at the order or δ) of a budget.
 
         Args:
-            budget: of any notion.
-            accounting: "stated", by conversion of the mechanism's guarantee; "exact", by its privacy curve.
+            budget: budget in any notion.
+            accounting: "stated" converts the mechanism's guarantee; "exact" uses its privacy curve.
 
         Raises:
-            ValueError: the guarantee implies nothing in that notion, or no privacy curve is known.
+            ValueError: the guarantee implies nothing in that notion, or the privacy curve is unknown.
         """
         check_budget(budget)
         check_choice("accounting", accounting, ("stated", "exact"))
-        # Curves are computed once for calibration and the ledger's many releases.
+        # Costs are stored, as calibration and the many releases of a ledger ask for the same ones.
         key = (budget, accounting)
         if key not in self._costs:
             self._costs[key] = self._cost_in(budget, accounting)
@@ -294,18 +295,18 @@ class Mechanism(metaclass=Checked):
 
     @property
     def breaks(self) -> Any:
-        """The places where `log_density` jumps, for quadrature: an array, empty for a continuous density.
+        """Array of the points where `log_density` jumps, which quadrature needs; empty for a continuous density.
 
-        Of additive noise differences between the release and its exact value, of a draw values of θ. Those too far away
-        to matter may be left out; more than some hundred slow the quadrature down.
+        For additive noise, they are differences between the release and its exact value; for a draw, values of θ.
+        Points too far away to matter may be left out; more than a few hundred slow the quadrature down.
         """
         return np.empty(0)
 
     def log_density(self, release, statistics) -> np.ndarray | None:
-        """Log-density of the release given the sufficient statistics; None where it is not known.
+        """Log-density of the release given the sufficient statistics; None if unknown.
 
-        With respect to length or volume, over which the density integrates to one; for a release of whole numbers the
-        log-probability, `log_mass`.
+        The density is with respect to Lebesgue measure and integrates to one. For a release of whole numbers, this is
+        the log-probability `log_mass`.
 
         Args:
             release: shape (..., *release_shape).
@@ -314,20 +315,20 @@ class Mechanism(metaclass=Checked):
         return self.log_mass(release, statistics)
 
     def log_mass(self, release, statistics) -> np.ndarray | None:
-        """Log-probability of a release of whole numbers, −inf of other numbers; None if it is not known or always 0.
+        """Log-probability of a release of whole numbers; −inf for other numbers, None if unknown or always 0.
 
-        Arguments as of `log_density`.
+        Arguments are as in `log_density`.
         """
         return None
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> "Draws":
-        """Draws of θ, shape (draws, *theta_shape), from its posterior given one release and the noise's law.
+        """Return draws (draws, *theta_shape) of θ from its posterior given one release and the law of the noise.
 
-        Post-processing, which costs nothing. The draws' `diagnostics` has R-hat and effective sample size of chains, or
-        is None for independent draws.
+        This is post-processing, which costs no privacy. The attribute `diagnostics` of the result has R-hat and the
+        effective sample size of the chains, or is None for independent draws.
 
         Raises:
-            ValueError: no such posterior is known for the mechanism and its model.
+            ValueError: no such posterior is implemented for this mechanism and model.
         """
         raise ValueError(
             f"{type(self).__name__} has no noise-aware posterior for {type(self.model).__name__}; there is one for "
@@ -337,12 +338,12 @@ class Mechanism(metaclass=Checked):
 
     @property
     def name(self) -> str:
-        """The mechanism's name in ledgers and tables: its class, or a name for each of several weightings."""
+        """The mechanism's name in ledgers and tables: its class name, or a separate name for each weighting."""
         return type(self).__name__
 
     @property
     def recorded(self) -> tuple[str, str, dict[str, Any]]:
-        """Name, module and settings that identify the mechanism in ledgers and tables."""
+        """Name, module and settings, which identify the mechanism in ledgers and tables."""
         settings = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.init}
         return self.name, type(self).__module__, settings
 
@@ -355,4 +356,4 @@ class Mechanism(metaclass=Checked):
     @classmethod
     @abstractmethod
     def examples(cls) -> list[Self]:
-        """Small instances for the contract tests, with few enough data sets to enumerate."""
+        """Small instances for the tests that all mechanisms must pass; their data sets are few enough to enumerate."""

@@ -1,4 +1,4 @@
-"""Releases about several data sets, by mechanisms that make all releases about one data set as a batch."""
+"""Helpers for mechanisms that make all releases about one data set as a batch."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from privpost.privacy.ledger.gate import Release
 
 
 def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
-    """Releases for statistics (..., d); releases about equal rows are made as one batch.
+    """Return one release per row of statistics (..., d); releases about equal rows are made as one batch.
 
     Args:
-        replicate: function of one data set's statistics (d,), a number and rng; its first axis is releases.
+        replicate: function of one data set's statistics (d,), a number of releases and rng; returns (number, ...).
     """
     statistics = np.asarray(statistics, float)
     rows = statistics.reshape(-1, statistics.shape[-1])
@@ -31,18 +31,18 @@ def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.nda
 
 
 class Batched:
-    """Mixin of a mechanism whose `draw` makes several releases about one data set as a batch."""
+    """Mixin for mechanisms whose `draw` makes several releases about one data set as a batch."""
 
     releases: ClassVar[str] = "sample"
 
     @abstractmethod
     def draw(self, statistics, rng, size: int | None = None) -> Release:
-        """`size` independent releases about one data set's statistics along a new first axis, or one."""
+        """Make `size` independent releases about one data set's statistics, along a new first axis; one if None."""
 
     def _perturb(self, statistics, rng):
-        """One release per leading index; releases about equal statistics are one batch."""
+        """Return one release per leading index; releases about equal statistics are made as one batch."""
         return batches(self.replicate, statistics, rng)
 
     def replicate(self, statistics, size, rng) -> np.ndarray:
-        """Independent releases about one data set's statistics, along a new first axis."""
+        """Return `size` independent releases about one data set's statistics, along a new first axis."""
         return self.draw(statistics, rng, size).values

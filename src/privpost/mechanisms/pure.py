@@ -1,4 +1,4 @@
-"""The common base of mechanisms that are configured by the pure ε of one release."""
+"""The base class of mechanisms whose setting is the pure ε of one release."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -14,10 +14,10 @@ class PureMechanism(Mechanism):
     """A mechanism whose release is ε-differentially private.
 
     Attributes:
-        epsilon: ε > 0 that one release may cost.
+        epsilon: upper bound ε > 0 of the cost of one release.
 
     Raises:
-        ValueError: a setting outside its range, or an unsupported model.
+        ValueError: a setting is outside its range, or the model is not supported.
     """
 
     epsilon: float
@@ -32,9 +32,9 @@ class PureMechanism(Mechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
         return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
     def cost(self) -> Cost:
-        """ε-DP."""
+        """The cost of one release: ε-DP."""
         return Cost("pure", self.epsilon)

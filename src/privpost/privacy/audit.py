@@ -1,8 +1,8 @@
 """Statistical lower bounds on privacy parameters, from releases about two neighbouring data sets.
 
-An event is chosen on one pair of samples and counted on another, so that the choice costs no confidence. Its two
-probabilities have Clopper-Pearson limits. By the data-processing inequality the divergence between the two-point
-distributions (event, complement) is at most the divergence between the releases.
+An event is chosen on one pair of samples and counted on another, so the choice does not affect the confidence level.
+Clopper-Pearson limits bound its two probabilities. By the data-processing inequality, the divergence between the
+two-point distributions (event, complement) is at most the divergence between the releases.
 """
 
 import functools
@@ -15,7 +15,7 @@ from privpost.models.base import check_range
 
 
 class Counts(NamedTuple):
-    """Numbers of releases in the event, out of `size` about each of the two data sets."""
+    """How many of the `size` releases about the first and about the second data set are in the event."""
 
     first: int
     second: int
@@ -23,14 +23,14 @@ class Counts(NamedTuple):
 
 
 def probability_limits(hits, size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Clopper-Pearson lower and upper limit of a probability, each exceeded with probability at most `level`.
+    """Clopper-Pearson lower and upper limit of a probability; each is wrong with probability at most `level`.
 
     Args:
-        hits: successes out of `size`, any shape.
-        level: in (0, 1).
+        hits: numbers of successes out of `size`, any shape.
+        level: error probability of each limit, in (0, 1).
 
     Raises:
-        ValueError: hits outside [0, size], or a level outside (0, 1).
+        ValueError: hits are outside [0, size], or the level is outside (0, 1).
     """
     hits = np.asarray(hits, float)
     check_range(f"[0, {size}]", hits=hits)
@@ -42,18 +42,18 @@ def probability_limits(hits, size: int, level: float) -> tuple[np.ndarray, np.nd
 
 @functools.lru_cache(maxsize=16)
 def _limits(size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """`probability_limits` of every count, which many events share."""
+    """Return `probability_limits` for all counts, as many events use them."""
     return probability_limits(np.arange(size + 1), size, level)
 
 
 def event_divergence(p, q, order: float | None) -> np.ndarray:
-    """Divergence that an event of probabilities p > q proves: ln(p/q) (pure, order None) or the Rényi divergence.
+    """Divergence that an event of probabilities p, q proves: ln(p/q) for pure DP (order None), or Rényi; 0 if p ≤ q.
 
-    The Rényi divergence of the two-point distributions, ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1), rises in p and
-    falls in q where p > q, so that limits of p and q give a limit of it. 0 where p ≤ q.
+    The Rényi divergence of the two-point distributions is ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1). For p > q it
+    rises in p and falls in q, so a lower limit of p and an upper limit of q give a lower limit of the divergence.
 
     Raises:
-        ValueError: an order of at most 1.
+        ValueError: the order is at most 1.
     """
     p, q = np.asarray(p, float), np.asarray(q, float)
     inside = p > q
@@ -69,35 +69,35 @@ def event_divergence(p, q, order: float | None) -> np.ndarray:
 
 
 def lower_bound(counts: Counts, order: float | None, level: float) -> float:
-    """Lower confidence limit of the releases' divergence; it is too high with probability at most `level`."""
+    """Lower confidence limit of the divergence between the releases; too high with probability at most `level`."""
     low, _ = probability_limits(counts.first, counts.size, level / 2)
     _, high = probability_limits(counts.second, counts.size, level / 2)
     return float(event_divergence(low, high, order))
 
 
 class Event(NamedTuple):
-    """{sign · feature ≥ threshold}: the feature's column, 1 or −1, and the threshold."""
+    """The event {sign · feature ≥ threshold}: the column of the feature, the sign 1 or −1, and the threshold."""
 
     column: int
     sign: int
     threshold: float
 
     def hits(self, features) -> int:
-        """How many rows of features (size, columns) lie in the event."""
+        """Number of rows of features (size, columns) that lie in the event."""
         return int((self.sign * features[:, self.column] >= self.threshold).sum())
 
 
 def choose_event(first, second, order: float | None, level: float, thresholds: int = 60) -> Event:
-    """The half-line of one feature with the largest lower bound on two samples.
+    """Return the event, a half-line of one feature, with the largest lower bound of the divergence on two samples.
 
     Args:
-        first, second: features of releases about either data set, shape (size, columns).
-        order: order of the Rényi divergence, None for pure DP.
+        first, second: features of the releases about the two data sets, shape (size, columns) each.
+        order: order of the Rényi divergence; None for pure DP.
         level: as in `lower_bound`.
-        thresholds: how many quantiles of `first` are tried.
+        thresholds: about how many quantiles of `first` are tried.
 
     Raises:
-        ValueError: samples of different shapes.
+        ValueError: the samples have different shapes.
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
     if first.shape != second.shape:
@@ -105,7 +105,7 @@ def choose_event(first, second, order: float | None, level: float, thresholds: i
     size = len(first)
     low, high = _limits(size, level / 2)
     shares = np.unique(np.concatenate([np.geomspace(20 / size, 0.5, thresholds // 2), np.linspace(0.5, 1, thresholds)]))
-    # Equal cuts give the same event.
+    # Shares with equal cuts give the same event, so each cut is tried once.
     places = np.unique(np.clip(np.floor((1 - shares) * size).astype(int), 0, size - 1))
     best, event = -np.inf, Event(0, 1, -np.inf)
     for column, ordered in enumerate(zip(np.sort(first.T), np.sort(second.T), strict=True)):

@@ -1,20 +1,20 @@
-"""Checks of budgets, generators and settings before anything is drawn."""
+"""Checks of budgets, generators and settings, made before anything is drawn."""
 
 import numpy as np
 
 from privpost.models.base import is_number
 from privpost.privacy.accounting.costs import Cost, check_cost, rdp_to_pure_epsilon
 
-# Smaller budgets need noise whose variance overflows, larger ones noise whose variance underflows.
+# For smaller budgets the variance of the noise overflows; for larger ones it underflows.
 SMALLEST = 1e-100
 LARGEST = 1e100
 
 
 def pure_epsilon(budget: Cost, method: str) -> float:
-    """The ε that a pure mechanism may have within a budget of any notion.
+    """Return the largest ε of a pure mechanism within a budget of any notion.
 
     Raises:
-        ValueError: a budget of ε = 0 or inf, at which no pure mechanism can be configured.
+        ValueError: the budget has ε = 0 or inf, for which a pure mechanism has no setting.
     """
     check_budget(budget)
     epsilon = budget.epsilon
@@ -26,10 +26,10 @@ def pure_epsilon(budget: Cost, method: str) -> float:
 
 
 def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
-    """(ε, order) of a Rényi DP budget.
+    """Return (ε, order) of a Rényi DP budget.
 
     Raises:
-        ValueError: a budget of another notion, or of ε = 0 or inf.
+        ValueError: the budget is of another notion, or has ε = 0 or inf.
     """
     check_budget(budget)
     if budget.order is None:
@@ -40,10 +40,10 @@ def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
 
 
 def approximate_budget(budget: Cost) -> tuple[float, float]:
-    """(ε, δ) of a budget of approximate DP.
+    """Return (ε, δ) of a budget of approximate DP.
 
     Raises:
-        ValueError: a budget of another notion.
+        ValueError: the budget is of another notion.
     """
     check_budget(budget)
     if budget.delta is None:
@@ -61,10 +61,10 @@ def check_budget(budget) -> None:
 
 
 def check_model(model, allowed: tuple[type, ...] = ()) -> None:
-    """Raises a ValueError unless a model has sufficient statistics and, where some are named, an allowed class."""
+    """Raises a ValueError unless a model has sufficient statistics and, if `allowed` is given, one of these classes."""
     if isinstance(model, type) or not hasattr(model, "sufficient_statistics"):
         raise ValueError(f"model is {model!r}; it must be a model, for instance BetaBernoulli(1, 1)")
-    # A subclass may have other records.
+    # A subclass is refused, as its records may differ.
     if allowed and type(model) not in allowed:
         raise ValueError(
             f"model is {model!r}; allowed: {', '.join(kind.__name__ for kind in allowed)}, and no subclass"
@@ -72,7 +72,7 @@ def check_model(model, allowed: tuple[type, ...] = ()) -> None:
 
 
 def check_source(rng) -> None:
-    """Raises a ValueError unless rng is a numpy Generator or has its methods, as in `distributions.noise`."""
+    """Raises a ValueError unless rng is a numpy Generator or a source with its methods (see `distributions.noise`)."""
     draws = any(hasattr(rng, name) for name in ("random", "laplace", "normal"))
     if not isinstance(rng, np.random.Generator) and (not draws or isinstance(rng, np.random.RandomState)):
         raise ValueError(f"rng is {rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)")
@@ -91,13 +91,13 @@ def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def check_coefficient(value: float) -> None:
-    """Raises a ValueError unless a prior's or a likelihood's coefficient lies in (0, 1]."""
+    """Raises a ValueError unless the coefficient of a prior or likelihood lies in (0, 1]."""
     if not is_number(value) or not 0 < value <= 1:
         raise ValueError(f"coefficient is {value!r}; it must lie in (0, 1]")
 
 
 def check_count(name: str, value) -> None:
-    """Raises a ValueError unless a number of something is an integer of at least 1."""
+    """Raises a ValueError unless a count is an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name} is {value!r}; it must be an integer >= 1")
 
@@ -109,7 +109,7 @@ def check_order(order) -> None:
 
 
 def check_numbers(name: str, values, size: int | None = None) -> np.ndarray:
-    """The values (..., size) as an array; raises a ValueError unless they are finite numbers of this shape."""
+    """Return the values (..., size) as an array; raises a ValueError unless they are finite numbers of this shape."""
     try:
         numbers = np.asarray(values, float)
     except (TypeError, ValueError):
@@ -118,7 +118,7 @@ def check_numbers(name: str, values, size: int | None = None) -> np.ndarray:
         raise ValueError(f"{name} are {values!r}; they must be numbers, those of one data set on the last axis")
     if size not in (None, numbers.shape[-1]):
         raise ValueError(f"{name} have a last axis of {numbers.shape[-1]}; those of one data set have {size}")
-    # The sum of squares is the quicker check; for huge finite values it overflows.
+    # The sum of squares is the faster check, but it overflows for huge finite values.
     if not (np.isfinite(np.vdot(numbers, numbers)) or np.isfinite(numbers).all()):
         raise ValueError(f"{name} have entries that are not finite")
     return numbers

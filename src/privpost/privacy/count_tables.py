@@ -1,8 +1,8 @@
-"""Private releases about events counted per cell and field: Laplace noise on counts, and posterior sampling.
+"""Sensitivities and costs of releases about events in cells: Laplace noise on counts, and posterior sampling.
 
-A record is an event: one cell and one level of each of D fields. Substituting it changes at most two counts of each
-field by 1 (also when the event moves to another cell), so a field's table has L1 sensitivity 2 and is released with
-Lap(2/ε_d), ε_d = ε/D (Foulds et al. 2016, section 5).
+A record is an event: it has one cell and one level of each of D fields. Substituting it changes at most two counts of
+each field by 1, even if the event moves to another cell. So a field's table has L1 sensitivity 2 and is released with
+Lap(2/ε_d) noise, ε_d = ε/D (Foulds et al. 2016, section 5).
 """
 
 import math
@@ -13,16 +13,16 @@ import numpy as np
 from privpost.models.base import check_range
 
 SENSITIVITY = 2.0
-# Range of M: below it floats cannot tell the remaining probabilities apart, above it they cannot represent a0.
+# Range of M: for smaller M floats cannot tell the possible probabilities apart, for larger M a0 underflows.
 SMALLEST_TRUNCATION = 1.0001
 LARGEST_TRUNCATION = 1e100
 
 
 def noise_scale(epsilon: float, n_fields: int) -> float:
-    """Scale 2D/ε of the Laplace noise on every count when ε is shared equally by D fields.
+    """Scale 2D/ε of the Laplace noise on every count if D fields share ε equally.
 
     Raises:
-        ValueError: an ε or a number of fields that is not positive.
+        ValueError: ε or the number of fields is not positive.
     """
     check_range("(0, inf)", epsilon=epsilon)
     check_range("[1, inf)", n_fields=n_fields)
@@ -30,18 +30,18 @@ def noise_scale(epsilon: float, n_fields: int) -> float:
 
 
 def clip(noisy) -> np.ndarray:
-    """max(0, ·) per count, as in the paper. If most counts are 0, it adds half a noise scale to each of them."""
+    """Replace negative counts by 0, as in the paper; on average, this adds half a noise scale to a true count of 0."""
     return np.maximum(noisy, 0.0)
 
 
 def project(noisy, sizes: Sequence[int]) -> np.ndarray:
-    """The non-negative counts nearest to the noisy ones with the same noisy sum, field by field.
+    """Return, for each field, the nearest non-negative counts with the same sum s as the noisy counts.
 
-    The Euclidean projection onto {x ≥ 0, Σx = s} subtracts one number from all levels of a field and clips; all
-    zeros where s ≤ 0. Post-processing of the noisy counts.
+    The Euclidean projection onto {x ≥ 0, Σx = s} subtracts the same number from all levels of a field and sets negative
+    results to 0. If s ≤ 0, all counts are 0. This is post-processing of the noisy counts.
 
     Args:
-        noisy: (..., levels), the fields' levels one after the other.
+        noisy: noisy counts (..., levels), with the levels of all fields one after the other.
         sizes: number of levels of each field.
     """
     noisy = np.asarray(noisy, float)
@@ -62,37 +62,37 @@ def project(noisy, sizes: Sequence[int]) -> np.ndarray:
 
 
 def smallest_probabilities(sizes: Sequence[int], truncation: float) -> list[float]:
-    """a0 = 1/(M K_d) for each field, with the truncation M and the field's number of levels K_d.
+    """Smallest probabilities a0 = 1/(M K_d) of the fields, for truncation M and K_d levels.
 
     Raises:
-        ValueError: a truncation outside [1.0001, 1e100].
+        ValueError: the truncation is outside [1.0001, 1e100].
     """
     check_range(f"[{SMALLEST_TRUNCATION}, {LARGEST_TRUNCATION}]", truncation=truncation)
     return [1 / (truncation * size) for size in sizes]
 
 
 def log_likelihood_range(sizes: Sequence[int], truncation: float) -> float:
-    """Δ = Σ_d ln((1 − (K_d − 1) a0)/a0), the largest difference of two events' log-likelihoods."""
+    """Largest difference Δ = Σ_d ln((1 − (K_d − 1) a0)/a0) between the log-likelihoods of two events."""
     lows = smallest_probabilities(sizes, truncation)
     return math.fsum(math.log((1 - (size - 1) * low) / low) for size, low in zip(sizes, lows, strict=True))
 
 
 def temperature(sizes: Sequence[int], truncation: float, epsilon: float) -> float:
-    """T = max(1, 2Δ/ε), at which one exact sample of the joint costs at most ε."""
+    """Temperature T = max(1, 2Δ/ε) at which one exact joint sample costs at most ε."""
     check_range("(0, inf)", epsilon=epsilon)
     return max(1.0, 2 * log_likelihood_range(sizes, truncation) / epsilon)
 
 
 def sampling_cost(sizes: Sequence[int], truncation: float, epsilon: float) -> float:
-    """2Δ/T, the cost of one exact sample at the temperature for ε: ε, or less if T = 1."""
+    """Cost 2Δ/T of one exact joint sample at the temperature for ε: this is ε, or less than ε if T = 1."""
     return 2 * log_likelihood_range(sizes, truncation) / temperature(sizes, truncation, epsilon)
 
 
 def unconverged_cost(sizes: Sequence[int], truncation: float, epsilon: float, iterations: int) -> float:
-    """Cost of a Gibbs chain whose convergence is unknown: the sum over both updates of all iterations.
+    """Cost of a Gibbs chain that may not have converged: the sum of the costs of both updates in all iterations.
 
-    Given the emissions a cell's state depends on that cell alone; a substituted event changes one or two cells, by
-    2Δ/T together (parallel composition). Given the states the emissions' update costs 2Δ/T as well. For 200
-    iterations: 400 times the cost of an update (Foulds et al. 2016, section 5).
+    Given the emissions, the update of a cell's state uses only the events of this cell. A substituted event changes one
+    or two cells, so the update of all states costs 2Δ/T (parallel composition). The update of the emissions given the
+    states costs 2Δ/T as well. So 200 iterations cost 400 updates (Foulds et al. 2016, section 5).
     """
     return 2 * iterations * sampling_cost(sizes, truncation, epsilon)

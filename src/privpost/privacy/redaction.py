@@ -1,4 +1,4 @@
-"""Release of an unbounded sum: records outside a public interval are redacted, then Laplace noise is added."""
+"""Sums of unbounded records in which records outside a public interval are left out, and their sensitivity."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def redacted_sum(data, low, high) -> np.ndarray:
         Σ x_i 1[low ≤ x_i ≤ high], shape (...) (Bernstein and Sheldon 2018, section 3.3).
 
     Raises:
-        ValueError: bounds that are not finite or out of order, or a record that is not finite.
+        ValueError: the bounds are not finite or are out of order, or a record is not finite.
     """
     data = check_records(data)
     low, high = _bounds(low, high)
@@ -26,14 +26,14 @@ def redacted_sum(data, low, high) -> np.ndarray:
 def redacted_sensitivity(low, high) -> np.ndarray:
     """Largest change of `redacted_sum` when one record is substituted: max(|low|, |high|, high − low).
 
-    The new record may lie outside the interval, so that the old value vanishes from the sum: high − low alone is too
-    small wherever the interval does not contain 0.
+    The new record may lie outside the interval, so the old value disappears from the sum. Therefore high − low alone is
+    too small if the interval does not contain 0.
 
     Args:
         low, high: public bounds, any shape.
 
     Raises:
-        ValueError: bounds that are not finite or out of order.
+        ValueError: the bounds are not finite or are out of order.
     """
     low, high = _bounds(low, high)
     return np.maximum(np.maximum(np.abs(low), np.abs(high)), high - low)

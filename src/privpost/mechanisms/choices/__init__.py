@@ -1,5 +1,5 @@
-"""One of many candidates, chosen with a probability that grows with its score: the exponential mechanism.
+"""The exponential mechanism: it chooses one of many candidates, with a probability that grows with its score.
 
-A user calls `exponential` for one posterior sample of bits (OPS), and `map_estimate` for point estimates of a Bayesian
-network.
+`exponential` draws one posterior sample ("OPS") of the success probability of bits, and `map_estimate` draws point
+estimates of the parameters of a Bayesian network.
 """

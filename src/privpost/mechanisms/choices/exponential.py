@@ -1,4 +1,4 @@
-"""One posterior sample (OPS): the exponential mechanism on the log-joint of bits, under pure DP."""
+"""One posterior sample (OPS) for bits under pure DP: the exponential mechanism with the log-joint as score."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,18 +19,18 @@ from privpost.privacy.divergences import certified
 
 @dataclass(frozen=True)
 class ExponentialMechanism(Rounded, PureMechanism):
-    """One draw from the beta-Bernoulli log-joint on [a0, 1−a0] at temperature T = max(1, 2Δ/ε).
+    """One draw of θ in [a0, 1−a0] from the beta-Bernoulli joint density at temperature T = max(1, 2Δ/ε).
 
-    Prior and likelihood are both tempered: the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T) truncated to
-    [a0, 1−a0], Δ = ln((1−a0)/a0), s the number of successes. One draw is 2Δ/T-DP ≤ ε-DP; k draws cost k times
-    that (Foulds et al. 2016, theorem 2.2).
+    Prior and likelihood are both tempered. With s successes, the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T)
+    truncated to [a0, 1−a0]. One draw is 2Δ/T-DP with Δ = ln((1−a0)/a0), which is at most ε; k draws cost k times as
+    much (Foulds et al. 2016, theorem 2.2).
 
     Attributes:
-        epsilon: ε > 0 that one draw may cost.
+        epsilon: upper bound ε > 0 of the cost of one draw.
         a0: distance of the parameter space from 0 and 1, in (0, 0.5).
 
     Raises:
-        ValueError: a setting outside its range, or another model than BetaBernoulli.
+        ValueError: a setting is outside its range, or the model is not a BetaBernoulli.
 
     >>> round(ExponentialMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5), a0=0.05).temperature, 1)
     11.8
@@ -51,7 +51,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, a0: float) -> Self:
-        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, a0=a0)
 
     @property
@@ -79,11 +79,11 @@ class ExponentialMechanism(Rounded, PureMechanism):
         return 1 + (self.model.posterior(statistics) - 1) / self.temperature
 
     def _perturb(self, statistics, rng):
-        """One exact draw of θ per leading index."""
+        """Return one exact draw of θ per leading index."""
         return truncated_beta.sample(self.release_law(statistics), *self.ends, rng)
 
     def _cells(self, statistics, bits, randbits):
-        """At `temperature`."""
+        """Return ⌊2^bits θ⌋ of one exact draw θ from the tempered law."""
         prior, temperature, low = map(float, self.model.prior), Fraction(self.temperature), Fraction(self.a0)
         law = [
             1 + (Fraction(alpha) - 1 + int(count)) / temperature for alpha, count in zip(prior, statistics, strict=True)
@@ -92,30 +92,30 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @property
     def public_statistics(self):
-        """`public_counts`."""
+        """Statistics for the timing of draws (see `public_counts`)."""
         return public_counts(self.n, 2)
 
     def certified_epsilon(self) -> float:
-        """An upper bound of the cost, for the very numbers that an exact draw uses."""
+        """A proved upper bound of the cost, computed from the same numbers that an exact draw uses."""
         return certified.tempered_epsilon(self.a0, self.temperature)
 
     def cost(self) -> Cost:
-        """2Δ/T, which is ε or, at T = 1, less."""
+        """2Δ/T; this is ε, or less than ε if T = 1."""
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
     @property
     def loss(self) -> Law:
-        """The tempered law: the prior's parameters, and a weight of 1/T per record; pure ε where a0 is tiny."""
+        """The law for composition: the tempered beta law, in which a record has weight 1/T; pure ε if a0 is tiny."""
         if self.a0 < 1e-6:
             return Response(self.cost().epsilon)
         return Beta(tuple(self.release_law(np.zeros(2)).tolist()), 1 / self.temperature, self.n - 1, self.ends)
 
     def privacy_curve(self, epsilon) -> float | None:
-        """The largest `beta_curve` over all neighbouring counts."""
+        """The largest `beta_curve` over all pairs of neighbouring counts."""
         return bits_curve(self, epsilon)
 
     def recalibrated(self, budget) -> Self | None:
-        """The lowest temperature by bisection; beyond ε = 2Δ it is 1."""
+        """Return the mechanism with the lowest temperature within the budget, by bisection; T = 1 from ε = 2Δ on."""
         return by_curve(self, budget, 2 * self.sensitivity)
 
     def log_density(self, release, statistics) -> np.ndarray | None:
@@ -124,7 +124,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Tempered and untempered, and a prior with a pole."""
+        """A tempered draw, an untempered one, and one with a prior whose density is infinite at 0."""
         return [
             cls(BetaBernoulli(1, 1), 8, 1.0, a0=0.2),
             cls(BetaBernoulli(10, 10), 8, 10.0, a0=0.1),

@@ -1,4 +1,4 @@
-"""MAP point estimates of a Bayesian network by the exponential mechanism."""
+"""Private MAP (maximum a posteriori) estimates of a Bayesian network's parameters, by the exponential mechanism."""
 
 import functools
 from dataclasses import dataclass, field
@@ -14,19 +14,19 @@ from privpost.privacy.checks import check_choice
 
 Utility = Literal["density", "mass"]
 UTILITIES = get_args(Utility)
-# ours: 101 points from .005 to .995, on which every Beta density with counts is finite.
+# ours: a grid of 101 points from .005 to .995, where every beta density is finite.
 GRID = np.linspace(0.005, 0.995, 101)
 
 
 def utility(pairs, kind: str) -> np.ndarray:
-    """Utility of every grid point: the Beta density there, or its probability when normalised over the grid.
+    """Return the utility of every grid point: the beta density there, or that density normalised over the grid.
 
     Args:
         pairs: (α, β), shape (..., 2).
-        kind: "density" or "mass".
+        kind: "density", or "mass" for the normalised density.
 
     Returns:
-        Shape (..., 101).
+        Utilities, shape (..., 101).
     """
     pairs = np.asarray(pairs, float)
     if pairs.size > GRID.size:
@@ -44,11 +44,11 @@ def utility(pairs, kind: str) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def largest_changes(alpha: float, beta: float, n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Largest changes of the utility at any grid point, by enumeration over all counts of at most n records.
+    """Return the largest changes of the utility over all grid points and all counts of at most n records.
 
     Returns:
-        `moved` (n+1,): at k, a one becomes a zero among k records; `added` (n+1,): at k, a record is added to k−1
-        others. Both are 0 at k = 0.
+        `moved` (n+1,): entry k is the largest change if a one becomes a zero among k records. `added` (n+1,): entry k
+        is the largest change if a record joins k − 1 others. Both are 0 at k = 0.
     """
     moved, added = np.zeros(n + 1), np.zeros(n + 1)
     ones = np.arange(n + 1.0)
@@ -64,16 +64,16 @@ def largest_changes(alpha: float, beta: float, n: int, kind: str) -> tuple[np.nd
 
 @functools.lru_cache(maxsize=256)
 def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parents: bool) -> float:
-    """Δ of one node: the largest sum over its parameters of the change of utility when one record is substituted.
+    """Return Δ of one node: the largest total change of utility, over its parameters, when a record is substituted.
 
-    Without parents all n records belong to one parameter and one of them changes sides. With parents the record
-    changes sides within a configuration of at most n records, or leaves one configuration for another, two
-    parameters whose changes add up.
+    A node without parents has one parameter for all n records, and the substituted record changes its value. A node
+    with parents has one parameter per configuration of the parents. The record changes its value within one
+    configuration, or moves to another configuration; then the changes of two parameters add up.
     """
     moved, added = largest_changes(alpha, beta, n, kind)
     if not has_parents:
         return float(moved[n])
-    # The record leaves a configuration of k records and enters one that then has l records: k + l − 1 ≤ n.
+    # The record leaves a configuration of k records and joins one that then has l records, so k + l − 1 ≤ n.
     most = np.maximum.accumulate(added)
     left = np.arange(1, n + 1)
     return float(max(moved.max(), (added[left] + most[n + 1 - left]).max()))
@@ -81,19 +81,20 @@ def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parent
 
 @dataclass(frozen=True)
 class MapMechanism(PureMechanism):
-    """Each parameter chosen on a grid by the exponential mechanism, with its posterior as utility.
+    """Chooses each parameter on a grid by the exponential mechanism, with its posterior as utility.
 
-    Zhang et al. (2016), algorithm 3, with a uniform base measure and one parameter at a time (`ours`): a grid point
-    of θ_ij is drawn with probability ∝ exp(ε_i u / (2Δ_i)), ε_i = ε/|I|, u its Beta posterior's density or grid
-    probability. A substituted record changes the scores of one node by at most ε_i/2 in total, as Δ_i adds up over
-    the parameters that change together.
+    This is algorithm 3 of Zhang et al. (2016), with a uniform base measure and one parameter at a time (our choice).
+    A grid point of θ_ij is drawn with probability ∝ exp(ε_i u / (2Δ_i)), where ε_i = ε/|I| for |I| nodes and u is the
+    density or grid probability of the beta posterior. A substituted record changes the scores of one node by at most
+    ε_i/2 in total, as Δ_i is a sum over the parameters that change together.
 
     Attributes:
-        epsilon: ε > 0.
-        utility: "mass" or "density"; a density's sensitivity grows with n, a probability's stays below 1 or 2.
+        epsilon: ε > 0, the cost of one release.
+        utility: "mass" or "density". The sensitivity of a density grows with n; that of a mass is below 1, or below
+            2 with parents.
 
     Raises:
-        ValueError: a setting outside its range, or another model than BayesianNetwork.
+        ValueError: a setting is outside its range, or the model is not a BayesianNetwork.
 
     >>> MapMechanism(BayesianNetwork({"a": [], "b": ["a"]}), 100, 1.0).perturb([30, 70, 10, 20, 30, 40], rng).shape
     (3,)
@@ -106,7 +107,7 @@ class MapMechanism(PureMechanism):
     releases: ClassVar[str] = "sample"
     public_inputs: ClassVar[tuple[str, ...]] = ("n", "graph", "prior")
     models: ClassVar[tuple[type, ...]] = (BayesianNetwork,)
-    # The score where all θ are equal does not attain the sensitivity.
+    # `query` gives only the scores at equal θ, which do not attain the sensitivity.
     tight: ClassVar[bool] = False
 
     def __post_init__(self):
@@ -115,7 +116,7 @@ class MapMechanism(PureMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, utility: Utility = "mass") -> Self:
-        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, utility=utility)
 
     @property
@@ -125,7 +126,7 @@ class MapMechanism(PureMechanism):
 
     @property
     def weights(self) -> np.ndarray:
-        """Factor ε_i/(2Δ_i) of the utility, per parameter, shape (m,)."""
+        """Factors ε_i/(2Δ_i) of the utility, one per parameter, shape (m,)."""
         model = self.model
         share = self.epsilon / len(model.nodes)
         deltas = [
@@ -135,24 +136,24 @@ class MapMechanism(PureMechanism):
         return (share / (2 * np.array(deltas)))[model.owner]
 
     def scores(self, statistics) -> np.ndarray:
-        """Log-probabilities up to a constant, of every grid point for every parameter, shape (..., m, 101)."""
+        """Log-probabilities, up to a constant, of the grid points of every parameter, shape (..., m, 101)."""
         return self.weights[:, None] * utility(self.model.pairs(self.model.posterior(statistics)), self.utility)
 
     def query(self, data) -> np.ndarray:
-        """Joint log-score where all θ are equal, shape (101,)."""
+        """Joint log-score with all θ equal to the same grid point, shape (101,)."""
         return self.scores(self.model.sufficient_statistics(data)).sum(axis=-2)
 
     def _perturb(self, statistics, rng):
-        """One grid value of every θ, shape (..., m)."""
+        """Return one grid value of every θ, shape (..., m)."""
         return choose(self.scores(statistics), rng)
 
     def replicate(self, statistics, size, rng) -> np.ndarray:
-        """Releases (size, m) about one data set's counts, whose scores are worked out once."""
+        """Return releases (size, m) about one data set's counts; the scores are computed only once."""
         return choose(self.scores(statistics), rng, size)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two nodes and a collider, with either utility."""
+        """Two connected nodes with either utility, and a node with two parents."""
         pair = BayesianNetwork({"a": [], "b": ["a"]})
         return [
             cls(pair, 3, 1.0),
@@ -162,21 +163,21 @@ class MapMechanism(PureMechanism):
 
 
 def choose(scores, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
-    """Grid values drawn with probability ∝ exp(scores), for scores (..., 101).
+    """Draw grid values with probability ∝ exp(scores), for scores (..., 101).
 
     Returns:
-        Shape ([size,] ...): one draw per leading index, or `size` of them from the same scores.
+        Shape (...) with one draw per leading index, or (size, ...) with `size` draws from the same scores.
     """
     cumulative = scores - scores.max(axis=-1, keepdims=True)
     np.cumsum(np.exp(cumulative, out=cumulative), axis=-1, out=cumulative)
     leading = cumulative.shape[:-1]
     uniform = rng.random(leading if size is None else (size, *leading)) * cumulative[..., -1]
     if size is None:
-        # At most 101, which fits into a byte, and sums of bytes are quickest.
+        # The sum is at most 101, which fits into a byte, and bytes are added fastest.
         index = (cumulative <= uniform[..., None]).sum(axis=-1, dtype=np.uint8).astype(np.intp)
     else:
         index = np.empty(uniform.shape, np.int64)
         for place in np.ndindex(leading):
             index[:, *place] = np.searchsorted(cumulative[place], uniform[:, *place], side="right")
-    # Rounding of the product can reach the total, which stands for the last grid point.
+    # By rounding, the product can equal the total; the index beyond the grid then becomes the last grid point.
     return GRID[np.minimum(index, GRID.size - 1)]

@@ -1,7 +1,7 @@
-"""Draws from a posterior, made private by the weight of its prior or likelihood, by a ball or by temperature.
+"""Posterior draws that are made private: by weighting the prior or likelihood, by truncation, or by a temperature.
 
-A user calls the classes of `posterior` (conjugate models), `gamma`, `linear` and `network`, `logistic_sampling` and
-`logistic_ops` (exact draws of logistic regression), `logistic_finite` (without exact draws), `event_states` and
-`private_gibbs` (hidden Markov models). For `privpost release` there are `rounded` and `logistic_ball`. `weighted`, the
-base of draws with a weighting, serves them.
+A user calls the classes of `posterior` (conjugate models), `gamma`, `linear` and `network`, of `logistic_sampling` and
+`logistic_ops` (exact draws of logistic regression), `logistic_finite` (approximate ones), and `event_states` and
+`private_gibbs` (hidden Markov models). `rounded` and `logistic_ball` serve `privpost release`, which draws from real
+data. `weighted` is the base class of draws with a weighting.
 """

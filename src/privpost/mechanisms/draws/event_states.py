@@ -1,4 +1,4 @@
-"""One sample of the hidden Markov model of events, from a Gibbs chain at a temperature that privacy decides."""
+"""One posterior sample of the hidden Markov model of events, from a Gibbs chain at a temperature set by ε."""
 
 import itertools
 import math
@@ -21,11 +21,11 @@ from privpost.samplers.hidden_markov.seeds import Seeding
 
 @dataclass(frozen=True)
 class TemperedEvents(Batched, PureMechanism):
-    """Emission probabilities drawn at temperature T = max(1, 2Δ/ε), each at least a0 = 1/(M K_d).
+    """Base of draws of emission probabilities at temperature T = max(1, 2Δ/ε), each at least a0 = 1/(M K_d).
 
     Attributes:
-        epsilon: ε > 0 that a draw may cost.
-        truncation: M > 1.
+        epsilon: upper bound ε > 0 of the cost of one draw.
+        truncation: M > 1; K_d is the number of levels of field d.
     """
 
     truncation: float = field(default=10.0, kw_only=True)
@@ -49,11 +49,11 @@ class TemperedEvents(Batched, PureMechanism):
 
     @property
     def lows(self) -> list[float]:
-        """a0 of each field."""
+        """Smallest probability a0 = 1/(M K_d) of each field."""
         return count_tables.smallest_probabilities(self.model.sizes, self.truncation)
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood of the events in one state, at the vertices of the truncated simplices, shape (ΠK_d,)."""
+        """Log-likelihood of all events in one state, at all vertices of the truncated simplices, shape (ΠK_d,)."""
         counts = self.model.tables(self.model.sufficient_statistics(data)).sum(axis=-2)
         vertices = [
             np.where(np.eye(size, dtype=bool), 1 - (size - 1) * low, low)
@@ -65,21 +65,21 @@ class TemperedEvents(Batched, PureMechanism):
 
 @dataclass(frozen=True)
 class HiddenMarkovSampler(TemperedEvents):
-    """Emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
+    """Releases the emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
 
-    Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). ε pays for one joint sample of states
-    and emissions from a converged chain; without convergence the proved cost is `unconverged_cost`. With one state a
-    draw is exact.
+    The method is that of Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). If the chain
+    has converged, ε covers one joint sample of states and emissions. If not, the proved cost is `unconverged_cost`.
+    With only one state, draws are exact.
 
     Attributes:
-        epsilon: ε > 0 that the sample may cost.
+        epsilon: upper bound ε > 0 of the cost of the sample.
         truncation: M > 1.
-        iterations: Gibbs iterations, the last of which is released, ≥ 1.
-        tempered_prior: whether the prior is tempered too, as in the paper, or is the base measure.
-        seeding: where the chain starts; None for random states, drawn without the data, as in the paper.
+        iterations: number of Gibbs iterations, at least 1; the result of the last is released.
+        tempered_prior: True to temper the prior too, as in the paper; False to use it as the base measure.
+        seeding: how the chain starts; None for random states that do not depend on the data, as in the paper.
 
     Raises:
-        ValueError: a setting outside its range, or another model than EventCounts.
+        ValueError: a setting is outside its range, or the model is not EventCounts.
 
     >>> round(HiddenMarkovSampler(EventCounts((2,), (2,)), 100, 0.5).temperature, 1)
     11.8
@@ -110,7 +110,7 @@ class HiddenMarkovSampler(TemperedEvents):
         tempered_prior: bool = True,
         seeding: Seeding | None = None,
     ) -> Self:
-        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
         options: dict = {
             "truncation": truncation,
             "iterations": iterations,
@@ -120,16 +120,16 @@ class HiddenMarkovSampler(TemperedEvents):
         return super().calibrate(model, n, budget, **options)
 
     def draw(self, statistics, rng, size=None, *, observed=None, watch=None) -> Release:
-        """One release of emission probabilities (..., K, levels), each from the end of a separate chain.
+        """Return releases of emission probabilities (..., K, levels), each from the end of a separate chain.
 
         Args:
-            observed: cells whose events are the data, bool (chains, cells); the others are held out. With `size` there
-                may be more chains than releases: the additional chains are for diagnosis only.
-            watch: function of the iteration's number and the chains' `State`, for diagnosis only.
+            observed: which cells' events are used as data, bool (chains, cells); other cells are held out. If `size` is
+                given there may be more chains than releases; the extra chains serve for diagnosis only.
+            watch: function of the iteration number and the chains' `State`, for diagnosis only.
 
         Returns:
-            The release. Its info is the chains' `End`: the first chains' states belong to the released sample, the rest
-            is diagnosis.
+            The release. Its info is the chains' `End`: the states of the first chains belong to the released sample;
+            everything else is for diagnosis.
         """
         lead = np.shape(statistics)[:-1] if size is None else (size,)
         law = self._law(statistics, lead, size, observed)
@@ -147,25 +147,25 @@ class HiddenMarkovSampler(TemperedEvents):
         return self.law(counts, observed)
 
     def law(self, counts, observed) -> gibbs.Law:
-        """Chains at the sample's temperature and truncation; arguments as of `gibbs.Law`."""
+        """Return the chains' law with this temperature and truncation; arguments are as in `gibbs.Law`."""
         prior = self.temperature if self.tempered_prior else 1.0
         return gibbs.Law(counts, observed, self.temperature, prior, self.lows)
 
     def unconverged_cost(self) -> float:
-        """ε of one sample if nothing is known of the chain's convergence: the sum over all updates.
+        """ε of one sample if the chain may not have converged: the sum of the costs of all updates.
 
-        It is infinite for a seeded chain, as its start depends on the data and is not paid for.
+        It is infinite for a seeded chain, whose start depends on the data at a cost that is not counted.
         """
         if self.seeding is not None:
             return math.inf
         return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)
 
     def cost(self) -> Cost:
-        """2Δ/T, which is ε or, at T = 1, less; if the chain has converged."""
+        """2Δ/T for a converged chain; this is ε, or less than ε if T = 1."""
         return Cost("pure", count_tables.sampling_cost(self.model.sizes, self.truncation, self.epsilon))
 
     def log_density(self, release, statistics) -> np.ndarray | None:
-        """Log-density (...) of a release, known for one state and fields of two levels; else None."""
+        """Log-density (...) of a release for one state and fields of two levels; otherwise None."""
         if self.model.n_states > 1 or max(self.model.sizes) > 2:
             return None
         counts = self.model.tables(statistics).sum(axis=-2)
@@ -180,7 +180,7 @@ class HiddenMarkovSampler(TemperedEvents):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One cell, and two months of one region in two states, from random and seeded starts."""
+        """One cell with one state, and two months of one region with two states, with random and seeded starts."""
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
             cls(EventCounts((2,), (2,)), 4, 4.0, iterations=12),

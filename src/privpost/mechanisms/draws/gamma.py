@@ -1,4 +1,4 @@
-"""One draw from the weighted posterior of the rate of bounded exponential records, under Rényi DP."""
+"""One draw from the weighted posterior of the rate of exponential records in public bounds, under Rényi DP."""
 
 import math
 from collections.abc import Sequence
@@ -28,17 +28,17 @@ def _check_bounds(bounds) -> None:
 
 @dataclass(frozen=True)
 class GammaDraw(Rounded, ConjugateDraw):
-    """One exact draw of the rate from Gamma(shape/m + r n, rate/m + r Σx), records in public bounds.
+    """One exact draw of the rate from Gamma(shape/m + r n, rate/m + r Σx), for records in public bounds.
 
-    Neighbours' laws have one shape; their divergence grows with |ln(rate_P/rate_Q)|, which is largest where the other
-    n − 1 records are at the lower bound: the supremum is exact (corollary 2 of Geumlek et al. 2017 for this family).
+    The laws of neighbours have the same shape, and their divergence grows with |ln(rate_P/rate_Q)|. This is largest if
+    the other n − 1 records are at the lower bound, so the supremum is exact (Geumlek et al. 2017, corollary 2).
 
     Attributes:
-        coefficient: r of a diffused draw or m of a concentrated one, in (0, 1].
-        bounds: smallest and largest record, 0 ≤ low < high.
+        coefficient: r of a diffused draw, or m of a concentrated one, in (0, 1].
+        bounds: smallest and largest possible record, 0 ≤ low < high.
 
     Raises:
-        ValueError: a setting outside its range, or another model than GammaExponential.
+        ValueError: a setting is outside its range, or the model is not a GammaExponential.
 
     >>> draw = GammaDraw(GammaExponential(2, 2), 100, 2.0, 0.3, weighting="concentrated", bounds=(0.0, 5.0))
     >>> draw.perturb([130.0, 100.0], rng).shape
@@ -58,7 +58,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, weighting: Weighting, bounds: tuple[float, float]) -> Self:
-        """The draw nearest to the true posterior's within a Rényi budget."""
+        """Return the mechanism nearest to the true posterior within a Rényi budget."""
         return cls._within(model, n, budget, weighting=weighting, bounds=bounds)
 
     @property
@@ -68,7 +68,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @staticmethod
     def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, *, bounds):
-        """The larger of both directions' divergences, with all other records at the lower bound."""
+        """The larger of the divergences in both directions, with all other records at the lower bound."""
         _check_bounds(bounds)
         low, high = bounds
         order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (orders, r, m)))
@@ -76,12 +76,12 @@ class GammaDraw(Rounded, ConjugateDraw):
         return gamma_divergence(shape, rate, r * (high - low), order)
 
     def _law(self, total: Fraction) -> tuple[Fraction, Fraction]:
-        """Shape and rate for a sum of records, exact."""
+        """Exact shape and rate of the law, given the sum of the records."""
         shape, rate = (Fraction(float(value)) / Fraction(self.m) for value in self.model.prior)
         return shape + Fraction(self.r) * self.n, rate + Fraction(self.r) * total
 
     def _worst(self) -> tuple[Fraction, Fraction, Fraction]:
-        """The shape, and the rates of neighbours whose other records are at the lower bound."""
+        """The shape of the law, and its rates for the worst neighbours: all other records are at the lower bound."""
         low, high = map(Fraction, self.bounds)
         (shape, first), (_, second) = self._law(self.n * low), self._law((self.n - 1) * low + high)
         return shape, first, second
@@ -95,7 +95,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @property
     def public_statistics(self):
-        """(Σx, n), Σx at the ends and in the middle of its range."""
+        """Statistics (Σx, n) for the timing of draws: Σx at both ends and in the middle of its range."""
         low, high = map(Fraction, self.bounds)
         return [(self.n * (low + share * (high - low)), Fraction(self.n)) for share in (0, Fraction(1, 2), 1)]
 
@@ -106,19 +106,19 @@ class GammaDraw(Rounded, ConjugateDraw):
         return shape / rate / math.sqrt(shape / self.m + self.r * self.n)
 
     def certified_rdp(self, order: float) -> float:
-        """An upper bound of `rdp` at an order, in interval arithmetic."""
+        """A proved upper bound of `rdp` at an order, from interval arithmetic."""
         shape, first, second = self._worst()
         return certified.gamma_rdp(shape, (first, second), order)
 
     @property
     def loss(self) -> Gamma:
-        """The law for the worst neighbours, with rates rounded outwards."""
+        """The law for composition: the gamma laws of the worst neighbours, with rates rounded outwards."""
         shape, first, second = map(float, self._worst())
         return Gamma(shape, (math.nextafter(first, 0.0), math.nextafter(second, math.inf)))
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Waiting times up to 2, and a higher order; direct draws need a stronger prior."""
+        """Records up to 2 at a low and a higher order; direct draws have a stronger prior, which they need."""
         bounds = (0.0, 2.0)
         direct = [(GammaExponential(2, 20), 2.0, 1.0, "direct"), (GammaExponential(3, 30), 8.0, 1.0, "direct")]
         weighted = [

@@ -1,4 +1,4 @@
-"""One draw from the posterior of linear regression truncated to a ball, under pure DP."""
+"""One draw from the posterior of a linear regression, truncated to a ball, under pure DP."""
 
 import math
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from privpost.privacy.ledger.gate import Release
 
 @dataclass(frozen=True)
 class LinearSampler(Batched, Mechanism):
-    """One exact draw of w from its posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R: 2L-DP.
+    """One exact draw of w from its posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R; it is 2L-DP.
 
-    On the ball a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0], L = (Y + RX)²/(2σ²) for public bounds
-    |y| ≤ Y and ‖x‖ ≤ X, so that it changes by at most L, and the log-posterior by 2L (Zhang et al. 2016, theorem
-    4 (1)). We derived L ourselves: the paper leaves the constant to its full report.
+    Let |y| ≤ Y and ‖x‖ ≤ X be public bounds. On the ball, a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0]
+    with L = (Y + RX)²/(2σ²). It changes by at most L, and the log-posterior by at most 2L (Zhang et al. 2016, theorem
+    4 (1)). We derived L ourselves, as the paper leaves the constant to its full report.
 
     Attributes:
         radius: R > 0.
 
     Raises:
-        ValueError: a setting outside its range, or another model than LinearRegression.
+        ValueError: a setting is outside its range, or the model is not a LinearRegression.
 
     >>> LinearSampler.calibrate(LinearRegression(2, noise_variance=10.0), 100, Cost("pure", 0.9)).radius
     2.0
@@ -49,10 +49,10 @@ class LinearSampler(Batched, Mechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost) -> Self:
-        """The largest ball within the budget, R = (σ√ε − Y)/X; a Rényi budget is met through `rdp_to_pure_epsilon`.
+        """Return the mechanism with the largest radius R = (σ√ε − Y)/X; `rdp_to_pure_epsilon` converts a Rényi budget.
 
         Raises:
-            ValueError: a budget of at most Y²/σ², which the labels alone cost, however small the ball.
+            ValueError: ε is at most Y²/σ², which the labels cost even on the smallest ball.
         """
         check_model(model, cls.models)
         radius = (math.sqrt(pure_epsilon(budget, cls.method) * model.noise_variance) - model.label_bound) / (
@@ -70,13 +70,13 @@ class LinearSampler(Batched, Mechanism):
         return (model.label_bound + self.radius * model.feature_bound) ** 2 / (2 * model.noise_variance)
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood of the data on the axes of the ball, 21 points each with both ends, shape (21 d,)."""
+        """Log-likelihood of the data at 21 points along each axis of the ball, ends included, shape (21 d,)."""
         steps = np.linspace(-self.radius, self.radius, 21)
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def draw(self, statistics, rng, size=None) -> Release:
-        """Releases as by `perturb`, or with `size` as by `replicate`, with the acceptance of their proposals."""
+        """Return releases as `perturb` or, given `size`, `replicate` does, with acceptance rates of the proposals."""
 
         def several(row, number, rng):
             drawn, acceptance = gaussian_in_ball.sample(*self.model.posterior(row), self.radius, number, rng)
@@ -86,11 +86,11 @@ class LinearSampler(Batched, Mechanism):
         return Release(both[..., :-1], both[..., -1])
 
     def cost(self) -> Cost:
-        """2L."""
+        """The pure cost 2L of one release."""
         return Cost("pure", 2 * self.sensitivity)
 
     def log_weight(self, theta, statistics) -> np.ndarray:
-        """Log-density of the release up to a constant, at weights (..., d), for one data set's statistics."""
+        """Log-density of the release, up to a constant, at weights (..., d), for one data set's statistics."""
         theta = np.asarray(theta, float)
         mean, precision = self.model.posterior(statistics)
         off = theta - mean
@@ -98,7 +98,7 @@ class LinearSampler(Batched, Mechanism):
         return np.where(outside, -np.inf, -0.5 * np.einsum("...i,ij,...j->...", off, precision, off))
 
     def log_density(self, release, statistics) -> np.ndarray | None:
-        """Log-density of the draw (..., 1) given the statistics, for one weight; None for more."""
+        """Log-density of a draw (..., 1) of a single weight given the statistics; None for more weights."""
         if self.model.dimension > 1:
             return None
         from scipy.stats import truncnorm
@@ -110,7 +110,7 @@ class LinearSampler(Batched, Mechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One weight, two, and labels that reach farther than the weights."""
+        """One weight, two weights, and one weight with a larger bound on the labels."""
         return [
             cls(LinearRegression(1, noise_variance=10.0), 4, 2.0),
             cls(LinearRegression(2, prior_precision=2.0, noise_variance=10.0), 3, 2.0),

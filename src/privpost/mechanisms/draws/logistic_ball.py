@@ -1,4 +1,4 @@
-"""One exact draw from the posterior of a logistic regression on a ball (OPS), on a lattice: pure DP for real data.
+"""One exact draw from a logistic regression's posterior on lattice points in a ball (OPS): pure DP for real data.
 
 `logistic_ops.LogisticOps` is the continuous version for simulations.
 """
@@ -19,31 +19,31 @@ from privpost.privacy.divergences import certified
 from privpost.samplers.logistic import lattice_ball as logistic_lattice_ball
 from privpost.samplers.logistic.lattice_ball import LatticeBall, least_radius
 
-# Seconds of a proposal or step per record.
+# The seconds of a proposal or step are the sum of three parts: this many for each record,
 _SECONDS = 6e-9
-# Seconds of a proposal or step per weight of a record.
+# this many for each weight and record,
 _SECONDS_PER_WEIGHT = 2e-10
-# Seconds of a proposal or step per weight.
+# and this many for each weight.
 _SECONDS_PROPOSED = 4e-7
 
 
 @dataclass(frozen=True)
 class BallDraw:
-    """A point w of γZ^d with ‖w‖ ≤ R of law exp(−ρ Σ ln(1 + exp(−s_i)) − P‖w‖²/2), s_i = ±x_i·w: pure 2cρR-DP.
+    """Draws a point w of γZ^d with ‖w‖ ≤ R; its law is ∝ exp(−ρ Σ ln(1 + exp(−s_i)) − P‖w‖²/2), s_i = ±x_i·w.
 
-    Lattice and ball are the same for all data. A record is at most c = √d long, so that its loss lies between
-    ln(1 + exp(∓cR)), which are cR apart: by another record each weight changes by a factor of at most exp(ρcR),
-    and so does their sum. R² = ρκn/P + d/P: the first part is the smallest ball that is sure to hold the mode; both
-    together hold 1/e of the posterior, whatever the data. ρ is the largest ρ ≤ 1 that ε allows.
+    This is 2cρR-DP. Lattice and ball do not depend on the data. A record's length is at most c = √d, so its loss lies
+    between ln(1 + exp(−cR)) and ln(1 + exp(cR)), which differ by cR. Substituting a record changes each point's weight,
+    and the sum of the weights, by a factor of at most exp(ρcR). R² is ρκn/P + d/P; the first term alone gives the
+    smallest ball that always contains the mode, and both together hold 1/e of the posterior for all data.
 
     Attributes:
         n: public number of records.
-        dimension: d, the intercept included.
-        total_precision: P > 0.
-        epsilon: ε > 0.
+        dimension: number d of weights, including the intercept.
+        total_precision: precision P > 0 of the prior.
+        epsilon: ε > 0; it determines the power ρ, the largest ρ ≤ 1 that ε allows.
 
     Raises:
-        ValueError: a draw that takes too long for some data, or too fine a lattice.
+        ValueError: a draw would take too long for some data, or the lattice would be too fine.
     """
 
     n: int
@@ -65,12 +65,12 @@ class BallDraw:
 
     @property
     def bound(self) -> float:
-        """c, rounded up."""
+        """Bound c = √d on the length of a record, rounded up."""
         return math.nextafter(math.sqrt(self.dimension), math.inf)
 
     @cached_property
     def power(self) -> float:
-        """ρ."""
+        """Power ρ of the likelihood, the largest up to 1 that ε allows."""
         try:
             return largest_within(lambda power: self._loss(power) <= self.epsilon, 1e-18, 1.0, 64)
         except ValueError:
@@ -84,27 +84,27 @@ class BallDraw:
 
     @property
     def radius(self) -> float:
-        """R."""
+        """Radius R of the ball."""
         return self._radius(self.power)
 
     @cached_property
     def public(self) -> LatticeBall:
-        """The public part of the draw: its lattice and its time."""
+        """The public part of the draw: its lattice, and its numbers of proposals and steps."""
         precision = self.total_precision / self.n
         return LatticeBall(self.n, self.dimension, precision, self.power, self.bound, self.radius)
 
     def certified_epsilon(self) -> float:
-        """An upper bound of 2cρR for the same numbers that the draw uses."""
+        """A proved upper bound of 2cρR, computed from the same numbers that the draw uses."""
         return certified.ball_epsilon(self.dimension, self.power, self.radius)
 
     def seconds(self, bits: int) -> float:
-        """Approximate time of a draw and its rehearsal, from public numbers."""
+        """Approximate time in seconds of a draw and of its rehearsal on public data, from public numbers."""
         seconds_each = self.n * (_SECONDS + self.dimension * _SECONDS_PER_WEIGHT) + self.dimension * _SECONDS_PROPOSED
         return 2 * seconds_each * (self.public.proposals(1) + self.public.steps)
 
     @property
     def terms(self) -> dict[str, Any]:
-        """A statement's entries about the law, from public numbers."""
+        """Entries about the law for the statement of a release, from public numbers."""
         return {
             "law": "the prior times the likelihood to the power rho, at the multiples of step within radius of 0",
             "rho": self.power,
@@ -116,6 +116,6 @@ class BallDraw:
         }
 
     def rounded(self, records: np.ndarray, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
-        """The draw in steps of the lattice, for records as `OutputNoise.fit` takes them."""
+        """Draw a point, in lattice steps, given records in the form that `OutputNoise.fit` takes."""
         around = logistic_lattice_ball.proposals(*design(records), self.public)
         return [int(place) for place in around.draw(randbits)]

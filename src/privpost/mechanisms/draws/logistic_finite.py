@@ -1,4 +1,4 @@
-"""Private logistic regression without exact draws: Langevin steps, with a cost for each step, and noise on the mode."""
+"""Private logistic regression without exact draws: noisy gradient (Langevin) steps, and noise on the mode."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -14,30 +14,30 @@ from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.divergences.glm import langevin_mu
 from privpost.privacy.ledger.gate import Release
 
-# ours: defaults of Langevin steps; studies state theirs.
+# ours: default settings of the Langevin steps; studies state their own values.
 STEP, RELAXATIONS = 1.0, 4.0
-# The smallest ρ that is tried.
+# The search tries no smaller ρ.
 _LEAST = 1e-12
 
 
 @dataclass(frozen=True)
 class _GaussianLogistic(LogisticDraw):
-    """A μ-Gaussian-DP release: telling it from a neighbour's is no easier than telling N(μ, 1) from N(0, 1)."""
+    """Base of μ-Gaussian-DP releases: those of neighbours are no easier to tell apart than N(μ, 1) and N(0, 1)."""
 
     weighting: str = field(default="diffused", kw_only=True)
 
     weightings: ClassVar[tuple[str, ...]] = ("diffused",)
 
     def rdp(self, orders) -> np.ndarray:
-        """λμ²/2 at each order."""
+        """Rényi DP parameter λμ²/2 at each order λ."""
         return 0.5 * self.mu**2 * np.asarray(orders, float)
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, **options):
-        """The largest ρ that the budget allows, by bisection.
+        """Return the largest ρ that the budget allows, by bisection.
 
         Raises:
-            ValueError: no ρ of at least 1e-12 is private enough.
+            ValueError: even ρ = 1e-12 costs more than the budget.
         """
 
         def cost(power: float) -> Cost:
@@ -50,14 +50,15 @@ class _GaussianLogistic(LogisticDraw):
 
 @dataclass(frozen=True)
 class LogisticLangevin(_GaussianLogistic):
-    """The last of k steps w ← w − η∇f(w) + √(2η) Z from w = 0, f the negative log-density with the power ρ.
+    """Releases w after k steps w ← w − η∇f(w) + √(2η) Z from w = 0, where f is the tempered negative log-density.
 
-    Its guarantee needs no convergence: it is μ-Gaussian DP at every k (`langevin_mu`), never more than an exact draw
-    of the same ρ. η is `step`/M, M the largest curvature, and k is `relaxations`/(ηnβ).
+    The likelihood in f has the power ρ. The guarantee needs no convergence: the release is μ-Gaussian DP for every k
+    (`langevin_mu`), and never costs more than an exact draw with the same ρ. The step size is η = `step`/M, where M is
+    the largest curvature of f, and k is `relaxations`/(ηnβ).
 
     Attributes:
         step: ηM in (0, 1].
-        relaxations: > 0, steps in units of the chain's relaxation time.
+        relaxations: number of steps > 0, in units of the chain's relaxation time 1/(ηnβ).
 
     >>> LogisticLangevin(BinaryRegression(2, 0.1), 100, 2.0, 0.5).steps
     9
@@ -86,28 +87,28 @@ class LogisticLangevin(_GaussianLogistic):
         relaxations: float = RELAXATIONS,
         public_time: bool = True,
     ) -> Self:
-        """With the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        """Return the mechanism with the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
         return cls._within(model, n, budget, step=step, relaxations=relaxations, public_time=public_time)
 
     @property
     def step_size(self) -> float:
-        """η = step/(nβ + nρc²/4)."""
+        """Step size η = step/(nβ + nρc²/4)."""
         return self.step / (self.n * (self.precision + self.power * self.model.feature_bound**2 / 4))
 
     @property
     def steps(self) -> int:
-        """k, at least 1; a ratio that is whole but for rounding adds no step."""
+        """Number k of steps, at least 1: relaxations/(ηnβ), rounded up unless it is whole up to a rounding error."""
         return max(1, math.ceil(round(self.relaxations / (self.step_size * self.n * self.precision), 9)))
 
     @property
     def mu(self) -> float:
-        """μ after k steps (`langevin_mu`)."""
+        """μ of the Gaussian DP after k steps (`langevin_mu`)."""
         return float(langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity))
 
     def draw(self, statistics, rng, size=None, *, after=None, **settings) -> Release:
-        """Releases (size, d) or (..., d); all releases about one data set are one batch.
+        """Return releases (size, d) or (..., d); all releases about one data set are made as one batch.
 
-        `after`: a mechanism with fewer of the same steps, and its releases (size, d), to continue from.
+        `after` continues earlier chains: it is a mechanism with fewer of the same steps, and its releases (size, d).
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -117,7 +118,7 @@ class LogisticLangevin(_GaussianLogistic):
             if replace(after[0], relaxations=self.relaxations) != self or after[0].steps > self.steps:
                 raise ValueError(f"after is {after[0]!r}; it must take fewer of the steps of {self!r}")
             weights, done = np.array(after[1], float), after[0].steps
-        # 1/(1 + exp(z)) = (1 − tanh(z/2))/2, the quicker one.
+        # 1/(1 + exp(z)) is computed as (1 − tanh(z/2))/2, which is faster.
         half, whole = posterior.features.T / 2, posterior.features.sum(axis=0) / 2
         waves = np.empty((size, len(posterior.features)))
         for _ in range(done, self.steps):
@@ -128,12 +129,12 @@ class LogisticLangevin(_GaussianLogistic):
         return Release(weights, Drawn(None, math.nan, math.nan))
 
     def prepare(self, statistics, **settings):
-        """The checked statistics; there is nothing to prepare."""
+        """Check the statistics and return them; there is nothing else to prepare."""
         return self.model.checked(statistics, self.n)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One weight and two, few steps and many."""
+        """One weight with few steps, and two weights with many."""
         return [
             cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3, relaxations=0.5),
             cls(BinaryRegression(2, 0.1), 3, 2.0, 0.3),
@@ -142,13 +143,13 @@ class LogisticLangevin(_GaussianLogistic):
 
 @dataclass(frozen=True)
 class LogisticOutputNoise(_GaussianLogistic):
-    """The mode plus N(0, (nβ)⁻¹ I), the likelihood to the power ρ: RDP λ(2ρc + 2τ)²/(2nβ).
+    """Releases the mode of the tempered posterior plus N(0, (nβ)⁻¹ I) noise, at Rényi cost λ(2ρc + 2τ)²/(2nβ).
 
-    Modes of neighbours are at most 2ρc/(nβ) apart, as f is nβ-strongly convex, and the point found, whose gradient is
-    certified to be at most τ, is within τ/(nβ) of the mode.
+    The likelihood has the power ρ. As f, the negative log-density, is nβ-strongly convex, the modes of neighbours are
+    at most 2ρc/(nβ) apart. The optimiser's point has a gradient of at most τ, so it is within τ/(nβ) of the mode.
 
     Attributes:
-        tolerance: τ > 0, bound on the norm of the gradient.
+        tolerance: bound τ > 0 on the norm of the gradient at the optimiser's point.
 
     >>> round(LogisticOutputNoise.calibrate(BinaryRegression(2, 0.1), 100, Cost("rdp", 0.1, order=2)).coefficient, 3)
     0.5
@@ -165,25 +166,25 @@ class LogisticOutputNoise(_GaussianLogistic):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, tolerance: float = 1e-8, public_time: bool = True) -> Self:
-        """With the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        """Return the mechanism with the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
         return cls._within(model, n, budget, tolerance=tolerance, public_time=public_time)
 
     @property
     def mu(self) -> float:
-        """(2ρc + 2τ)/√(nβ)."""
+        """μ = (2ρc + 2τ)/√(nβ) of the Gaussian DP."""
         return (self.sensitivity + 2 * self.tolerance) / math.sqrt(self.n * self.precision)
 
     def prepare(self, statistics, start=None, size=None):
-        """The mode, certified.
+        """Find the mode, and check that the gradient there is at most τ.
 
         Raises:
-            RuntimeError: the gradient at the point found is longer than τ.
+            RuntimeError: the gradient at the optimiser's point is longer than τ.
         """
         posterior = self.release_law(self.model.checked(statistics, self.n))
         return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Releases (size, d), with the mode as a start for a similar posterior, or (..., d)."""
+        """Return releases (..., d) or, given `size`, (size, d) and the mode, from which a similar search can start."""
         if size is None:
             return Release(self.perturb(statistics, rng))
         mode = prepared or self.prepare(statistics, start)
@@ -192,5 +193,5 @@ class LogisticOutputNoise(_GaussianLogistic):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One weight and two."""
+        """One weight, and two weights."""
         return [cls(BinaryRegression(1, 0.1), 4, 2.0, 0.3), cls(BinaryRegression(2, 0.1), 3, 2.0, 0.3)]

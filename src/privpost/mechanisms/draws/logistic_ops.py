@@ -1,4 +1,4 @@
-"""One draw from the posterior of a logistic regression on a ball (OPS) under pure DP."""
+"""One draw from the posterior of a logistic regression, truncated to a ball (OPS), under pure DP."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -20,17 +20,17 @@ from privpost.samplers.logistic import in_ball as logistic_in_ball
 
 @dataclass(frozen=True)
 class LogisticOps(PureMechanism, LogisticSampling):
-    """One draw with the prior truncated to ‖w‖ ≤ R and the likelihood raised to a power ρ: pure 2cρR-DP.
+    """One draw with the prior truncated to ‖w‖ ≤ R and the likelihood raised to a power ρ; it is 2cρR-DP.
 
-    On the ball a record's log-likelihood varies by at most cR. R is c/β in Wang et al. (2015), who charge twice that,
-    and in Geumlek et al. (2017), section 5.2, who charge that pure ε at every order (`charge="paper"`). The smallest
-    ball that is sure to hold the mode has R = √(ρκ/β), κ = max x/(1 + e^x) = .2785, as nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ
-    at the mode (`charge="smallest_ball"`). The cost is 2cρR on any other `ball` too, even if it misses the mode.
+    On the ball a record's log-likelihood varies by at most cR. Wang et al. (2015) take R = c/β but charge 4cρR, and
+    Geumlek et al. (2017), section 5.2, charge this pure ε at every order (`charge="paper"`). At the mode,
+    nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ with κ = max x/(1 + e^x) = .2785, so R = √(ρκ/β) is the smallest ball that always
+    contains the mode (`charge="smallest_ball"`). On any other `ball` the cost is 2cρR too, even if it misses the mode.
 
     Attributes:
-        epsilon: ε > 0 that one draw may cost.
-        charge: "corrected_charge", "paper", or "smallest_ball", whose draws take a time that depends on the data.
-        ball: R, in place of the radius of "corrected_charge"; the time depends on the data as well.
+        epsilon: upper bound ε > 0 of the cost of one draw.
+        charge: "corrected_charge", "paper", or "smallest_ball"; for the last, the time of a draw depends on the data.
+        ball: R, if not that of "corrected_charge"; then, too, the time of a draw depends on the data.
 
     >>> round(LogisticOps.calibrate(BinaryRegression(2, 0.1), 100, Cost("pure", 1.0)).power, 3)
     0.05
@@ -55,7 +55,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def _cuts(self) -> bool:
-        """Whether the ball may cut into the law, which then needs other proposals."""
+        """Whether the ball may cut off a large part of the posterior, so that draws need other proposals."""
         return self.charge == "smallest_ball" or self.ball is not None
 
     @classmethod
@@ -63,14 +63,14 @@ class LogisticOps(PureMechanism, LogisticSampling):
         cls, model, n: int, budget: Cost, *, charge: Charge = "corrected_charge", public_time: bool = True,
         ball: float | None = None,
     ) -> Self:  # fmt: skip
-        """The largest ρ within the budget; a Rényi budget through `rdp_to_pure_epsilon`, or as the paper does."""
+        """Return the mechanism with the largest ρ within the budget; the charge "paper" takes a Rényi ε as pure."""
         as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
         options: dict = {"charge": charge, "public_time": public_time, "ball": ball}
         return cls(model, n, pure_epsilon(as_pure, cls.method), **options)
 
     @property
     def power(self) -> float:
-        """The largest ρ ≤ 1 within ε, by `charge` or `ball`.
+        """Largest power ρ ≤ 1 of the likelihood whose cost is at most ε.
 
         "corrected_charge": εβ/(2c²); "paper": εβ/(4c²); "smallest_ball": (ε√β/(2c√κ))^(2/3); on a `ball`: ε/(2cR).
         """
@@ -95,30 +95,30 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def radius(self) -> float:
-        """R: c/β, for "smallest_ball" √(ρκ/β), or `ball`."""
+        """Radius R of the ball: c/β, or √(ρκ/β) for "smallest_ball", or the setting `ball`."""
         if self.ball is not None:
             return self.ball
         return float(ops_radius(self.power, self.precision, self.model.feature_bound, self.charge))
 
     @property
     def sensitivity(self) -> float:
-        """ρcR, the largest change of the tempered log-likelihood on the ball."""
+        """Largest change ρcR of the tempered log-likelihood on the ball."""
         return self.power * self.model.feature_bound * self.radius
 
     def query(self, data) -> np.ndarray:
-        """Tempered log-likelihood on the axes of the ball, 21 points each with both ends, shape (21 d,)."""
+        """Tempered log-likelihood at 21 points along each axis of the ball, ends included, shape (21 d,)."""
         steps = np.linspace(-self.radius, self.radius, 21)
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def prepare(self, statistics, start=None, size=None):
-        """The proposal distribution of a draw: `InBall`, which refuses no data, if the ball may cut the posterior."""
+        """Return the proposal law, an `InBall` for any data if the ball may cut off much of the posterior."""
         if not self._cuts:
             return super().prepare(statistics, start, size)
         return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Releases, as of `LogisticSampling`; on a ball that may cut into the law, by `logistic.in_ball`."""
+        """Return releases as `LogisticSampling` does, or by `in_ball` if the ball may cut off much of the posterior."""
         if size is None or not self._cuts:
             return super().draw(statistics, rng, size, start=start, prepared=prepared)
         around = prepared or self.prepare(statistics, start)
@@ -126,30 +126,30 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return Release(values, Drawn(around, proposals, math.nan))
 
     def privacy_curve(self, epsilon) -> float:
-        """The curve of randomised response at the pure ε."""
+        """δ(ε) of randomised response with the mechanism's pure ε, an upper bound of its own curve."""
         return pure_curve(float(self._pure(self.power)), epsilon)
 
     def recalibrated(self, budget) -> Self | None:
-        """The mechanism with the largest pure ε that the (ε, δ) budget allows."""
+        """Return the mechanism with the largest pure ε0 that the (ε, δ) budget allows."""
         mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
-        # Rounding of ε0 − ε can exceed a small δ.
+        # For a small δ, the rounding error of ε0 − ε can push the curve above it.
         while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
             mechanism = replace(mechanism, epsilon=float(np.nextafter(mechanism.epsilon, 0.0)))
         return mechanism
 
     def cost(self) -> Cost:
-        """2cρR (the paper: 4cρR), which is ε or, at ρ = 1, less."""
+        """2cρR, or 4cρR with the charge "paper"; this is ε, or less than ε if ρ = 1."""
         return Cost("pure", float(self._pure(self.power)))
 
     def rdp(self, orders) -> np.ndarray:
-        """What pure DP implies at each order; by the paper's charge the pure ε itself."""
+        """What the pure guarantee implies at each order; with the charge "paper", the pure ε itself."""
         if self.ball is not None:
             return pure_to_rdp(self._pure(self.power), orders)
         return ops_rdp(orders, self.power, self.precision, self.model.feature_bound, self.charge)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One weight and two, also on the smallest ball, which cuts into the law."""
+        """One weight and two weights, also on the smallest ball, which cuts off part of the posterior."""
         smallest: dict = {"charge": "smallest_ball", "public_time": False}
         return [
             cls(BinaryRegression(1, 0.5), 4, 2.0),

@@ -1,4 +1,4 @@
-"""One draw from the posterior of a logistic regression, its prior or likelihood weighted for privacy."""
+"""One draw from the posterior of a logistic regression whose prior or likelihood is weighted for privacy."""
 
 import math
 from abc import abstractmethod
@@ -34,17 +34,17 @@ from privpost.samplers.logistic import exact as logistic_exact
 from privpost.samplers.logistic.public_time import PublicTime
 from privpost.samplers.logistic.public_time import sample as sample_in_public_time
 
-# A draw is refused if it would take more expected proposals than this, or more steps towards the mode.
+# A draw is refused if it is expected to take more proposals, or takes more steps towards the mode, than this.
 MOST_PROPOSALS = 10_000
 MOST_STEPS = 100_000
 
 
 class Drawn(NamedTuple):
-    """What the sampler reports beside a draw.
+    """What the sampler reports in addition to a draw.
 
-    `start` can be the start for a similar posterior's set-up; `proposals` is the number of proposals evaluated up to
-    the accepted one, and `expected` its expectation, nan where no proposals are made. In public time there is no start,
-    and both numbers are public: the evaluated proposals, and the largest expected number for any data.
+    `start` speeds up the preparation for a similar posterior. `proposals` counts the proposals evaluated, including the
+    accepted one, and `expected` is its expectation; both are nan if no proposals are made. In public time, `start` is
+    None and both numbers are public: `expected` is then the largest expected number for any data.
     """
 
     start: Any
@@ -54,16 +54,16 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class LogisticSampling(Batched, Mechanism):
-    """One exact draw of w from N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection.
+    """One exact draw of w with density ∝ N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection sampling.
 
     Attributes:
-        public_time: whether numbers that are public decide how many steps and proposals a release takes, and whether
-            it is refused (`samplers.logistic.public_time`), so that only the draw depends on the data (Awan and Rao
-            2023). Without it draws have the same law and most are far quicker (`samplers.logistic.exact`), but time,
-            refusals and the sampler's report depend on the data: for public data only.
+        public_time: if True, public numbers alone decide how many steps and proposals a release takes and whether it is
+            refused, so only the draw itself depends on the data (`samplers.logistic.public_time`; Awan and Rao 2023).
+            If False, draws have the same law and most are far faster (`samplers.logistic.exact`), but the time, the
+            refusals and the sampler's report depend on the data; use it for public data only.
 
     Raises:
-        ValueError: a setting outside its range, or another model than BinaryRegression.
+        ValueError: a setting is outside its range, or the model is not a BinaryRegression.
     """
 
     public_time: bool = field(default=True, kw_only=True)
@@ -74,26 +74,26 @@ class LogisticSampling(Batched, Mechanism):
     @property
     @abstractmethod
     def power(self) -> float:
-        """ρ in (0, 1]."""
+        """Power ρ of the likelihood, in (0, 1]."""
 
     @property
     @abstractmethod
     def precision(self) -> float:
-        """β > 0 of the prior N(0, (nβ)⁻¹ I) from whose posterior w is drawn."""
+        """Precision per record β > 0 of the prior N(0, (nβ)⁻¹ I) that the draw uses."""
 
     @property
     def radius(self) -> float | None:
-        """Radius of the ball that the prior is truncated to; None where it is not."""
+        """Radius of the ball to which the prior is truncated; None if it is not truncated."""
         return None
 
     @property
     def schedule(self) -> PublicTime:
-        """Steps and proposals of a draw in public time."""
+        """The public numbers of steps and proposals of a draw in public time."""
         model = self.model
         return PublicTime(self.n, model.dimension, self.precision, self.power, model.feature_bound, self.radius)
 
     def _check_public_time(self) -> None:
-        """Raises a ValueError where some data would take too long in public time."""
+        """Raises a ValueError if, in public time, a draw would take too long for some data."""
         public = self.schedule
         if not (public.log_expected <= math.log(MOST_PROPOSALS) and public.steps <= MOST_STEPS):
             raise ValueError(
@@ -105,7 +105,7 @@ class LogisticSampling(Batched, Mechanism):
             )
 
     def check_statistics(self, statistics) -> None:
-        """Raises a ValueError unless statistics (..., n d) are each of n records within the model's bound."""
+        """Raises a ValueError unless each row of statistics (..., n d) has n records within the model's bound."""
         if self.public_time:
             self._check_public_time()
         super().check_statistics(statistics)
@@ -115,7 +115,7 @@ class LogisticSampling(Batched, Mechanism):
             self.model.checked(row, self.n)
 
     def release_law(self, statistics) -> LogisticPosterior:
-        """Law of an exact draw for one data set's statistics (n d,); subclasses also use it for chains and its mode."""
+        """Law of an exact draw for one data set's statistics (n d,); some subclasses use only its mode or gradient."""
         records = np.asarray(statistics, float).reshape(-1, self.model.dimension)
         return LogisticPosterior(
             records,
@@ -132,14 +132,14 @@ class LogisticSampling(Batched, Mechanism):
         return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
     def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope | LogisticPosterior:
-        """The proposal law; refuses draws that would take too long, in public time by public numbers alone.
+        """Return the proposal law; refuses draws that take too long (in public time, by public numbers alone).
 
-        `size`: number of draws; None for few proposals per draw.
+        `size` is the number of draws; None chooses a law with few proposals per draw.
 
         Raises:
-            ValueError: records longer than the feature bound, another number of records than n, or draws that take
-                (in public time: may take) more than `MOST_PROPOSALS` proposals each on average.
-            RuntimeError: the mode is not found, without public time.
+            ValueError: a record exceeds the feature bound, the number of records is not n, or draws take (in public
+                time: may take) more than `MOST_PROPOSALS` proposals each on average.
+            RuntimeError: without public time, the mode is not found.
         """
         if self.public_time:
             self._check_public_time()
@@ -153,17 +153,17 @@ class LogisticSampling(Batched, Mechanism):
         return around
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Releases and, with `size`, their sampler's report.
+        """Return releases and, if `size` is given, the sampler's report.
 
         Args:
-            statistics: of one data set (n d,) if `size` is given, else (..., n d).
+            statistics: those of one data set (n d,) if `size` is given, otherwise (..., n d).
             rng: source of randomness.
             size: number of releases.
             start: `Drawn.start` of a similar posterior, which saves time.
             prepared: the result of `prepare` for the same arguments.
 
         Returns:
-            A Release of weights (size, d) or (..., d), with `Drawn` as its info where `size` is given.
+            A Release of weights (size, d) or (..., d); if `size` is given, its info is a `Drawn`.
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -178,16 +178,16 @@ class LogisticSampling(Batched, Mechanism):
 
 @dataclass(frozen=True)
 class LogisticDraw(LogisticSampling, WeightedPosterior):
-    """One draw with a Rényi guarantee, (λ, 2(ρcB)²λ/(nβ)) at every order (Geumlek et al. 2017, theorems 16 and 17).
+    """One draw that is (λ, 2(ρcB)²λ/(nβ))-RDP at every order λ (Geumlek et al. 2017, theorems 16 and 17).
 
-    With the weighting "ball" it is the draw of OPS, the likelihood to a power and the prior truncated to ‖w‖ ≤ c/β, at
-    the smaller of two charges: what its pure cost implies, and theorem 17's. That holds on a ball too: on R^d take
-    f + k dist(w, ball)² in place of f, which is as strongly convex and has the same change between neighbours, and let
-    k → ∞.
+    The weighting "ball" gives the draw of OPS: the likelihood has a power and the prior is truncated to ‖w‖ ≤ c/β. It
+    is charged the smaller of two costs: what its pure guarantee implies, and that of theorem 17. To see that theorem 17
+    holds on a ball, replace the negative log-density f by f + k dist(w, ball)² on R^d and let k → ∞; this is as
+    strongly convex as f and changes as f does between neighbours.
 
     Attributes:
-        coefficient: power ρ in (0, 1] of a diffused draw or one on the ball, or the β, at least the model's, of a
-            concentrated one (algorithms 5 and 4).
+        coefficient: power ρ in (0, 1] of a diffused draw (algorithm 5) or a draw on the ball; for a concentrated draw
+            (algorithm 4) its β, at least that of the model.
 
     >>> draw = LogisticDraw.calibrate(BinaryRegression(2, 0.1), 100, Cost("rdp", 0.1, order=2), weighting="diffused")
     >>> round(draw.coefficient, 3)
@@ -199,7 +199,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
     weightings: ClassVar[tuple[str, ...]] = ("ball", *WeightedPosterior.weightings)
     named: ClassVar[str] = "Logistic{}"
     norm: ClassVar[str] = "l2"
-    # `query` looks at w = 0, where the gradient changes by at most half of the sensitivity.
+    # `query` is the gradient at w = 0, which changes by at most half of the sensitivity.
     tight: ClassVar[bool] = False
 
     def __post_init__(self):
@@ -219,22 +219,22 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         weighting: Weighting | Literal["ball"],
         public_time: bool = True,
     ) -> Self:
-        """The draw nearest to the true posterior's within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        """Return the draw nearest to the true posterior within a Rényi budget or, by its curve, an (ε, δ) budget."""
         return cls._within(model, n, budget, weighting=weighting, public_time=public_time)
 
     @property
     def method(self):
-        """The weighting, or "ops_renyi" on the ball."""
+        """The method's id: the weighting, or "ops_renyi" on the ball."""
         return "ops_renyi" if self.weighting == "ball" else self.weighting
 
     @property
     def name(self) -> str:
-        """A name for each weighting."""
+        """The name in ledgers and tables, a separate one for each weighting."""
         return "LogisticOpsRenyi" if self.weighting == "ball" else super().name
 
     @property
     def recorded(self):
-        """The recorded settings, with a separate name for each weighting."""
+        """Name, module and settings as recorded; each weighting has a separate name."""
         name, module, settings = super().recorded
         return name, "privpost.mechanisms.draws.logistic_ops" if self.weighting == "ball" else module, settings
 
@@ -245,27 +245,27 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def m(self):
-        """The model's β divided by the draw's β."""
+        """Number by which the prior is divided: the model's β over the draw's β."""
         return self.model.prior_precision / self.precision
 
     @property
     def power(self) -> float:
-        """ρ, the weight of the likelihood."""
+        """The power ρ of the likelihood (`r`)."""
         return self.r
 
     @property
     def precision(self) -> float:
-        """β of the model, or of a concentrated draw."""
+        """Precision per record β: the coefficient of a concentrated draw, otherwise that of the model."""
         return self.coefficient if self.weighting == "concentrated" else self.model.prior_precision
 
     @property
     def radius(self) -> float | None:
-        """c/β of the ball; None without one."""
+        """Radius c/β of the ball; None for other weightings."""
         return self.model.feature_bound / self.precision if self.weighting == "ball" else None
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
-        """The smallest β ≥ the model's for a concentrated draw; else the largest ρ, on the ball by either charge."""
+        """Return the smallest β, at least the model's, of a concentrated draw; otherwise the largest power ρ."""
         beta, bounds = model.prior_precision, (model.feature_bound, model.slope_bound)
         if weighting == "concentrated":
             return concentrated_precision(order, epsilon, n, beta, *bounds)
@@ -274,14 +274,14 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def sensitivity(self) -> float:
-        """2ρcB, largest change of the gradient of the tempered log-likelihood, at any w."""
+        """Largest change 2ρcB of the gradient of the tempered log-likelihood, over all w."""
         return 2 * self.power * self.model.feature_bound * self.model.slope_bound
 
     @property
     def mu(self) -> float:
-        """μ such that a release is no easier to tell from its neighbour's than N(μ, 1) from N(0, 1): 2ρcB/√(nβ).
+        """μ = 2ρcB/√(nβ): releases of neighbours are no easier to tell apart than N(μ, 1) and N(0, 1).
 
-        For an nβ-strongly log-concave draw by Gopi et al. (2022).
+        Gopi et al. (2022) prove this for nβ-strongly log-concave densities.
         """
         return self.sensitivity / np.sqrt(self.n * self.precision)
 
@@ -290,7 +290,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders) -> np.ndarray:
-        """2(ρcB)²λ/(nβ) at each order λ; on the ball, what its pure cost implies where that is less."""
+        """2(ρcB)²λ/(nβ) at each order λ; on the ball, what the pure cost implies if that is less."""
         bounds = self.model.feature_bound, self.model.slope_bound
         gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
         if self.weighting != "ball":
@@ -298,7 +298,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return np.minimum(gaussian, ops_rdp(orders, self.power, self.precision, self.model.feature_bound))
 
     def privacy_curve(self, epsilon) -> float:
-        """`gaussian_curve` at μ, or on the ball the smaller of that and the pure charge's curve."""
+        """δ(ε) by `gaussian_curve` at μ; on the ball, that of the pure cost if it is smaller."""
         gaussian = gaussian_curve(self.mu, epsilon)
         if self.weighting != "ball":
             return gaussian
@@ -306,30 +306,30 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return min(gaussian, pure_curve(float(pure), epsilon))
 
     def recalibrated(self, budget) -> Self | None:
-        """Calibrated to the RDP budget μ²λ/2, μ the budget's; a direct draw as it is, None if its curve exceeds δ."""
+        """Return the draw whose μ just meets an (ε, δ) budget; a direct draw returns itself or, if it fails, None."""
         if self.calibrated is None:
             return self if self.privacy_curve(budget.epsilon) <= budget.delta else None
         if self.weighting == "ball":
             return self._recalibrated_on_ball(budget)
         mu = 1 / gaussian_from_approximate(budget.epsilon, budget.delta)
-        # Rounded down, by less than the tests' tolerance.
+        # The budget is rounded down, by less than the tolerance of the tests.
         within = Cost("rdp", 0.5 * mu**2 * self.order * (1 - 1e-9), order=self.order)
         return self.calibrate(self.model, self.n, within, **self.options)
 
     def _recalibrated_on_ball(self, budget):
-        """The mechanism with the larger of the powers that the two curves allow."""
+        """Return the mechanism with the larger of the powers that the Gaussian and the pure curve allow."""
         gaussian = replace(self, weighting="diffused").recalibrated(budget).coefficient
         whole = ops_pure_epsilon(1.0, self.precision, self.model.feature_bound)
         pure = pure_from_approximate(budget.epsilon, budget.delta) / float(whole)
         mechanism = replace(self, coefficient=max(gaussian, min(1.0, pure)))
-        # Rounding of ε0 − ε can exceed a small δ.
+        # For a small δ, the rounding error of ε0 − ε can push the curve above it.
         while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
             mechanism = replace(mechanism, coefficient=float(np.nextafter(mechanism.coefficient, 0.0)))
         return mechanism
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One weight and two."""
+        """One weight, and two weights, with every weighting."""
         one, two = (partial(BinaryRegression, d) for d in (1, 2))
         return [
             cls(one(1.0), 4, 2.0, weighting="direct"),

@@ -1,4 +1,4 @@
-"""One draw from the trimmed posterior of a Bayesian network, in two readings of its privacy."""
+"""One draw from the truncated posterior of a Bayesian network, with its cost per record or per attribute."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from privpost.privacy.checks import check_model, pure_epsilon
 class TrimmedSampler(PureMechanism):
     """One exact draw from the posterior with every probability restricted to [ω, 1−ω] (Zhang et al. 2016).
 
-    On that set a factor of the likelihood changes by at most ln((1−ω)/ω), a record's likelihood by |I| times that,
-    and the posterior by twice as much, numerator and normaliser: 2|I| ln((1−ω)/ω)-DP for a substituted record.
+    On this set the logarithm of a factor of the likelihood changes by at most ln((1−ω)/ω). A record has |I| factors,
+    one per node. As numerator and normaliser change, the draw is 2|I| ln((1−ω)/ω)-DP for a substituted record.
 
     Attributes:
-        epsilon: ε > 0 of the reading, which determines ω.
+        epsilon: ε > 0, which determines ω as each subclass defines it.
 
     Raises:
-        ValueError: a setting outside its range, or another model than BayesianNetwork.
+        ValueError: a setting is outside its range, or the model is not a BayesianNetwork.
     """
 
     norm: ClassVar[str] = "log-likelihood ratio"
@@ -40,11 +40,11 @@ class TrimmedSampler(PureMechanism):
     @property
     @abstractmethod
     def log_ratio(self) -> float:
-        """ln((1−ω)/ω), the largest change of one factor of the likelihood."""
+        """ln((1−ω)/ω), the largest change of the logarithm of one factor of the likelihood."""
 
     @property
     def omega(self) -> float:
-        """ω in (0, ½): the trimmed posterior lives on [ω, 1−ω]."""
+        """ω in (0, ½); the posterior is truncated to [ω, 1−ω]."""
         return float(1 / (1 + np.exp(self.log_ratio)))
 
     @property
@@ -53,7 +53,7 @@ class TrimmedSampler(PureMechanism):
         return len(self.model.nodes) * self.log_ratio
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood where all θ are equal, on a grid of [ω, 1−ω] with both ends, shape (101,)."""
+        """Log-likelihood with all θ equal, on a grid of [ω, 1−ω] that contains both ends, shape (101,)."""
         grid = np.linspace(self.omega, 1 - self.omega, 101)
         theta = np.repeat(grid[:, None], self.model.theta_shape[0], axis=1)
         return self.model.log_likelihood(theta, self.model.sufficient_statistics(data))
@@ -62,11 +62,11 @@ class TrimmedSampler(PureMechanism):
         return self.model.pairs(self.model.posterior(statistics))
 
     def _perturb(self, statistics, rng):
-        """One exact draw of θ (..., m) per leading index."""
+        """Return one exact draw of θ (..., m) per leading index."""
         return truncated_beta.sample(self._untrimmed(statistics), self.omega, 1 - self.omega, rng)
 
     def cost(self) -> Cost:
-        """2|I| ln((1−ω)/ω)-DP for a substituted record."""
+        """Pure cost 2|I| ln((1−ω)/ω) for a substituted record."""
         return Cost("pure", 2 * self.sensitivity)
 
     def log_density(self, release, statistics) -> np.ndarray | None:
@@ -77,7 +77,7 @@ class TrimmedSampler(PureMechanism):
 
 @dataclass(frozen=True)
 class RecordSampler(TrimmedSampler):
-    """ω = 1/(1 + exp(ε/(2|I|))): ε-DP for a substituted record.
+    """The draw with ω = 1/(1 + exp(ε/(2|I|))), which is ε-DP for a substituted record.
 
     >>> round(RecordSampler(BayesianNetwork({"a": [], "b": ["a"]}), 100, 8.0).omega, 3)
     0.119
@@ -87,7 +87,7 @@ class RecordSampler(TrimmedSampler):
 
     @property
     def log_ratio(self):
-        """ε/(2|I|)."""
+        """ln((1−ω)/ω) = ε/(2|I|)."""
         return self.epsilon / (2 * len(self.model.nodes))
 
     @classmethod
@@ -101,9 +101,9 @@ class RecordSampler(TrimmedSampler):
 
 @dataclass(frozen=True)
 class AttributeSampler(TrimmedSampler):
-    """ω = 1/(1 + exp(ε/2)): ε-DP only for a change of one attribute without children, |I|ε-DP for a whole record.
+    """The draw with ω = 1/(1 + exp(ε/2)): |I|ε-DP for a record, ε-DP for one attribute of a node without children.
 
-    A node with c children enters 1 + c factors of the likelihood, so that its change costs up to (1 + c)ε.
+    A node with c children enters 1 + c factors of the likelihood, so a change of its attribute costs up to (1 + c)ε.
 
     >>> round(AttributeSampler(BayesianNetwork({"a": [], "b": ["a"]}), 100, 8.0).omega, 3)
     0.018
@@ -113,13 +113,13 @@ class AttributeSampler(TrimmedSampler):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost) -> Self:
-        """The widest interval whose cost for a substituted record is within the budget: ε = budget / |I|."""
+        """Return the draw with the widest interval within the budget for a substituted record: ε = budget/|I|."""
         check_model(model, cls.models)
         return cls(model, n, pure_epsilon(budget, cls.method) / len(model.nodes))
 
     @property
     def log_ratio(self):
-        """ε/2."""
+        """ln((1−ω)/ω) = ε/2."""
         return self.epsilon / 2
 
     @classmethod

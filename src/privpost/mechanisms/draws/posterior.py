@@ -23,15 +23,15 @@ from privpost.privacy.divergences.renyi import SUPREMA, Supremum, dirichlet_cate
 class PosteriorDraw(Rounded, ConjugateDraw):
     """One exact draw from the posterior with natural parameters η0/m + r Σ(S(x), 1).
 
-    For beta-Bernoulli and Dirichlet-categorical models, whose supremum over neighbours is known (theorem 15 of
-    Geumlek et al. 2017).
+    The model is beta-Bernoulli or Dirichlet-categorical, for which the supremum of the Rényi divergence over neighbours
+    is known (Geumlek et al. 2017, theorem 15).
 
     Attributes:
-        coefficient: r of a diffused draw or m of a concentrated one, in (0, 1].
-        supremum: "exact" over the posteriors that data can reach, or "paper" as corollary 2 prints it.
+        coefficient: r of a diffused draw, or m of a concentrated one, in (0, 1].
+        supremum: "exact" for the posteriors that data sets can lead to; "paper" for corollary 2 as printed.
 
     Raises:
-        ValueError: a setting outside its range, or another model.
+        ValueError: a setting is outside its range, or the model is another one.
 
     >>> budget = Cost("rdp", 0.1, order=2)
     >>> draw = PosteriorDraw.calibrate(BetaBernoulli(6, 12), 100, budget, weighting="diffused")
@@ -52,12 +52,12 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, weighting: Weighting, supremum: Supremum = "exact") -> Self:
-        """The draw nearest to the true posterior's within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        """Return the draw nearest to the true posterior within a Rényi budget or, by its curve, an (ε, δ) budget."""
         return cls._within(model, n, budget, weighting=weighting, supremum=supremum)
 
     @property
     def sensitivity(self) -> float:
-        """Largest l2 change of the sampled distribution's natural parameters: r times that of a record."""
+        """Largest l2 change of the natural parameters of the sampled law: r times the change by one record."""
         statistics = [self.model.sufficient_statistics(record[None]) for record in self.model.records]
         natural = self.model.natural_parameters(self.release_law(np.stack(statistics)))
         return float(np.sqrt(((natural[:, None] - natural[None]) ** 2).sum(axis=-1)).max())
@@ -73,16 +73,16 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @property
     def public_statistics(self):
-        """`public_counts`."""
+        """Statistics for the timing of draws (see `public_counts`)."""
         return public_counts(self.n, len(self.model.prior))
 
     def certified_rdp(self, order: float) -> float:
-        """An upper bound of the exact `rdp` at an order, in interval arithmetic."""
+        """A proved upper bound of the exact `rdp` at an order, from interval arithmetic."""
         return certified.dirichlet_rdp(self.model.prior, self.n, self.r, self.m, order)
 
     @staticmethod
     def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, supremum="exact"):
-        """The supremum, by `dirichlet_categorical_supremum`."""
+        """Supremum of the Rényi divergence over neighbours (`dirichlet_categorical_supremum`)."""
         return dirichlet_categorical_supremum(model.prior, n, orders, r, m, supremum)
 
     @property
@@ -91,16 +91,16 @@ class PosteriorDraw(Rounded, ConjugateDraw):
         return self.model.support
 
     def privacy_curve(self, epsilon) -> float | None:
-        """The largest `beta_curve` over all neighbouring counts of bits; None for more categories."""
+        """δ(ε) for bits: the largest `beta_curve` over all neighbouring counts; None for categories."""
         return bits_curve(self, epsilon) if isinstance(self.model, BetaBernoulli) else None
 
     def recalibrated(self, budget) -> Self | None:
-        """The largest coefficient by bisection; None for more than two categories."""
+        """Return the draw of bits with the largest coefficient within the budget, by bisection; None for categories."""
         return by_curve(self, budget, 1.0) if isinstance(self.model, BetaBernoulli) else None
 
     @property
     def loss(self) -> Beta:
-        """The law for the two categories with the smallest prior; all other records may be in a third category."""
+        """The law for composition: two categories with the smallest prior; other records may be in a third one."""
         law = self.release_law(np.zeros(len(self.model.prior)))
         return Beta(tuple(sorted(law.tolist())[:2]), self.r, self.n - 1 if len(law) == 2 else 0)
 
@@ -111,7 +111,7 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Bits with either supremum, three categories, and bits with a uniform prior."""
+        """For each weighting: bits with either supremum, three categories, and bits with a uniform prior."""
         bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
         return [
             example

@@ -1,4 +1,4 @@
-"""Gibbs sampling of the hidden Markov model of events that pays for every update (Foulds et al. 2016, section 4.1)."""
+"""Gibbs sampling of the hidden Markov model of events, charging every update (Foulds et al. 2016, section 4.1)."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -11,23 +11,23 @@ from privpost.privacy.accounting.costs import Cost
 
 @dataclass(frozen=True)
 class PrivateGibbs(HiddenMarkovSampler):
-    """Emission probabilities after `iterations` Gibbs iterations of u updates in all, at T = max(1, 2Δu/ε).
+    """Releases the emission probabilities after `iterations` Gibbs iterations, at temperature T = max(1, 2Δu/ε).
 
-    The states that the chain starts from are drawn without the data, and every value that it takes is public. Then each
-    update is an exponential mechanism (equation 19), and the guarantee needs no convergence. A substituted event costs:
+    u is the number of all updates. The chain starts from states drawn without the data, and all its values are public.
+    So each update is an exponential mechanism (equation 19), and the guarantee needs no convergence. The costs are:
 
-    - emissions given the states: 2Δ/T, as their log-density changes by something between −Δ/T and Δ/T;
-    - one scan over the states given the emissions: 2Δ/T for all cells together. A cell's state depends on no other
-      cell's events. An event that stays in its cell changes the weights of that cell's states by at most Δ/T each way,
-      one that moves takes a factor out of one cell and puts one into another, each of which has range Δ/T.
+    - Emissions given the states: 2Δ/T, as a substituted event changes their log-density by at most Δ/T either way.
+    - One scan over the states given the emissions: 2Δ/T for all cells together. The update of a cell's state uses only
+      the events of this cell. If the substituted event stays in its cell, the log-weights of that cell's states change
+      by at most Δ/T either way. If it moves, two cells each gain or lose a factor whose logarithm has range Δ/T.
 
-    So each iteration has 2 updates, or 1 with a single state, which needs no draw. The cost covers every state of the
-    chain: what a request's `watch` sees may be released with the sample, and averaged over.
+    So each iteration has 2 updates, or 1 if there is only one state, which needs no draw. The cost covers every state
+    of the chain: the values that a request's `watch` sees may be averaged, and released with the sample.
 
     Attributes:
-        epsilon: ε > 0 that the whole chain may cost.
+        epsilon: upper bound ε > 0 of the cost of the whole chain.
         truncation, tempered_prior: as in `HiddenMarkovSampler`.
-        iterations: Gibbs iterations that share ε, ≥ 1. In the first the emissions are drawn given random states.
+        iterations: number of Gibbs iterations that share ε, at least 1; the first uses random states.
 
     >>> round(PrivateGibbs(EventCounts((2,), (2,)), 100, 5.0, iterations=10).temperature, 1)
     23.6
@@ -54,7 +54,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         tempered_prior: bool = True,
         seeding: None = None,
     ) -> Self:
-        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
         options: dict = {
             "truncation": truncation,
             "iterations": iterations,
@@ -65,7 +65,7 @@ class PrivateGibbs(HiddenMarkovSampler):
 
     @property
     def updates(self) -> int:
-        """u, the updates that each cost 2Δ/T."""
+        """Number u of updates, each of which costs 2Δ/T."""
         return self.iterations * _updates(self.model)
 
     @property
@@ -74,16 +74,16 @@ class PrivateGibbs(HiddenMarkovSampler):
         return max(1.0, 2 * self.sensitivity * self.updates / self.epsilon)
 
     def cost(self) -> Cost:
-        """2Δu/T, whether or not the chain has converged: ε, or less if T = 1."""
+        """Pure cost 2Δu/T, whether or not the chain has converged: ε, or less than ε if T = 1."""
         update = gibbs.update_cost(self.sensitivity, self.temperature)
-        # An event changes two cells' states at most.
+        # A substituted event affects the states of at most two cells.
         of_cell = Cost("pure", update.epsilon / 2)
         scan = gibbs.scan_cost([update], [] if _updates(self.model) == 1 else [of_cell, of_cell], 2)
         return gibbs.chain_cost(scan, self.iterations)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One state, where the law is known; two months of one region, and two regions with two fields."""
+        """One state, whose law is known; two months of one region; and two regions with two fields."""
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
             cls(EventCounts((2,), (2,)), 4, 4.0),

@@ -1,4 +1,4 @@
-"""Exact posterior draws, rounded down to a public number of bits and returned after a public time."""
+"""Exact posterior draws that are rounded down to a public number of bits and returned after a public time."""
 
 import math
 import secrets
@@ -12,39 +12,39 @@ import numpy as np
 
 from privpost.distributions import exact_draws
 
-# The most typical standard deviations of the law that rounding may add.
+# Rounding may add at most this many typical standard deviations of the law.
 MOST_ROUNDED = 1e6
-# Enclosing the distribution function of a law with a larger parameter takes too long.
+# For larger parameters, rigorous bounds of the distribution function take too long.
 LARGEST_PARAMETER = 1e16
 
 
 class Rounded:
-    """Mixin of mechanisms whose draw is exact; its distribution has rational parameters.
+    """Mixin for mechanisms that make exact draws from a law with rational parameters.
 
-    Enclosing distribution functions takes most of the time, and longer for some parameters than for others. So a draw
-    is returned after a whole number of units of time. The unit is twice the longest time of earlier draws for
-    `public_statistics` on this machine: it does not depend on the data.
+    Most of the time of a draw goes into bounds of the distribution function, and it depends on the parameters, hence on
+    the data. So a draw is returned after a whole number of units of time. The unit is twice the longest time of earlier
+    draws for `public_statistics` on this machine; it does not depend on the data.
     """
 
     model: Any
-    # The mechanism's: parameters of the law of the draw, for statistics.
+    # A method of the mechanism: the parameters of the law of a draw, given the statistics.
     release_law: Callable[..., Any]
     n: int
 
     @abstractmethod
     def _cells(self, statistics, bits: int, randbits: Callable[[int], int]) -> list[int]:
-        """⌊2^bits θ⌋ of one ideal draw θ for exact statistics."""
+        """Return ⌊2^bits θ⌋, one number per coordinate, for one exact draw θ given exact statistics."""
 
     @property
     @abstractmethod
     def public_statistics(self) -> list[Sequence[Fraction | int]]:
-        """Statistics at the ends and in the middle of their range, whose draws show how long a draw takes."""
+        """Statistics at the ends and in the middle of their range; draws for them show how long a draw takes."""
 
     @property
     def typical_deviation(self) -> float:
-        """Standard deviation of a coordinate of the law for data with the prior's means, public.
+        """Standard deviation of a draw's coordinate for data with the prior's means; a public number.
 
-        For shares: the largest deviation of a share under Dirichlet(prior/m + r · n · the prior's means).
+        Here it is the largest standard deviation of a share under Dirichlet(prior/m + r · n · the prior's means).
         """
         prior = self.model.prior
         law = self.release_law(self.n * prior / prior.sum())
@@ -52,10 +52,10 @@ class Rounded:
         return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
     def rounding(self, bits: int) -> dict[str, float]:
-        """The error that rounding adds: the midpoint of a cell has a standard error of at most 2^-bits/√12.
+        """Return entries about the error of rounding, which adds a standard deviation of at most 2^-bits/√12.
 
         Raises:
-            ValueError: bits that round all draws to one number, or too large a parameter.
+            ValueError: with so few bits all draws would be rounded to one number, or a parameter is too large.
         """
         added, typical = 2.0**-bits / math.sqrt(12), self.typical_deviation
         if not typical > added / MOST_ROUNDED:
@@ -77,9 +77,9 @@ class Rounded:
         }
 
     def seconds(self, bits: int) -> float:
-        """Approximate time of two calls of `rounded`, rehearsal and draw, from public numbers; it varies by machine.
+        """Approximate seconds of two calls of `rounded`, for rehearsal and draw, from public numbers.
 
-        There is one draw for each of the public statistics, two for the first, and two waits of twice the longest.
+        They cover a draw for each public statistic, two for the first, and two waits of twice the longest draw.
         """
         durations = []
         for statistics in self.public_statistics:
@@ -89,7 +89,7 @@ class Rounded:
 
     @staticmethod
     def _draw_seconds(law: np.ndarray, bits: int) -> float:
-        """Time of one Dirichlet draw: a beta fraction of the rest of the stick for each parameter but the last."""
+        """Approximate seconds of a Dirichlet draw by stick breaking: one beta draw per parameter except the last."""
         rest = np.maximum(law.sum() - np.cumsum(law), 0.0)
         return bits * float(exact_draws.seconds(law[:-1], rest[:-1], bits).sum())
 
@@ -100,13 +100,13 @@ class Rounded:
     def rounded(
         self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits, *, public_time: bool = True
     ) -> list[int]:
-        """⌊2^bits θ⌋ of one ideal draw θ, one number for each coordinate: post-processing of the mechanism.
+        """Return ⌊2^bits θ⌋, one number per coordinate, for one exact draw θ; rounding is post-processing.
 
         Args:
-            statistics: exact, whole numbers if they are counts.
-            bits: public precision.
-            randbits: source of fair bits, by default the operating system's.
-            public_time: whether the draw waits as above; without waiting, for public data only, it has the same law.
+            statistics: exact statistics; counts must be whole numbers.
+            bits: public number of bits.
+            randbits: source of fair bits, by default that of the operating system.
+            public_time: whether to wait as the class describes; False gives the same law, but is for public data only.
         """
         if not public_time:
             with exact_draws.guessing():
@@ -118,8 +118,8 @@ class Rounded:
 
 
 def public_counts(n: int, levels: int) -> list[list[int]]:
-    """Counts of n records: all at the first level, all at the last, an eighth at the first, and evenly spread; and all
-    these with one record moved, as whole numbers may take another time than others.
+    """Return counts of n records: all in the first category, all in the last, an eighth in the first, evenly spread,
+    and each of these with one record moved, as the time may differ between special and nearby numbers.
     """
     even = [n // levels + (level < n % levels) for level in range(levels)]
     most = [[n, *(0,) * (levels - 1)], [n // 8, *(0,) * (levels - 2), n - n // 8], even]
@@ -127,6 +127,6 @@ def public_counts(n: int, levels: int) -> list[list[int]]:
 
 
 def _with_one_moved(counts: list[int]) -> list[int]:
-    """The counts with one record moved from the last level to the first, or, if the last is empty, the reverse."""
+    """Move one record from the last category to the first, or, if the last is empty, from the first to the last."""
     first, *middle, last = counts
     return [first + 1, *middle, last - 1] if last else [first - 1, *middle, last + 1]

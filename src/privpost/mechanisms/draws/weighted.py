@@ -1,4 +1,4 @@
-"""The common base of posterior draws under Rényi DP: direct, diffused and concentrated weighting, for any model."""
+"""Base classes of posterior draws under Rényi DP with direct, diffused or concentrated weighting, for any model."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -20,14 +20,14 @@ class WeightedPosterior(Mechanism):
 
     Attributes:
         order: order λ ≥ 1 at which `cost` is stated.
-        weighting: "direct", the true posterior (algorithm 1), which has nothing to calibrate; "diffused": the
-            likelihood counts `r` times (algorithms 2 and 5); "concentrated": the prior 1/`m` times (algorithms 3, 4).
+        weighting: "direct" is the true posterior (algorithm 1), which has nothing to calibrate. With "diffused" the
+            likelihood counts `r` times (algorithms 2, 5); with "concentrated" the prior counts 1/`m` times (3, 4).
 
     Class attributes:
-        named: the mechanism's name in ledgers and tables, with {} in place of the weighting.
+        named: the mechanism's name in ledgers and tables, where {} stands for the weighting.
 
     Raises:
-        ValueError: an order below 1, a weighting that the class does not have, or a coefficient outside its range.
+        ValueError: the order is below 1, the class has no such weighting, or the coefficient is outside its range.
     """
 
     order: float
@@ -48,16 +48,16 @@ class WeightedPosterior(Mechanism):
     @property
     @abstractmethod
     def coefficient(self) -> float:
-        """The weight, a field of each subclass; 1 for a direct draw."""
+        """The weight r or m, which is a field of each subclass; 1 for a direct draw."""
 
     @property
     def method(self) -> str:
-        """The weighting."""
+        """The method's id: the weighting."""
         return self.weighting
 
     @property
     def calibrated(self) -> str | None:
-        """The coefficient, unless the draw is direct."""
+        """The field that `calibrate` determines: "coefficient", or None for a direct draw."""
         return None if self.weighting == "direct" else "coefficient"
 
     @property
@@ -68,12 +68,12 @@ class WeightedPosterior(Mechanism):
 
     @property
     def name(self) -> str:
-        """A name for each weighting."""
+        """The name in ledgers and tables, a separate one for each weighting."""
         return self.named.format(self.weighting.capitalize())
 
     @property
     def recorded(self):
-        """The recorded settings, with a separate name for each weighting."""
+        """Name, module and settings as recorded; each weighting has a separate name."""
         name, module, settings = super().recorded
         hidden = {"weighting"} if self.calibrated else {"weighting", "coefficient"}
         return name, module, {setting: value for setting, value in settings.items() if setting not in hidden}
@@ -85,26 +85,26 @@ class WeightedPosterior(Mechanism):
 
     @property
     def m(self) -> float:
-        """What the prior's natural parameters are divided by, in (0, 1]."""
+        """Divisor of the prior's natural parameters, in (0, 1]."""
         return self.coefficient if self.weighting == "concentrated" else 1.0
 
     def cost(self) -> Cost:
-        """(λ, ε)-RDP at the mechanism's order; ε is inf where it has none."""
+        """The cost (λ, ε)-RDP at the mechanism's order λ; ε is inf if there is no guarantee."""
         epsilon: Any = self.rdp(self.order)
         return Cost("rdp", float(epsilon), order=self.order)
 
     @classmethod
     @abstractmethod
     def coefficient_within(cls, model, n: int, order: float, epsilon: float, *, weighting: str, **options) -> float:
-        """The coefficient nearest to the true posterior at which a draw is (λ, ε)-RDP."""
+        """Return the coefficient that is nearest to the true posterior's and makes a draw (λ, ε)-RDP."""
 
     @classmethod
     def _within(cls, model, n: int, budget: Cost, **options: Any) -> Self:
-        """The result of `calibrate`.
+        """Return the mechanism for `calibrate`.
 
         Raises:
-            ValueError: the budget is of another notion, is below what a direct draw costs, or has a δ and no privacy
-                curve is known.
+            ValueError: the budget's notion is neither Rényi DP nor (ε, δ) with a known privacy curve, or a direct draw
+                costs more than the budget.
         """
         kind: Any = cls
         # A class with one weighting needs no argument for it.
@@ -134,9 +134,9 @@ class WeightedPosterior(Mechanism):
 
 @dataclass(frozen=True)
 class ConjugateDraw(WeightedPosterior):
-    """A weighted posterior of a conjugate model, which is a member of the prior's family.
+    """One draw from the weighted posterior of a conjugate model; it belongs to the same family as the prior.
 
-    The coefficient is r of a diffused draw or m of a concentrated one, in (0, 1].
+    The coefficient is r of a diffused draw, or m of a concentrated one, in (0, 1].
     """
 
     norm: ClassVar[str] = "natural parameters"
@@ -148,11 +148,11 @@ class ConjugateDraw(WeightedPosterior):
     @staticmethod
     @abstractmethod
     def supremum_over_neighbours(model, n: int, orders, r=1.0, m=1.0, **options) -> np.ndarray:
-        """Supremum of the Rényi divergence between neighbours' laws; orders and weights broadcast."""
+        """Supremum of the Rényi divergence between the laws of neighbours; orders and weights broadcast."""
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
-        """The largest coefficient within the budget, by bisection."""
+        """Return the largest coefficient within the budget, by bisection."""
         weight = "r" if weighting == "diffused" else "m"
 
         def divergence(value):
@@ -161,7 +161,7 @@ class ConjugateDraw(WeightedPosterior):
         return float(largest_coefficient(divergence, epsilon))
 
     def rdp(self, orders) -> np.ndarray:
-        """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptote on."""
+        """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptotic order on."""
         options = {name: value for name, value in self.options.items() if name != "weighting"}
         return self.supremum_over_neighbours(self.model, self.n, orders, self.r, self.m, **options)
 
@@ -178,5 +178,5 @@ class ConjugateDraw(WeightedPosterior):
         return self.model.posterior(self.r * np.asarray(statistics, float), self.model.prior / self.m)
 
     def _perturb(self, statistics, rng):
-        """One draw of θ per leading index."""
+        """Return one draw of θ per leading index."""
         return self.model.sample(self.release_law(statistics), rng)

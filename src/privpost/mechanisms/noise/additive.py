@@ -1,4 +1,4 @@
-"""The common base of mechanisms that add noise to sufficient statistics."""
+"""The base class of mechanisms that add noise to sufficient statistics."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -20,17 +20,17 @@ Coordinates = Literal["all", "free"]
 
 @dataclass(frozen=True)
 class AdditiveNoiseMechanism(Mechanism):
-    """Independent noise on every released coordinate of the sufficient statistics.
+    """Adds independent noise to every released coordinate of the sufficient statistics.
 
-    The release is the noisy vector itself; `project` and the conjugate update of `posterior` are
-    post-processing, so that any number of parameters may be drawn.
+    The release is the noisy vector. `project` and `posterior` are post-processing, so any number of parameters may be
+    drawn.
 
     Attributes:
-        coordinates: "all" releases all d statistics, "free" the first d−1 of counts that sum to the public n. The
-            default is "free" for two counts, which halves the noise, and "all" for others.
+        coordinates: "all" releases all d statistics; "free" releases the first d−1, for counts that sum to the public
+            n. The default is "free" for two counts, which halves the noise, otherwise "all".
 
     Raises:
-        ValueError: "free" for statistics that do not sum to the number of records; statistics without a known bound.
+        ValueError: "free" is used with statistics that do not sum to n, or no bound of the statistics is known.
     """
 
     coordinates: Coordinates | None = field(default=None, kw_only=True)
@@ -52,7 +52,7 @@ class AdditiveNoiseMechanism(Mechanism):
 
     @abstractmethod
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Independent noise variates of the given shape."""
+        """Draw independent noise of the given shape."""
 
     @property
     def sensitivity(self) -> float:
@@ -66,16 +66,16 @@ class AdditiveNoiseMechanism(Mechanism):
         return np.stack([self.model.sufficient_statistics(record[None]) for record in records])
 
     def neighbouring_statistics(self) -> np.ndarray | None:
-        """Statistics of data sets with a single record: the noise does not depend on other records."""
+        """Statistics (pairs, 2, d) of all pairs of single records; other records do not change the noise."""
         statistics = np.unique(self._record_statistics(), axis=0)
         return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """By quadrature or summation, if the release is one number with a known `log_density`; else None."""
+        """Distribution function of the noise, numerically, if `log_density` of one number is known; else None."""
         return self._divergences.cdf(self, value)
 
     def select(self, statistics) -> np.ndarray:
-        """The coordinates (..., q) of the statistics (..., d) that are released."""
+        """Return the coordinates (..., q) of the statistics (..., d) that are released."""
         statistics = np.asarray(statistics, float)
         return statistics if self.coordinates == "all" else statistics[..., :-1]
 
@@ -84,16 +84,16 @@ class AdditiveNoiseMechanism(Mechanism):
         return self.select(self.model.sufficient_statistics(data))
 
     def _perturb(self, statistics, rng):
-        """The noisy coordinates, shape (..., q)."""
+        """Return the noisy coordinates, shape (..., q)."""
         exact = self.select(statistics)
         return noise.add(exact, self.noise(exact.shape, rng), rng)
 
     def project(self, release) -> np.ndarray:
-        """Valid sufficient statistics (..., d) near a release (..., q).
+        """Return valid sufficient statistics (..., d) near a release (..., q).
 
-        "all": max(0, ·) per coordinate (Foulds et al. 2016). "free": clipped to [0, n], the last count being the
-        rest up to n, at least 0 (for one bit per record the projection to [0, n] of Geumlek et al. 2017).
-        Clamped moments as `ClampedMoments.project` has it.
+        For "all", coordinates below 0 become 0 (Foulds et al. 2016). For "free", counts are clipped to [0, n] and the
+        last count is the rest up to n, at least 0; for bits this is the projection of Geumlek et al. (2017). Clamped
+        moments use `ClampedMoments.project`.
         """
         release = np.asarray(release, float)
         if isinstance(self.model, ClampedMoments):
@@ -105,17 +105,17 @@ class AdditiveNoiseMechanism(Mechanism):
         return np.concatenate([counts, rest], axis=-1)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters (..., k) of the conjugate update with the projected release; it ignores the noise."""
+        """Parameters (..., k) of the conjugate posterior that treats the projected release as exact statistics."""
         projected = self.project(release)
         if isinstance(self.model, ClampedMoments):
             return self.model.family.posterior(self.model.sums(projected, self.n))
         return self.model.posterior(projected)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """Independent draws (draws, *theta_shape) given a release (q,): the true counts, then θ given them.
+        """Return independent draws (draws, *theta_shape) given a release (q,): true counts are drawn first, then θ.
 
-        Exact, for counts of one category a record (bits too) and noise with a density: p(θ | y) = Σ_s p(θ | s) p(s | y)
-        over all counts s that sum to n, as in Bernstein and Sheldon (2018).
+        Draws are exact if each record is one category or bit and the noise has a known density. As in Bernstein and
+        Sheldon (2018), p(θ | y) = Σ_s p(θ | s) p(s | y) over all counts s that sum to n.
         """
         if type(self.model) not in COUNTED:
             return super().posterior(release, draws, rng)
@@ -123,7 +123,7 @@ class AdditiveNoiseMechanism(Mechanism):
         if self.support == "integers" and np.any(np.asarray(release) != np.rint(release)):
             raise ValueError(f"release is {release!r}; {self.method} releases whole numbers")
         counts, factors = np.arange(self.n + 1.0), []
-        # The noise is independent over counts: with the others at 0 this is one count's density, up to a constant.
+        # As the noise is independent, setting all other counts to 0 gives one count's density, up to a constant.
         for unit, alpha in zip(np.eye(len(self.model.prior)), self.model.prior, strict=True):
             log_density = self.log_density(release, counts[:, None] * unit)
             if log_density is None:

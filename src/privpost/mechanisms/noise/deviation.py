@@ -1,4 +1,4 @@
-"""Common bases of mechanisms that add independent noise of one standard deviation: of any law, and normal."""
+"""Base classes of mechanisms whose noise has the Rényi divergences of normal noise, and of those with normal noise."""
 
 import math
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from privpost.privacy.checks import approximate_budget, check_order, rdp_budget
 
 @dataclass(frozen=True)
 class NoiseOfDeviation(Mechanism):
-    """A mechanism whose noise has the Rényi divergences of normal noise; Δ is the L2 sensitivity.
+    """Base of mechanisms whose noise has the Rényi divergences of normal noise; Δ is the L2 sensitivity.
 
     Attributes:
-        sigma: σ > 0, the standard deviation of normal noise.
+        sigma: standard deviation σ > 0 of that normal noise.
         order: order λ ≥ 1 at which `cost` is stated.
 
     Raises:
-        ValueError: a setting outside its range, or an unsupported model.
+        ValueError: a setting is outside its range, or the model is not supported.
     """
 
     sigma: float
@@ -41,7 +41,7 @@ class NoiseOfDeviation(Mechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """The smallest σ within a Rényi budget, or whose privacy curve meets an (ε, δ) budget."""
+        """Return the mechanism with the smallest σ within a Rényi budget or, by its curve, an (ε, δ) budget."""
         unit = cls(model, n, 1.0, getattr(budget, "order", None) or 2.0, **options)
         if getattr(budget, "notion", None) != "approximate":
             epsilon, _ = rdp_budget(budget, cls.method)
@@ -51,37 +51,37 @@ class NoiseOfDeviation(Mechanism):
         return mechanism
 
     def cost(self) -> Cost:
-        """(λ, ε)-RDP at the mechanism's order."""
+        """The cost (λ, ε)-RDP at the mechanism's order λ."""
         return Cost("rdp", float(self.rdp(self.order)), order=self.order)
 
     def rdp(self, orders) -> np.ndarray:
-        """λΔ²/(2σ²) at each order (Mironov 2017, corollary 3)."""
+        """Rényi DP parameter λΔ²/(2σ²) at each order λ (Mironov 2017, corollary 3)."""
         return np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2 / 2
 
 
 @dataclass(frozen=True)
 class GaussianNoise(NoiseOfDeviation):
-    """A mechanism whose release is the `select`ed statistics plus N(0, σ²) noise on each."""
+    """Base of mechanisms that add N(0, σ²) noise to each coordinate that `select` returns."""
 
     method: ClassVar[str] = "gaussian"
-    # The released coordinates (..., q) of statistics (..., d), defined by the other base class.
+    # Returns the released coordinates (..., q) of statistics (..., d); the other base class of a mechanism defines it.
     select: ClassVar[Callable[..., np.ndarray]]
 
     def noise(self, shape, rng) -> np.ndarray:
-        """Normal variates of standard deviation σ."""
+        """Draw normal noise of standard deviation σ."""
         return rng.normal(0.0, self.sigma, shape)
 
     @property
     def loss(self) -> Normal:
-        """The normal law of deviation 1 that neighbours shift by Δ/σ."""
+        """The law for composition: normal with standard deviation 1, which neighbours shift by Δ/σ."""
         return Normal(float(self.sensitivity / self.sigma))
 
     def privacy_curve(self, epsilon) -> float:
-        """`gaussian_curve` at μ = Δ/σ."""
+        """δ(ε) by `gaussian_curve` at μ = Δ/σ."""
         return gaussian_curve(self.sensitivity / self.sigma, epsilon)
 
     def recalibrated(self, budget) -> Self:
-        """Recalibrated by `gaussian_from_approximate` (Balle and Wang 2018)."""
+        """Return the mechanism with the smallest σ within the budget (`gaussian_from_approximate`)."""
         return replace(self, sigma=self.sensitivity * gaussian_from_approximate(*approximate_budget(budget)))
 
     def log_density(self, release, statistics) -> np.ndarray | None:

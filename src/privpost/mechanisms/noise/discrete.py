@@ -1,4 +1,4 @@
-"""Noise of whole numbers on counts: the two-sided geometric mechanism, and the discrete Gaussian one."""
+"""Whole-number noise on counts: the two-sided geometric mechanism and the discrete Gaussian mechanism."""
 
 import math
 from dataclasses import dataclass, replace
@@ -20,15 +20,15 @@ from privpost.privacy.checks import approximate_budget
 
 @dataclass(frozen=True)
 class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
-    """Counts plus independent two-sided geometric (discrete Laplace) noise, P(k) ∝ exp(−|k| ε/Δ): ε-DP.
+    """Counts plus independent two-sided geometric (discrete Laplace) noise, P(k) ∝ exp(−|k| ε/Δ); it is ε-DP.
 
     Δ is the L1 sensitivity of the counts (Ghosh, Roughgarden and Sundararajan 2012).
 
     Attributes:
-        epsilon: ε > 0.
+        epsilon: ε > 0, the cost of one release.
 
     Raises:
-        ValueError: a setting outside its range, or a model whose statistics are no counts of n records.
+        ValueError: a setting is outside its range, or the model's statistics are not counts of n records.
 
     >>> GeometricMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5)).perturb([120, 280], rng).shape
     (1,)
@@ -42,20 +42,20 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
-        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, coordinates=coordinates)
 
     @property
     def scale(self) -> float:
-        """Δ/ε, in the place of a Laplace law's scale."""
+        """Δ/ε, which corresponds to the scale of continuous Laplace noise."""
         return self.sensitivity / self.epsilon
 
     def noise(self, shape, rng) -> np.ndarray:
-        """Discrete Laplace variates."""
+        """Draw discrete Laplace noise."""
         return noise.discrete_laplace(self.scale, shape, rng)
 
     def noise_cdf(self, value) -> np.ndarray:
-        """α^(−k)/(1 + α) below 0 and 1 − α^(k + 1)/(1 + α) from 0 on, α = exp(−ε/Δ), k the whole number below value."""
+        """P(noise ≤ value): α^(−k)/(1 + α) if k = ⌊value⌋ < 0, else 1 − α^(k + 1)/(1 + α), with α = exp(−ε/Δ)."""
         k = np.floor(np.asarray(value, float))
         tail = np.exp(-np.where(k < 0, -k, k + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
         return np.where(k < 0, tail, 1 - tail)
@@ -67,23 +67,23 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
         return np.where(k == np.rint(k), log_one - np.abs(k) / self.scale, -np.inf).sum(axis=-1)
 
     def privacy_curve(self, epsilon) -> float | None:
-        """The curve of randomised response at ε, for noise on one count of sensitivity 1; None for several counts."""
+        """δ(ε) for noise on one count of sensitivity 1, equal to randomised response's; None for several counts."""
         return pure_curve(self.epsilon, epsilon) if self.sensitivity == 1 else None
 
     def recalibrated(self, budget) -> Self | None:
-        """The largest ε; None for noise on several counts."""
+        """Return the mechanism with the largest ε within the (ε, δ) budget; None for noise on several counts."""
         approximate_budget(budget)
         if self.sensitivity != 1:
             return None
         mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
-        # Rounding of ε0 − ε can exceed a small δ.
+        # For a small δ, the rounding error of ε0 − ε can push the curve above it.
         while not at_most(pure_curve(mechanism.epsilon, budget.epsilon), budget.delta):
             mechanism = replace(mechanism, epsilon=math.nextafter(mechanism.epsilon, 0.0))
         return mechanism
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Bits, one count and both, and three categories."""
+        """Bits with one count released or both, and three categories."""
         bits, categories = BetaBernoulli(1, 1), DirichletCategorical((5, 5, 5))
         return [
             cls(bits, 8, 0.5),
@@ -97,14 +97,14 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
 class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
     """Counts plus independent discrete Gaussian noise, P(k) ∝ exp(−k²/(2σ²)) (Canonne, Kamath and Steinke 2020).
 
-    Like continuous noise of that σ it is (λ, λΔ²/(2σ²))-RDP at every order (proposition 5), Δ the L2 sensitivity.
+    Like continuous noise with the same σ, it is (λ, λΔ²/(2σ²))-RDP at every order (proposition 5) for L2 sensitivity Δ.
 
     Attributes:
-        sigma: σ > 0; the standard deviation is at most that.
+        sigma: σ > 0; the standard deviation of the noise is at most σ.
         order: order λ ≥ 1 at which `cost` is stated.
 
     Raises:
-        ValueError: a setting outside its range, or a model whose statistics are no counts of n records.
+        ValueError: a setting is outside its range, or the model's statistics are not counts of n records.
 
     >>> mechanism = DiscreteGaussianMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("rdp", 0.1, order=2))
     >>> round(mechanism.sigma, 3)
@@ -118,11 +118,11 @@ class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
-        """The smallest σ within a Rényi budget or, for noise on one count, an (ε, δ) budget by its privacy curve."""
+        """Return the mechanism with the smallest σ within a Rényi budget or, for one count, an (ε, δ) budget."""
         return super().calibrate(model, n, budget, coordinates=coordinates)
 
     def noise(self, shape, rng) -> np.ndarray:
-        """Discrete Gaussian variates."""
+        """Draw discrete Gaussian noise."""
         return noise.discrete_gaussian(self.sigma, shape, rng)
 
     def log_mass(self, release, statistics) -> np.ndarray:
@@ -132,16 +132,16 @@ class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
         return np.where(k == np.rint(k), logs, -np.inf).sum(axis=-1)
 
     def recalibrated(self, budget) -> Self | None:
-        """The smallest σ that the privacy curve allows; None for noise on several counts."""
+        """Return the mechanism with the smallest σ that its privacy curve allows; None for noise on several counts."""
         approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None
-        # The search starts from continuous noise's σ, which is nearly right.
+        # The search starts from the mechanism's own σ, but not below 0.3.
         return by_curve(replace(self, sigma=max(0.3, self.sigma)), budget)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Bits, with much noise and little, and three categories."""
+        """Bits with much noise or little, and three categories."""
         bits, categories = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))
         return [
             cls(bits, 8, 2.0, 2.0),

@@ -1,4 +1,4 @@
-"""Laplace noise on the counts of events in cells, and the posteriors of the hidden Markov model that it leaves."""
+"""Laplace noise on the counts of events in cells, and posteriors of the hidden Markov model given the noisy counts."""
 
 import math
 from dataclasses import dataclass
@@ -17,46 +17,46 @@ from privpost.samplers.hidden_markov.seeds import Seeding
 from privpost.samplers.noise_aware import draws as noise_aware_draws
 from privpost.samplers.noise_aware import event_counts, exact_counts
 
-# Chains of `EventCountsLaplace.posterior`, their sweeps before the first stored draw, and between two of them.
+# `EventCountsLaplace.posterior` runs this many chains, discards the first sweeps, and stores every THIN-th sweep.
 CHAINS = 4
 BURN_IN = 500
 THIN = 5
 
 
 def prior_of(model: EventCounts) -> gibbs.Prior:
-    """The model's sizes and concentrations as its sampler takes them."""
+    """Return the model's sizes and prior concentrations in the form that its sampler takes."""
     return gibbs.Prior(model.n_states, model.sizes, model.transition, model.emission)
 
 
 @dataclass(frozen=True)
 class EventCountsLaplace(LaplaceMechanism):
-    """Every cell's count of every level plus Lap(2D/ε) for D fields (Foulds et al. 2016, section 5).
+    """The count of every level in every cell plus Lap(2D/ε) noise, for D fields (Foulds et al. 2016, section 5).
 
-    This is the composition of D releases, one for each field's table, at a cost of ε/D each.
+    This is the composition of D releases, one for each field's table, each at a cost of ε/D.
 
     Raises:
-        ValueError: a setting outside its range, or another model than EventCounts.
+        ValueError: a setting is outside its range, or the model is not EventCounts.
 
     >>> EventCountsLaplace(EventCounts((2,), (2, 3)), 100, 0.5).scale
     8.0
     """
 
     models: ClassVar[tuple[type, ...]] = (EventCounts,)
-    # ours: Gibbs iterations of `posterior_draw`, which is post-processing.
+    # ours: number of Gibbs iterations in `posterior_draw`, which is post-processing.
     iterations: ClassVar[int] = 50
 
     @property
     def sensitivity(self) -> float:
-        """2D, attained by an event that changes its cell or all of its levels."""
+        """2D, which an event attains if it changes its cell or all of its levels."""
         return count_tables.SENSITIVITY * len(self.model.sizes)
 
     @property
     def scale(self):
-        """2D/ε."""
+        """Scale 2D/ε of the noise."""
         return count_tables.noise_scale(self.epsilon, len(self.model.sizes))
 
     def posterior_draw(self, release, rng) -> np.ndarray:
-        """Emission probabilities (..., K, levels) at the end of a chain on each clipped release."""
+        """Return emission probabilities (..., K, levels) at the end of a Gibbs chain given the clipped release."""
         counts = self.model.tables(self.project(release))
         flat = counts.reshape(-1, *counts.shape[-2:])
         law = gibbs.Law(flat, np.ones(flat.shape[:2], bool))
@@ -65,14 +65,13 @@ class EventCountsLaplace(LaplaceMechanism):
         return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Draws (draws, K, levels) of the emissions given one release, with the noise in their law.
+        """Return draws (draws, K, levels) of the emission probabilities given one release; they account for the noise.
 
-        Of one state and one cell they are exact. Otherwise they are the last draws of four chains, in a law that is not
-        quite the model's: it takes a cell's counts for Poisson variables, and its fields' totals for independent ones,
-        though all fields of a cell share one total and the number of all events is public. It is a little wider than
-        the model's posterior.
+        For one state and one cell they are exact. Otherwise they are the last draws of four chains whose law is a
+        little wider than the posterior: it treats the counts of a cell as independent Poisson variables. In the model,
+        all fields of a cell have the same total, and the number of all events is public.
 
-        States have no names: their order differs from chain to chain.
+        The states are not identified, so their order differs between chains.
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
         noisy, prior = self.model.tables(release), prior_of(self.model)
@@ -86,7 +85,7 @@ class EventCountsLaplace(LaplaceMechanism):
         sweeps = max(math.ceil(draws / CHAINS), diagnostics.MINIMUM_DRAWS)
         run = chain.run(sampler, rng, draws=sweeps, burn_in=BURN_IN, thin=THIN)
         chains = np.stack([state.probabilities.copy() for state, _ in run])
-        # Sorted, the draws do not depend on the order of the states.
+        # Diagnostics use sorted draws, which do not depend on the order of the states.
         return noise_aware_draws.diagnosed(chains, draws, np.sort(chains, axis=2))
 
     @classmethod

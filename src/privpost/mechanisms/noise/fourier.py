@@ -20,22 +20,22 @@ Variant = Literal["paper", "corrected"]
 class FourierMechanism(PureMechanism):
     """Noisy Fourier coefficients of the contingency table, from which consistent marginals are rebuilt.
 
-    Zhang et al. (2016), algorithm 2, after Barak et al. (2007): each coefficient ⟨f^γ, h⟩, γ ∈ N_I, gets
-    Lap(2|N_I| / (ε 2^(|I|/2))), and that of ∅ is then raised by 4t|N_I|²/(ε 2^(|I|/2)), which makes all cells
-    non-negative ("stealth") with high probability. Here everything is multiplied by 2^(|I|/2): a coefficient is a
-    signed sum over records, the noise has scale 2|N_I|/ε, and no table of 2^|I| cells exists.
+    This is algorithm 2 of Zhang et al. (2016), after Barak et al. (2007). Each coefficient ⟨f^γ, h⟩, γ ∈ N_I, gets
+    Lap(2|N_I| / (ε 2^(|I|/2))) noise. Then 4t|N_I|²/(ε 2^(|I|/2)) is added to the coefficient of ∅, which makes all
+    cells non-negative ("stealth") with high probability. Here everything is multiplied by 2^(|I|/2): a coefficient is
+    a signed sum over records, the noise has scale 2|N_I|/ε, and no table of 2^|I| cells is needed.
 
-    The release is the noisy vector of signed sums (γ in the order of `closure`); the increment is public and part
-    of `counts`.
+    The release is the noisy vector of signed sums, with γ in the order of `closure`. The increment is public; `counts`
+    adds it.
 
     Attributes:
-        epsilon: ε > 0.
+        epsilon: ε > 0, the cost of one release.
         t: size t ≥ 0 of the increment.
-        variant: "paper"; or "corrected", which releases the constant coefficient of ∅ (the public n) without noise
-            and scales the noise by the exact sensitivity, twice the most signs that one record can flip.
+        variant: "paper"; or "corrected", which adds no noise to the coefficient of ∅ (the public n), and scales the
+            noise by the exact sensitivity: twice the largest number of signs that one record can flip.
 
     Raises:
-        ValueError: a setting outside its range, or another model than BayesianNetwork.
+        ValueError: a setting is outside its range, or the model is not a BayesianNetwork.
 
     >>> FourierMechanism(BayesianNetwork({"a": [], "b": ["a"]}), 100, 1.0, t=0.5).scale
     4.0
@@ -58,17 +58,17 @@ class FourierMechanism(PureMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, t: float, variant: Variant = "corrected") -> Self:
-        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, t=t, variant=variant)
 
     @property
     def sensitivity(self) -> float:
-        """2|N_I| (the paper's bound), or twice the most signs that one record can flip."""
+        """2|N_I| (the paper's bound), or twice the largest number of signs that one record can flip."""
         return 2.0 * (len(closure(self.model)) if self.variant == "paper" else largest_flips(self.model))
 
     @property
     def tight(self):
-        """Whether the sensitivity is exact: not the paper's bound, nor beyond 18 nodes."""
+        """Whether the sensitivity is exact: for the variant "corrected" and up to 18 nodes."""
         return self.variant == "corrected" and len(self.model.nodes) <= LARGEST_TRANSFORM
 
     @property
@@ -78,7 +78,7 @@ class FourierMechanism(PureMechanism):
 
     @property
     def increment(self) -> float:
-        """The increment of the signed sum of ∅, which is the number of records: 4t|N_I|²/ε."""
+        """The increment 4t|N_I|²/ε of the signed sum of ∅, which is the number of records."""
         return 4 * self.t * len(closure(self.model)) ** 2 / self.epsilon
 
     @property
@@ -89,23 +89,23 @@ class FourierMechanism(PureMechanism):
         return np.asarray(statistics, float) @ transforms(self.model)[0].T
 
     def query(self, data) -> np.ndarray:
-        """The signed sums that get noise, straight from the records, shape (..., q)."""
+        """The signed sums that get noise, computed from the records, shape (..., q)."""
         return signed_sums(data, closure(self.model)[self._noisy]).astype(float)
 
     def _perturb(self, statistics, rng):
-        """Noisy signed sums (..., q) for the counts (..., 2m) of a data set; q is |N_I|, corrected one less."""
+        """Return noisy signed sums (..., q) for counts (..., 2m); q is |N_I|, or |N_I| − 1 if corrected."""
         sums = self._sums(statistics)[..., self._noisy]
         return noise.add(sums, rng.laplace(0.0, self.scale, sums.shape), rng)
 
     def raw_counts(self, release) -> np.ndarray:
-        """Counts (..., 2m) rebuilt from a release (..., q) without the increment: consistent, perhaps negative."""
+        """Counts (..., 2m) rebuilt from a release (..., q) without the increment; consistent, but may be negative."""
         release = np.asarray(release, float)
         if self.variant == "corrected":
             release = np.concatenate([np.full((*release.shape[:-1], 1), float(self.n)), release], axis=-1)
         return release @ transforms(self.model)[1].T
 
     def counts(self, release) -> np.ndarray:
-        """Counts (..., 2m) that algorithm 2 publishes: consistent marginals, each cell raised by the increment."""
+        """Counts (..., 2m) that algorithm 2 publishes: consistent marginals, with the increment shared by the cells."""
         return self.raw_counts(release) + self.increment * transforms(self.model)[1][:, 0]
 
     def stealthy(self, release) -> np.ndarray:
@@ -113,16 +113,16 @@ class FourierMechanism(PureMechanism):
         return np.all(self.counts(release) >= 0, axis=-1)
 
     def smallest_t(self, release) -> np.ndarray:
-        """The smallest t at which the release would have been stealthy, shape (...)."""
+        """The smallest t with which all counts of this release would be non-negative, shape (...)."""
         unit = 4 * len(closure(self.model)) ** 2 / self.epsilon * transforms(self.model)[1][:, 0]
         return np.maximum(np.max(-self.raw_counts(release) / unit, axis=-1), 0.0)
 
     def project(self, release) -> np.ndarray:
-        """The published counts, negative ones set to 0, shape (..., 2m)."""
+        """The published counts with negative ones set to 0, shape (..., 2m)."""
         return np.maximum(self.counts(release), 0.0)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters (..., 2m) of the conjugate update with the projected release."""
+        """Parameters (..., 2m) of the conjugate posterior that treats the projected release as exact counts."""
         return self.model.posterior(self.project(release))
 
     def log_density(self, release, statistics) -> np.ndarray | None:
@@ -132,7 +132,7 @@ class FourierMechanism(PureMechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two nodes, a collider and a chain of three."""
+        """Two connected nodes, a node with two parents, and a chain of three nodes."""
         pair = BayesianNetwork({"a": [], "b": ["a"]})
         return [
             cls(pair, 3, 1.0, t=0.5, variant="paper"),

@@ -13,7 +13,7 @@ from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.checks import check_choice
 
-# What the charge λΔ²/σ² is multiplied by: Geumlek et al. (2017) charge twice the exact divergence.
+# The charge is λΔ²/σ² times this factor; Geumlek et al. (2017) charge twice the exact divergence.
 Variant = Literal["paper", "corrected"]
 CHARGE = {"paper": 1.0, "corrected": 0.5}
 
@@ -22,15 +22,15 @@ CHARGE = {"paper": 1.0, "corrected": 0.5}
 class GaussianMechanism(GaussianNoise, AdditiveNoiseMechanism):
     """Sufficient statistics plus independent N(0, σ²) noise.
 
-    The exact Rényi DP parameter is λΔ²/(2σ²), Δ the L2 sensitivity (Mironov 2017, corollary 3), charged by
-    `variant="corrected"`; Geumlek et al. (2017), section 5.1, charge λΔ²/σ² (`variant="paper"`). By default
-    the last count is left out, as n is public: for bits Δ = 1.
+    For L2 sensitivity Δ, `variant="corrected"` charges the exact Rényi DP parameter λΔ²/(2σ²) (Mironov 2017,
+    corollary 3), and `variant="paper"` charges λΔ²/σ² (Geumlek et al. 2017, section 5.1). As n is public, the last
+    count is left out by default; then Δ = 1 for bits.
 
     Attributes:
         variant: "corrected" or "paper".
 
     Raises:
-        ValueError: a setting outside its range.
+        ValueError: a setting is outside its range.
 
     >>> mechanism = GaussianMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("approximate", 0.5, delta=1e-6))
     >>> round(mechanism.sigma, 2)
@@ -50,15 +50,15 @@ class GaussianMechanism(GaussianNoise, AdditiveNoiseMechanism):
     def calibrate(
         cls, model, n: int, budget: Cost, *, variant: Variant = "corrected", coordinates: Coordinates = "free"
     ) -> Self:
-        """The smallest σ whose charge is within a Rényi budget, or whose privacy curve meets an (ε, δ) budget."""
+        """Return the mechanism with the smallest σ within a Rényi budget or, by its curve, an (ε, δ) budget."""
         return super().calibrate(model, n, budget, variant=variant, coordinates=coordinates)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """Φ(value/σ)."""
+        """Distribution function Φ(value/σ) of the noise."""
         return ndtr(value / self.sigma)
 
     def rdp(self, orders) -> np.ndarray:
-        """λΔ²/(2σ²), or twice that in the paper's variant, at each order."""
+        """Rényi DP parameter λΔ²/(2σ²) at each order λ, or twice as much in the variant "paper"."""
         return CHARGE[self.variant] * np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2
 
     @classmethod

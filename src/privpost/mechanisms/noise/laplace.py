@@ -25,15 +25,15 @@ from privpost.samplers.noise_aware.draws import Draws, named
 class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
     """Sufficient statistics plus independent Laplace noise of scale Δ/ε, where Δ is their L1 sensitivity.
 
-    ε-differentially private; the release is the whole privatised posterior. For bits as (successes, failures)
-    Δ = 2, and Ŝ = max(0, S + Lap(2/ε)²) as in Foulds et al. (2016), section 3; with `coordinates="free"` bits
-    are released as the number of successes, Δ = 1, as in Bernstein and Sheldon (2018).
+    The release is ε-DP and determines a whole posterior. Foulds et al. (2016), section 3, release bits as (successes,
+    failures) with Δ = 2 and replace negative counts by 0. With `coordinates="free"` bits are released as the number of
+    successes with Δ = 1, as in Bernstein and Sheldon (2018).
 
     Attributes:
-        epsilon: ε > 0.
+        epsilon: ε > 0, the cost of one release.
 
     Raises:
-        ValueError: a setting outside its range.
+        ValueError: a setting is outside its range.
 
     >>> LaplaceMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5)).scale
     2.0
@@ -45,43 +45,43 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
-        """With the largest ε within the budget; a Rényi budget is met through `rdp_to_pure_epsilon`."""
+        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, coordinates=coordinates)
 
     @property
     def scale(self) -> float:
-        """Scale Δ/ε of the noise; its variance is 2 scale²."""
+        """Scale Δ/ε of the noise, whose variance is 2 scale²."""
         return self.sensitivity / self.epsilon
 
     @property
     def loss(self) -> Response:
-        """One randomised response for each count that can move by one; a single one if no counts are released."""
+        """The law for composition: for counts, a randomised response for each unit of Δ; otherwise a single one."""
         counted = isinstance(self.model, BetaBernoulli | DirichletCategorical | EventCounts | BayesianNetwork)
         times = round(self.sensitivity) if counted else 1
         return Response(self.epsilon / times, times=times)
 
     def noise(self, shape, rng) -> np.ndarray:
-        """Laplace variates of scale Δ/ε."""
+        """Draw Laplace noise of scale Δ/ε."""
         return rng.laplace(0.0, self.scale, shape)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """½ e^(−|z|) below 0 and 1 − ½ e^(−|z|) above, z = value/scale."""
+        """Distribution function of the noise: with z = value/scale, ½ e^(−|z|) for z < 0, else 1 − ½ e^(−|z|)."""
         z = np.asarray(value, float) / self.scale
         return np.where(z < 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
 
     def privacy_curve(self, epsilon) -> float | None:
-        """1 − exp((ε − ε0)/2), ε0 the mechanism's ε, for noise on one number; None for noise on several."""
+        """δ(ε) = 1 − exp((ε − ε0)/2) for noise on one number, with ε0 the mechanism's ε; None for several numbers."""
         if np.shape(self.query(self.model.records[:1])) != (1,):
             return None
         return max(0.0, -math.expm1((epsilon - self.epsilon) / 2))
 
     def recalibrated(self, budget) -> Self | None:
-        """Recalibrated by the closed form of `laplace_from_approximate`; None for noise on several numbers."""
+        """Return the mechanism with the largest ε within an (ε, δ) budget; None for noise on several numbers."""
         allowed = approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None
         epsilon = laplace_from_approximate(*allowed)
-        # A δ below 1e-7 can be lost to rounding of ε, which the ledger would notice.
+        # For δ below 1e-7, a rounding error of ε can push the curve above δ, and the ledger would refuse the release.
         while not at_most(replace(self, epsilon=epsilon).privacy_curve(budget.epsilon) or 0.0, budget.delta):
             epsilon = math.nextafter(epsilon, 0.0)
         return replace(self, epsilon=epsilon)
@@ -93,7 +93,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """As for other additive noise; for clamped moments (draws, 2), by quadrature with a normal law of the sums."""
+        """Return draws as for other additive noise; for clamped moments, draws (draws, 2) treat the sums as normal."""
         if not isinstance(self.model, ClampedMoments):
             return super().posterior(release, draws, rng)
         check_given(release, (2,), draws, rng)
@@ -104,7 +104,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Bits and three categories, all counts and one fewer."""
+        """Bits and three categories, each with all counts released or all but one."""
         bits, categories = BetaBernoulli(1, 1), DirichletCategorical((5, 5, 5))
         return [
             cls(bits, 8, 1.0, coordinates="all"),

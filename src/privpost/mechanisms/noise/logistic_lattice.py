@@ -1,4 +1,4 @@
-"""Noise on the optimum of a regularised logistic regression: a certified optimum, a lattice and discrete noise.
+"""Output perturbation of regularised logistic regression: its optimum on a lattice plus discrete noise.
 
 `logistic_finite.LogisticOutputNoise` is the continuous version for simulations; this one is for real data.
 """
@@ -14,34 +14,34 @@ from privpost.distributions import noise
 from privpost.models.regression.logistic import LogisticPosterior, certified_gradient
 from privpost.privacy.accounting.losses import Normal
 
-# Features are whole multiples of 2^-SHIFT in [-1, 1], the same for every file with the same public bounds.
+# Features are multiples of 2^-SHIFT in [-1, 1]; this grid is the same for all files with the same public bounds.
 SHIFT = 40
-# Shares of a record's influence 2c that the optimiser's gradient and the lattice may add to the sensitivity.
+# The optimiser's remaining gradient and the lattice may each add this share of a record's influence 2c to Δ.
 _SLACK = 2.0**-10
 
 
 def design(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Features (n, d) with the intercept first, exact, and labels (n,), of whole-numbered records (n, d)."""
+    """Return exact features (n, d), intercept first, and labels (n,) from records (n, d) of whole numbers."""
     features = np.concatenate([np.ones((len(records), 1)), records[:, :-1] / 2.0**SHIFT], axis=1)
     return features, records[:, -1].astype(float)
 
 
 @dataclass(frozen=True)
 class OutputNoise:
-    """The minimiser of Σ ln(1 + exp(−y xᵀw)) + P|w|²/2 on a lattice, plus discrete Gaussian noise on it.
+    """Releases the minimiser of Σ ln(1 + exp(−y xᵀw)) + P|w|²/2, rounded to a lattice, plus discrete Gaussian noise.
 
-    The objective is P-strongly convex, and a record's gradient is at most c = √d: minimisers of neighbours are at most
-    2c/P apart. With a gradient of at most τ at the weights, and these rounded to γZ^d, the released point moves by
+    The objective is P-strongly convex and a record's gradient is at most c = √d long, so the minimisers of neighbours
+    are at most 2c/P apart. The optimiser's gradient is at most τ, and its point is rounded to γZ^d. The sensitivity is
 
-        Δ = (2c + 2τ)/P + γ√d,
+        Δ = (2c + 2τ)/P + γ√d.
 
-    so that noise of deviation σ has Rényi DP λΔ²/(2σ²), which is λ(2c + 2τ + Pγ√d)²/(2P) at σ² = 1/P.
+    Noise of standard deviation σ gives Rényi DP λΔ²/(2σ²), which is λ(2c + 2τ + Pγ√d)²/(2P) at σ² = 1/P.
 
     Attributes:
         n: public number of records.
-        dimension: d, the intercept included.
-        precision: P > 0.
-        sigma: deviation of the noise in lattice steps.
+        dimension: number d of weights, including the intercept.
+        precision: P > 0, the precision of the prior.
+        sigma: standard deviation of the noise in lattice steps.
     """
 
     n: int
@@ -54,17 +54,17 @@ class OutputNoise:
 
     @property
     def bound(self) -> float:
-        """c, rounded up."""
+        """Bound c = √d on the length of a record's gradient, rounded up."""
         return math.nextafter(math.sqrt(self.dimension), math.inf)
 
     @property
     def tolerance(self) -> float:
-        """τ."""
+        """Bound τ on the norm of the gradient at the optimiser's point."""
         return _SLACK * self.bound
 
     @cached_property
     def step(self) -> float:
-        """γ, a power of 2 with Pγ√d at most a 512th of 2c."""
+        """Lattice step γ, a power of 2 with Pγ√d at most 2c/1024."""
         return 2.0 ** math.floor(math.log2(_SLACK * 2 * self.bound / (self.precision * self.bound)))
 
     @property
@@ -75,23 +75,23 @@ class OutputNoise:
 
     @property
     def loss(self) -> Normal:
-        """The normal law of deviation 1 that neighbours shift by Δ/σ."""
+        """The law for composition: normal with standard deviation 1, which neighbours shift by Δ/σ."""
         return Normal(self.sensitivity / self.sigma)
 
     def query(self, records) -> np.ndarray:
-        """Weights in lattice steps, (d,)."""
+        """The weights without noise, in lattice steps, shape (d,)."""
         return np.zeros(self.dimension) if len(records) == 0 else self.fit(records)
 
     def fit(self, records: np.ndarray) -> np.ndarray:
-        """The certified minimiser in lattice steps (d,), for features with the label 0 or 1 last, whole numbers (n, d).
+        """Return the minimiser in lattice steps (d,) for records (n, d) of whole numbers, the label 0 or 1 last.
 
         Raises:
-            RuntimeError: no minimiser was certified.
+            RuntimeError: the gradient at the optimiser's point could not be proved to be at most τ.
         """
         posterior = LogisticPosterior(*design(records), self.precision)
         mode = posterior.accepted_mode(lambda w: certified_gradient(posterior, w) <= self.tolerance)
         return np.rint(mode.mean / self.step)
 
     def perturb(self, exact, source) -> np.ndarray:
-        """Noisy weights in lattice steps."""
+        """Return the exact weights plus noise, both in lattice steps."""
         return noise.add(exact, source.normal(0.0, self.sigma, np.shape(exact)), source)

@@ -1,4 +1,4 @@
-"""The common base of mechanisms that add noise to second moments of features and label (Bernstein and Sheldon 2019)."""
+"""The base class of mechanisms that add noise to second moments of features and label (Bernstein and Sheldon 2019)."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from privpost.samplers.noise_aware import regression as noise_aware_regression
 
 @dataclass(frozen=True)
 class NoisyMoments(Mechanism):
-    """Independent noise on the upper triangle of Σ vvᵀ, v = (x/X, y/Y) in units of the public bounds X and Y.
+    """Adds independent noise to the upper triangle of Σ vvᵀ, where v = (x/X, y/Y) for public bounds X and Y.
 
-    The coordinates are in order of rows; products of two features are multiplied by `products` before noise is added.
+    Coordinates are in row order. Products of two different features are multiplied by `products` before noise is added.
     """
 
     products: ClassVar[float] = 1.0
@@ -29,21 +29,21 @@ class NoisyMoments(Mechanism):
 
     @abstractmethod
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        """Independent noise variates of the given shape, in units of the public bounds."""
+        """Draw independent noise of the given shape, in units of the public bounds."""
 
     @property
     @abstractmethod
     def noise_law(self) -> noise_aware_regression.Noise:
-        """Law of the noise on every coordinate of the upper triangle, in the data's units."""
+        """Law of the noise on each coordinate of the upper triangle, in the data's units."""
 
     @property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column of every coordinate, shape (q,) each."""
+        """Row and column of each coordinate, two arrays of shape (q,)."""
         return np.triu_indices(self.model.dimension + 1)
 
     @property
     def units(self) -> np.ndarray:
-        """The factors of the second moments before noise is added, shape (q,)."""
+        """The factors by which second moments are multiplied before noise is added, shape (q,)."""
         model, (i, j) = self.model, self.places
         bounds = np.append(np.full(model.dimension, model.feature_bound), model.label_bound)
         return np.where((i < j) & (j < model.dimension), self.products, 1.0) / (bounds[i] * bounds[j])
@@ -66,15 +66,15 @@ class NoisyMoments(Mechanism):
         return np.asarray(release, float) / self.units
 
     def project(self, release) -> np.ndarray:
-        """Nearest positive semi-definite second moments (..., d + 1, d + 1), eigenvalues below 0 raised to 0."""
+        """The nearest positive semi-definite matrix (..., d + 1, d + 1): negative eigenvalues are set to 0."""
         return noise_aware_regression.positive(noise_aware_regression.symmetric(self.moments(release)), 0.0)
 
     def naive_posterior(self, release) -> NormalInverseGamma:
-        """Posterior of (w, σ²) that takes the projected moments for the data's and ignores the noise."""
+        """Posterior of (w, σ²) that treats the projected moments as those of the data and ignores the noise."""
         return self.model.given(self.project(release), self.n)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Draws (draws, d + 1) of (w, σ²) given a release (q,), by four ensembles of `noise_aware.moments`' walkers."""
+        """Return draws (draws, d + 1) of (w, σ²) given a release (q,), by four ensembles of Markov chains."""
         check_given(release, self.units.shape, draws, rng)
         chains = noise_aware_draws.regression(self.model, self.moments(release), self.n, self.noise_law, draws, rng)
         return noise_aware_draws.named(noise_aware_draws.diagnosed(chains, draws, chains), self.model)

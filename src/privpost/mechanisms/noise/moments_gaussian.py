@@ -15,12 +15,13 @@ from privpost.samplers.noise_aware.regression import Noise
 class MomentsGaussian(GaussianNoise, NoisyMoments):
     """Second moments plus N(0, σ²) noise in units of the bounds; products of two features are multiplied by √2.
 
-    For one feature the L2 sensitivity is 2, from (1, 1) to (1, −1). For more it is √4.5: for records of norms r, r′ ≤ 1
-    and labels q, q′ the squared distance is r⁴ + r′⁴ − 2(x·x′)² + r²q² + r′²q′² − 2(x·x′)qq′ + (q² − q′²)², at the
-    worst x·x′ = −qq′/2 at most 2 + q² + q′² + q⁴ + q′⁴ − 1.5 q²q′², which is convex in q² and in q′².
+    For one feature the L2 sensitivity is 2, from (1, 1) to (1, −1). For more features it is √4.5. Let the records have
+    norms r, r′ ≤ 1 and labels q, q′. Their squared distance is r⁴ + r′⁴ − 2(x·x′)² + r²q² + r′²q′² − 2(x·x′)qq′
+    + (q² − q′²)². For the worst x·x′ = −qq′/2 it is at most 2 + q² + q′² + q⁴ + q′⁴ − 1.5 q²q′²; this is convex in q²
+    and in q′², so its maximum 4.5 is at a corner.
 
     Raises:
-        ValueError: a setting outside its range, or another model than NormalRegression.
+        ValueError: a setting is outside its range, or the model is not a NormalRegression.
 
     >>> round(MomentsGaussian(NormalRegression(2), 100, 3.0, 2.0).cost().epsilon, 6)
     0.5
@@ -30,17 +31,17 @@ class MomentsGaussian(GaussianNoise, NoisyMoments):
 
     @property
     def sensitivity(self) -> float:
-        """2 for one feature, else √4.5."""
+        """L2 sensitivity: 2 for one feature, otherwise √4.5."""
         return 2.0 if self.model.dimension == 1 else float(np.sqrt(4.5))
 
     @property
     def noise_law(self) -> Noise:
-        """Normal noise of standard deviation σ times the units of each coordinate."""
+        """Normal law of standard deviation σ, converted to the data's units."""
         return Noise("gaussian", self.sigma / self.units)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One feature, with unit bounds and others."""
+        """One feature, with unit bounds or with other bounds."""
         return [
             cls(NormalRegression(1), 3, 2.0, 2.0),
             cls(NormalRegression(1, feature_bound=2.0, label_bound=0.5), 2, 3.0, 1.0),

@@ -15,15 +15,15 @@ from privpost.samplers.noise_aware.regression import Noise
 class MomentsLaplace(PureMechanism, NoisyMoments):
     """Second moments plus independent Laplace noise of scale Δ/ε in units of the bounds; Δ is their L1 sensitivity.
 
-    ε-differentially private (Bernstein and Sheldon 2019, section 3). For one feature Δ = 3: from (1, 1) to 0. For d > 1
-    it is at most √(d(d − 1)/4 + 2d + 1) times the L2 sensitivity √4.5 (`MomentsGaussian`), by the inequality of Cauchy
-    and Schwarz: a product of two features, √2 times as large there, counts half.
+    The release is ε-DP (Bernstein and Sheldon 2019, section 3). For one feature Δ = 3, from (1, 1) to 0. For d > 1, the
+    Cauchy-Schwarz inequality bounds Δ by √(d(d − 1)/4 + 2d + 1) times the L2 sensitivity √4.5 of `MomentsGaussian`; a
+    product of two features counts half, as it is multiplied by √2 there.
 
     Attributes:
-        epsilon: ε > 0.
+        epsilon: ε > 0, the cost of one release.
 
     Raises:
-        ValueError: a setting outside its range, or another model than NormalRegression.
+        ValueError: a setting is outside its range, or the model is not a NormalRegression.
 
     >>> MomentsLaplace.calibrate(NormalRegression(1), 100, Cost("pure", 1.5)).scale
     2.0
@@ -31,27 +31,27 @@ class MomentsLaplace(PureMechanism, NoisyMoments):
 
     method: ClassVar[str] = "laplace"
     norm: ClassVar[str] = "l1"
-    # For several features it is a bound.
+    # For several features the sensitivity is only an upper bound.
     tight: ClassVar[bool] = False
 
     @property
     def sensitivity(self) -> float:
-        """3 for one feature, else √(4.5 (d(d − 1)/4 + 2d + 1)), a bound."""
+        """L1 sensitivity: 3 for one feature, otherwise the upper bound √(4.5 (d(d − 1)/4 + 2d + 1))."""
         d = self.model.dimension
         return 3.0 if d == 1 else float(np.sqrt(4.5 * (d * (d - 1) / 4 + 2 * d + 1)))
 
     @property
     def scale(self) -> float:
-        """Scale Δ/ε of the noise in units of the bounds; its variance is 2 scale²."""
+        """Scale Δ/ε of the noise in units of the bounds; the variance is 2 scale²."""
         return self.sensitivity / self.epsilon
 
     def noise(self, shape, rng) -> np.ndarray:
-        """Laplace variates of scale Δ/ε."""
+        """Draw Laplace noise of scale Δ/ε."""
         return rng.laplace(0.0, self.scale, shape)
 
     @property
     def noise_law(self) -> Noise:
-        """Laplace noise of scale Δ/ε times the units of each coordinate."""
+        """Laplace law of scale Δ/ε, converted to the data's units."""
         return Noise("laplace", self.scale / self.units)
 
     def log_density(self, release, statistics) -> np.ndarray | None:
@@ -61,7 +61,7 @@ class MomentsLaplace(PureMechanism, NoisyMoments):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One feature, one of other bounds, and two."""
+        """One feature with unit bounds, one with other bounds, and two features."""
         return [
             cls(NormalRegression(1), 4, 1.0),
             cls(NormalRegression(1, feature_bound=2.0, label_bound=0.5), 4, 0.5),

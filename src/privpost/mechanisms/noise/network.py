@@ -14,12 +14,12 @@ from privpost.samplers.noise_aware import draws as noise_aware_draws
 
 @dataclass(frozen=True)
 class NetworkLaplace(LaplaceMechanism):
-    """Every count plus Lap(2|I|/ε), truncated to [0, n] (Zhang et al. 2016, algorithm 1).
+    """The counts of a network of |I| nodes plus Lap(2|I|/ε) noise (Zhang et al. 2016, algorithm 1).
 
-    A substituted record moves at most one unit between two counts of each node, so that Δ = 2|I| (lemma 1).
+    A substituted record moves at most one unit between two counts of each node, so Δ = 2|I| (lemma 1).
 
     Raises:
-        ValueError: a setting outside its range, or another model than BayesianNetwork.
+        ValueError: a setting is outside its range, or the model is not a BayesianNetwork.
 
     >>> NetworkLaplace(BayesianNetwork({"a": [], "b": ["a"]}), 100, 1.0).scale
     4.0
@@ -30,7 +30,7 @@ class NetworkLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """2|I|, attained by a row of zeros and a row of ones."""
+        """2|I|, attained if a record of zeros is substituted by a record of ones."""
         return 2.0 * len(self.model.nodes)
 
     def project(self, release) -> np.ndarray:
@@ -38,14 +38,14 @@ class NetworkLaplace(LaplaceMechanism):
         return np.clip(np.asarray(release, float), 0.0, self.n)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Draws (draws, m) of θ given one release (2m,): the last draws of several chains on the true counts."""
+        """Return draws (draws, m) of θ given one release (2m,): the last draws of chains over θ and the true counts."""
         check_given(release, self.model.prior.shape, draws, rng)
         chains = noise_aware_draws.network(self.model, release, self.n, self.scale, draws, rng)
         return noise_aware_draws.named(noise_aware_draws.diagnosed(chains, draws, chains), self.model)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two nodes, a collider, and a chain of three."""
+        """Two connected nodes, a node with two parents, and a chain of three nodes."""
         return [
             cls(BayesianNetwork({"a": [], "b": ["a"]}), 3, 1.0),
             cls(BayesianNetwork({"a": [], "b": [], "c": ["a", "b"]}), 2, 0.5),

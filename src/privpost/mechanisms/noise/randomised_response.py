@@ -1,4 +1,4 @@
-"""Randomised response: everybody perturbs their own answer, so that no curator is trusted."""
+"""Randomised response: each person perturbs their own answer, so no curator has to be trusted."""
 
 import itertools
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from privpost.samplers.noise_aware.draws import Draws, named
 
 @dataclass(frozen=True)
 class RandomisedResponse(PureMechanism):
-    """Each of n answers, one of d, is reported unchanged with probability e^ε/(e^ε + d − 1), else as another one.
+    """Each person reports their true answer with probability e^ε/(e^ε + d − 1), otherwise one of the d − 1 others.
 
-    The release is how often each answer was reported, shape (d,). ε-differentially private, also towards whoever counts
-    the reports (Warner 1965; Kairouz, Oh and Viswanath 2016).
+    The release is the number of reports of each answer, shape (d,). It is ε-DP, even against the person who counts the
+    reports (Warner 1965; Kairouz, Oh and Viswanath 2016).
 
     Attributes:
-        epsilon: ε > 0.
+        epsilon: ε > 0, the cost of one release.
 
     Raises:
-        ValueError: a setting outside its range, or a model of other records than categories.
+        ValueError: a setting is outside its range, or the model's records are not categories.
 
     >>> round(RandomisedResponse(BetaBernoulli(1, 1), 100, 1.0).truth, 4)
     0.7311
@@ -44,7 +44,7 @@ class RandomisedResponse(PureMechanism):
 
     @property
     def size(self) -> int:
-        """Number d of answers."""
+        """Number d of possible answers."""
         return len(self.model.prior)
 
     @property
@@ -65,11 +65,11 @@ class RandomisedResponse(PureMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """ε, the largest change of a release's log-probability."""
+        """ε, the largest change of a release's log-probability between neighbours."""
         return self.epsilon
 
     def query(self, data) -> np.ndarray:
-        """Log-probabilities (releases,) of all releases: small data sets only."""
+        """Log-probabilities (releases,) of all possible releases; for small data sets only."""
         statistics = self.model.sufficient_statistics(data)
         cuts = itertools.combinations(range(self.n + self.size - 1), self.size - 1)
         all_releases = [np.diff([-1, *cut, self.n + self.size - 1]) - 1 for cut in cuts]
@@ -80,16 +80,16 @@ class RandomisedResponse(PureMechanism):
         return np.asarray(statistics, float)
 
     def _perturb(self, statistics, rng):
-        """Numbers of reports, shape (..., d): those of each true answer are multinomial."""
+        """Return the numbers of reports, shape (..., d); the reports of each true answer are multinomial."""
         true = np.rint(np.asarray(statistics, float)).astype(np.int64)
         chances = np.full((self.size, self.size), self.other)
         np.fill_diagonal(chances, self.truth)
         return rng.multinomial(true, chances).sum(axis=-2).astype(float)
 
     def log_mass(self, release, statistics) -> np.ndarray:
-        """Log-probability of numbers of reports (..., d) given the true counts (..., d); −inf of others.
+        """Log-probability of numbers of reports (..., d) given the true counts (..., d); −inf for impossible numbers.
 
-        By convolution of the reports of each true answer: for few records.
+        It convolves the laws of the reports of each true answer, so it is for few records only.
         """
         release, statistics = np.broadcast_arrays(np.asarray(release, float), np.asarray(statistics, float))
         both = np.concatenate([release.reshape(-1, self.size), statistics.reshape(-1, self.size)], axis=1)
@@ -103,7 +103,7 @@ class RandomisedResponse(PureMechanism):
         return float(self._splits(tuple(map(int, true)), tuple(map(int, reported))))
 
     def _splits(self, true: tuple[int, ...], reported: tuple[int, ...]) -> float:
-        """ln Σ over the tables with these margins of the probability of each row, row after row."""
+        """Log-probability of the reports given the true counts: a sum over all tables with these margins."""
         if len(true) == 0:
             return 0.0 if not any(reported) else -np.inf
         row, terms = self.size - len(true), []
@@ -116,27 +116,27 @@ class RandomisedResponse(PureMechanism):
         return logsumexp(terms) if terms else -np.inf
 
     def project(self, release) -> np.ndarray:
-        """Unbiased estimates (reports − n other)/(truth − other) of the true counts, at least 0, that sum to n."""
+        """Estimates (reports − n other)/(truth − other) of the true counts, raised to 0 and rescaled to sum to n."""
         counts = np.maximum((np.asarray(release, float) - self.n * self.other) / (self.truth - self.other), 0.0)
         return self.n * counts / counts.sum(axis=-1, keepdims=True)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters (..., d) of the conjugate update with the estimated counts; it ignores the noise."""
+        """Parameters (..., d) of the conjugate posterior that treats the estimated counts as exact ones."""
         return self.model.posterior(self.project(release))
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """Independent draws (draws, *theta_shape) given the numbers of reports (d,): exact, by a sum.
+        """Return independent, exact draws (draws, *theta_shape) given the numbers of reports (d,).
 
-        A report is a true answer that was forced, with probability truth − other, or one of d at random. With k_i
-        forced reports of answer i, (other + (truth − other) θ_i)^r_i = Σ_k C(r_i, k) other^(r_i − k)
-        ((truth − other) θ_i)^k, so that θ has a mixture of Dirichlet laws, of parameters prior + k.
+        Each report is the true answer with probability truth − other, otherwise one of d answers at random. If k_i of
+        the r_i reports of answer i are of the first kind, (other + (truth − other) θ_i)^r_i = Σ_k C(r_i, k)
+        other^(r_i − k) ((truth − other) θ_i)^k. So the posterior is a mixture of Dirichlet(prior + k).
         """
         check_given(release, (self.size,), draws, rng)
         reported = np.asarray(release, float)
         if np.any(reported < 0) or np.any(reported != np.rint(reported)) or reported.sum() != self.n:
             raise ValueError(f"release is {release!r}; it must be whole numbers that sum to n, {self.n}")
         prior, counts, (log_other, log_forced) = self.model.prior, np.arange(self.n + 1.0), self._logs
-        # Of the reports at random only the number matters: it is a further count, so that all sum to n.
+        # The number of random reports is one more count; with it, the counts sum to n.
         factors = [-gammaln(prior.sum() + self.n - counts)]
         for alpha, number in zip(prior, reported, strict=True):
             rest = number - counts

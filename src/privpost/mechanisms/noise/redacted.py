@@ -1,4 +1,4 @@
-"""Laplace mechanism on a sum from which records outside public bounds are left out."""
+"""Laplace mechanism on a sum that leaves out records outside public bounds."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -17,14 +17,14 @@ from privpost.samplers.noise_aware.draws import Draws, named
 
 @dataclass(frozen=True)
 class RedactedSum(metaclass=Checked):
-    """Records of a univariate family; only t(x) of those in [low, high] are summed (Bernstein and Sheldon 2018, 3.3).
+    """Model whose statistic is Σ t(x) over the records x in [low, high] (Bernstein and Sheldon 2018, section 3.3).
 
     Attributes:
-        family: a univariate family, whose statistic t(x) is increasing.
-        low, high: public bounds; of several trials an array each, shape (trials,).
+        family: model of the records, a univariate exponential family with an increasing statistic t(x).
+        low, high: public bounds; for several trials, arrays of shape (trials,).
 
     Raises:
-        ValueError: bounds that are not finite or out of order.
+        ValueError: the bounds are not finite or are out of order.
 
     >>> RedactedSum(GammaExponential(2, 2), 0.0, 5.0).sufficient_statistics(np.array([1.0, 2.0, 9.0]))
     array([3.])
@@ -49,7 +49,7 @@ class RedactedSum(metaclass=Checked):
 
     @property
     def records(self):
-        """Both bounds, their middle, and a record beyond them, which is redacted: records of the family."""
+        """Example records of the family: both bounds, their midpoint, and a record above them, which is redacted."""
         records = np.array([self.low, (self.low + self.high) / 2, self.high, self.high + 1.0])
         if self.family.lattice:
             records = np.append(np.ceil(records[:1]), np.floor(records[1:]))
@@ -57,23 +57,23 @@ class RedactedSum(metaclass=Checked):
 
     @property
     def prior(self):
-        """The family's."""
+        """The prior of the family."""
         return self.family.prior
 
     def sufficient_statistics(self, data):
-        """The redacted sum (..., 1) of records (..., n).
+        """Return the redacted sum (..., 1) of records (..., n).
 
         Raises:
-            ValueError: a record that is none of the family's: it is no number beyond the bounds, to be left out.
+            ValueError: a value cannot be a record of the family; it is not left out as if it were outside the bounds.
         """
         return redacted_sum(self.family.statistic(self.family.check_records(data)), *self.ends)[..., None]
 
     def posterior(self, statistics) -> np.ndarray:
-        """The family's."""
+        """Parameters of the family's conjugate posterior for its sufficient statistics."""
         return self.family.posterior(statistics)
 
     def sample(self, parameters, rng):
-        """The family's."""
+        """Draw θ from the family's conjugate law with the given parameters."""
         return self.family.sample(parameters, rng)
 
 
@@ -81,11 +81,11 @@ class RedactedSum(metaclass=Checked):
 class RedactedLaplace(LaplaceMechanism):
     """The redacted sum plus Lap(Δ/ε), Δ = max(|low|, |high|, high − low) (Bernstein and Sheldon 2018, section 3.3).
 
-    low and high are those of t(x). A record can leave the interval, so that high − low is too small wherever the
+    Here low and high are bounds of t(x). As a record can leave the interval, Δ = high − low would be too small if the
     interval does not contain 0.
 
     Raises:
-        ValueError: a setting outside its range, or another model than RedactedSum.
+        ValueError: a setting is outside its range, or the model is not a RedactedSum.
 
     >>> RedactedLaplace(RedactedSum(GammaExponential(2, 2), 0.0, 5.0), 100, 0.5).scale
     10.0
@@ -95,28 +95,28 @@ class RedactedLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self) -> Any:
-        """max(|low|, |high|, high − low); of several trials shape (trials,)."""
+        """max(|low|, |high|, high − low) for t(x); for several trials, shape (trials,)."""
         delta = redacted_sensitivity(*self.model.ends)
         return delta if np.ndim(delta) else float(delta)
 
     def each(self, size) -> Self:
-        """Bounds as arrays (size,)."""
+        """Return the mechanism with its bounds repeated as arrays (size,), one entry per trial."""
         low, high = (np.full(size, bound) for bound in (self.model.low, self.model.high))
         return replace(self, model=replace(self.model, low=low, high=high))
 
     def noise(self, shape, rng) -> np.ndarray:
-        """Laplace variates of scale Δ/ε, each trial's own in shape (trials, 1)."""
+        """Draw Laplace noise of scale Δ/ε; if each trial has its own scale, the shape is (trials, 1)."""
         return rng.laplace(0.0, np.reshape(self.scale, shape) if np.ndim(self.scale) else self.scale, shape)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters of the conjugate update as if the sum, raised to at least 0, were that of all n records."""
+        """Parameters of the conjugate posterior that treats max(0, release) as the exact sum of all n records."""
         total = self.project(release)[..., 0]
         return self.model.posterior(np.stack([total, np.full_like(total, self.n)], axis=-1))
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """Independent draws (draws,) of θ given one release (1,), by quadrature over θ.
+        """Return independent draws (draws,) of θ given one release (1,), by quadrature over θ.
 
-        The latent sum has a normal law, as in Bernstein and Sheldon (2018).
+        The latent sum is taken to be normal, as in Bernstein and Sheldon (2018).
         """
         check_given(release, (1,), draws, rng)
         y, low, high = float(np.asarray(release)[0]), float(self.model.low), float(self.model.high)

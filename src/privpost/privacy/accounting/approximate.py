@@ -1,6 +1,6 @@
-"""Settings that meet (ε, δ)-DP: by conversion from a guarantee of another notion, and by exact privacy curves.
+"""Settings that meet (ε, δ)-DP, by conversion of pure or Rényi guarantees or by exact privacy curves.
 
-A privacy curve is δ(ε) = max over neighbours of the hockey-stick divergence sup_A P(A) − e^ε Q(A).
+A privacy curve δ(ε) is the maximum over neighbours of the hockey-stick divergence sup_A P(A) − e^ε Q(A).
 """
 
 import math
@@ -19,46 +19,46 @@ from privpost.privacy.checks import approximate_budget
 
 # The search tries up to this multiple of a setting, and down to its inverse.
 _FARTHEST = 2.0**30
-# A shift μ of normal laws below which, and an ε beyond which, their curve has a form of its own.
+# For a smaller shift μ of normal laws, and for a larger ε, other formulas compute their curve without cancellation.
 _SMALL_SHIFT, _LARGE_EPSILON = 1e-4, 1e6
-# The weakest noise that is searched has the inverse of this deviation.
+# The smallest shift μ = Δ/σ that is tried, hence the largest noise.
 _WEAKEST = 1e-150
-# Relative difference at which two computations of a δ agree.
+# Two computations of a δ agree if their relative difference is at most this.
 _AGREES = 1e-6
 # Orders at which Rényi curves are converted.
 ORDERS = 1 + np.geomspace(0.02, 1000, 90)
 
 
 def pure_from_approximate(epsilon: float, delta: float) -> float:
-    """Largest ε0 such that every ε0-DP mechanism is (ε, δ)-DP: ln((e^ε + δ)/(1 − δ)).
+    """Return the largest ε0 such that every ε0-DP mechanism is (ε, δ)-DP: ln((e^ε + δ)/(1 − δ)).
 
-    δ(ε) ≤ (e^ε0 − e^ε)/(1 + e^ε0) for every ε0-DP mechanism, attained by randomised response (Kairouz, Oh and
+    Every ε0-DP mechanism has δ(ε) ≤ (e^ε0 − e^ε)/(1 + e^ε0), with equality for randomised response (Kairouz, Oh and
     Viswanath 2015).
 
     Raises:
-        ValueError: an ε that is not positive or a δ outside [0, 1).
+        ValueError: ε is not positive, or δ is outside [0, 1).
     """
     check_range("(0, inf)", epsilon=epsilon)
     check_range("[0, 1)", delta=delta)
     pure = float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
-    # Rounding of ε0 can exceed a small δ.
+    # For a small δ, the rounding error of ε0 can push the curve above it.
     while pure > epsilon and pure_curve(pure, epsilon) > delta:
         pure = float(np.nextafter(pure, 0.0))
     return pure
 
 
 def pure_curve(pure: float, epsilon) -> Any:
-    """δ(ε) = (e^ε0 − e^ε)/(1 + e^ε0) of every ε0-DP mechanism, attained by randomised response; 0 from ε0 on."""
+    """Largest δ(ε) of an ε0-DP mechanism, that of randomised response: (e^ε0 − e^ε)/(1 + e^ε0), 0 for ε ≥ ε0."""
     return -np.expm1(np.minimum(epsilon - pure, 0.0)) * expit(pure)
 
 
 def laplace_from_approximate(epsilon: float, delta: float) -> float:
-    """Δ/b of Laplace noise b on one number that is exactly (ε, δ)-DP: ε − 2 ln(1 − δ).
+    """Return Δ/b = ε − 2 ln(1 − δ) for the scale b at which Laplace noise on one number is exactly (ε, δ)-DP.
 
-    With ε0 = Δ/b the curve is δ(ε) = 1 − exp((ε − ε0)/2), ε ≤ ε0.
+    With ε0 = Δ/b the curve is δ(ε) = 1 − exp((ε − ε0)/2) for ε ≤ ε0.
 
     Raises:
-        ValueError: an ε that is not positive or a δ outside [0, 1).
+        ValueError: ε is not positive, or δ is outside [0, 1).
     """
     check_range("(0, inf)", epsilon=epsilon)
     check_range("[0, 1)", delta=delta)
@@ -66,19 +66,19 @@ def laplace_from_approximate(epsilon: float, delta: float) -> float:
 
 
 def gaussian_from_approximate(epsilon: float, delta: float) -> float:
-    """σ/Δ of Gaussian noise that is exactly (ε, δ)-DP, from dp-accounting (Balle and Wang 2018, theorem 8).
+    """Return σ/Δ at which Gaussian noise is exactly (ε, δ)-DP (Balle and Wang 2018, theorem 8).
 
-    Where its answer does not meet `gaussian_curve`, as for δ below 1e-15 at an ε near 0 and for ε beyond 1e10, a
-    bisection of that curve takes its place.
+    The package dp-accounting computes it. If its answer does not agree with `gaussian_curve`, as for δ below 1e-15 at
+    an ε near 0 and for ε above 1e10, a bisection of that curve is used instead.
 
     Raises:
-        ValueError: an ε outside (0, 1e300] or a δ outside (0, 1), or both so small that noise would be too large.
+        ValueError: ε is outside (0, 1e300], δ is outside (0, 1), or both are too small for any known noise.
     """
     check_range("(0, 1e300]", epsilon=epsilon)
     check_range("(0, 1)", delta=delta)
     from dp_accounting.gaussian_mechanism import get_sigma_gaussian
 
-    # Its warnings are about answers that are not taken.
+    # dp-accounting warns about answers that the check below rejects.
     with np.errstate(all="ignore"):
         try:
             sigma = float(get_sigma_gaussian(epsilon, delta))
@@ -88,20 +88,20 @@ def gaussian_from_approximate(epsilon: float, delta: float) -> float:
             return sigma
     if gaussian_curve(_WEAKEST, epsilon) > delta:
         raise ValueError(f"epsilon is {epsilon!r} and delta is {delta!r}; no noise is known that meets them")
-    # At the largest μ is δ = 1; 100 halvings of the logarithm reach its last digit.
+    # δ is 1 at the largest μ. After 100 bisections of ln μ, μ is exact to its last digit.
     largest = 2 * math.sqrt(2 * epsilon) + 100
     return 1 / largest_within(lambda mu: gaussian_curve(mu, epsilon) <= delta, _WEAKEST, largest, steps=100)
 
 
 def gaussian_curve(mu: float, epsilon: float) -> float:
-    """δ(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8).
+    """Return δ(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8).
 
-    With Mills' ratio R(x) = Φ(−x)/φ(x) and x = ε/μ it is φ(x − μ/2) (R(x − μ/2) − R(x + μ/2)): about
-    μ φ(x − μ/2) (1 − x R(x)) for a small μ, where the difference of probabilities has no digits left.
+    With Mills' ratio R(x) = Φ(−x)/φ(x) and x = ε/μ, this is φ(x − μ/2) (R(x − μ/2) − R(x + μ/2)). For a small μ the
+    difference of probabilities would lose all digits; then μ φ(x − μ/2) (1 − x R(x)) approximates it.
     """
     if mu < _SMALL_SHIFT:
         x = epsilon / mu
-        # Beyond, φ(x) is 0.
+        # φ(x) is 0 in floating point for larger x.
         return float(mu * np.exp(-((x - mu / 2) ** 2) / 2) / np.sqrt(2 * np.pi) * (1 - x * mills(x))) if x < 40 else 0.0
     if epsilon > _LARGE_EPSILON:
         near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
@@ -111,34 +111,34 @@ def gaussian_curve(mu: float, epsilon: float) -> float:
 
 
 def mills(x: float) -> float:
-    """Mills' ratio Φ(−x)/φ(x) of the standard normal law; inf below about −38."""
+    """Mills' ratio Φ(−x)/φ(x) of the standard normal law; it overflows to inf for x below about −38."""
     return float(np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2)))
 
 
 def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: float = 1.0) -> np.ndarray:
-    """Hockey-stick divergence of beta distributions with equal α+β, both truncated to [low, high].
+    """Hockey-stick divergence of two beta distributions with equal α+β, both truncated to [low, high].
 
-    The log-ratio is then monotone in θ, so that the best event is a half-line.
+    With equal sums, the log-ratio of the densities is monotone in θ, so the supremum is attained at a half-line.
 
     Args:
         parameters_p, parameters_q: (α, β), shape (..., 2), with equal sums.
-        epsilon: ε, broadcast against the leading axes; below 0 only for laws that differ.
+        epsilon: ε, broadcast against the leading axes; negative only if the two laws differ.
         low, high: ends of the interval.
 
     Returns:
-        δ(ε), shape (...); nan where the mass of the interval underflows.
+        δ(ε), shape (...); nan if the probability of the interval underflows.
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
-    # The exponential of a larger ε overflows; δ is smaller there still.
+    # For a larger ε, e^ε overflows; its δ is smaller than that at 700.
     epsilon = np.minimum(epsilon, 700.0)
-    # Reflected where P has the smaller α, so that the event is always {θ ≥ t}.
+    # If P has the smaller α, θ is replaced by 1 − θ, so the event is always {θ ≥ t}.
     flip = p[..., 0] < q[..., 0]
     p, q = (np.where(flip[..., None], side[..., ::-1], side) for side in (p, q))
     ends = np.where(flip, 1 - high, low), np.where(flip, 1 - low, high)
     gap = p[..., 0] - q[..., 0]
     middle = (ends[0] + ends[1]) / 2
     at_middle = truncated_beta.log_density(middle, p, *ends) - truncated_beta.log_density(middle, q, *ends)
-    # Points are logits: with a small parameter, much of the law lies closer to 0 or 1 than floats can represent.
+    # Points are logits of θ: with a small parameter, θ is often closer to 0 or 1 than floats can represent.
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = logit(ends[0]), logit(ends[1])
         start = logit(middle) + (epsilon - at_middle) / gap
@@ -147,25 +147,25 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
 
 
 def _above(start, parameters, low, high):
-    """P(logit θ ≥ start) of a beta distribution truncated to logits in [low, high], from its smaller tail."""
+    """P(logit θ ≥ start) of a beta distribution truncated to logits in [low, high], computed from its smaller tail."""
     a, b = parameters[..., 0], parameters[..., 1]
-    # Where most of the law lies above the interval, the interval's mass would be lost in 1 − (nearly 1).
+    # If most of the law lies above the interval, upper tails near 1 would cancel; then lower tails are used.
     beyond = a > (a + b) * expit(high)
     a, b = np.where(beyond, b, a), np.where(beyond, a, b)
     at_start, at_low, at_high = (_upper_tail(np.where(beyond, -end, end), a, b) for end in (start, low, high))
     mass = at_low - at_high
-    # A mass near underflow has lost some or all of its digits.
+    # A probability near underflow has too few correct digits.
     return (at_start - at_high) / np.where(np.abs(mass) > 1e-280, mass, np.nan)
 
 
 def _upper_tail(place, a, b):
-    """P(logit θ ≥ place) of a beta distribution, from θ where θ is small, else from 1 − θ, which is quicker."""
+    """P(logit θ ≥ place) of a beta distribution, computed from θ if θ is small, else from 1 − θ, which is faster."""
     place, a, b = np.broadcast_arrays(place, a, b)
     low = place < -8
     tails = np.empty(place.shape)
     betainc(b, a, expit(-place), out=tails, where=~low)
     betaincc(a, b, expit(place), out=tails, where=low)
-    # Where θ underflows, the first term of the series is exact.
+    # If θ underflows, the first term of the power series is exact.
     if np.any(far := np.abs(place) > 600):
         near, other = np.where(low, a, b), np.where(low, b, a)
         least = np.exp(np.minimum(-near * np.abs(place) - np.log(near) - betaln(near, other), 0.0))
@@ -174,10 +174,10 @@ def _upper_tail(place, a, b):
 
 
 def bits_curve(mechanism, epsilon: float) -> float:
-    """δ(ε) of a mechanism for bits that draws from a beta law: the maximum over all neighbouring counts, both ways.
+    """Return δ(ε) of a mechanism for bits that draws from a beta law: the maximum over all ordered pairs of neighbours.
 
     Args:
-        mechanism: its `release_law` has the (α, β) of statistics (successes, failures), truncated to its `ends`.
+        mechanism: its `release_law` gives (α, β) for (successes, failures); the law is truncated to its `ends`.
         epsilon: ε ≥ 0.
     """
     successes = np.arange(mechanism.n + 1.0)
@@ -187,10 +187,10 @@ def bits_curve(mechanism, epsilon: float) -> float:
 
 
 def largest_within(met: Callable[[float], bool], low: float, high: float, steps: int = 40) -> float:
-    """Largest value in [low, high] that meets a condition, by bisection of the logarithm; all smaller values meet it.
+    """Return the largest value in [low, high] that meets a condition, if all smaller values do; bisects the logarithm.
 
     Raises:
-        ValueError: `low` does not meet it.
+        ValueError: `low` does not meet the condition.
     """
     if met(high):
         return high
@@ -203,18 +203,18 @@ def largest_within(met: Callable[[float], bool], low: float, high: float, steps:
 
 
 def converted_epsilon(rdp: Callable[[np.ndarray], np.ndarray], delta: float) -> float:
-    """Smallest ε that a Rényi DP curve implies at δ, over `ORDERS` (dp-accounting)."""
+    """Return the smallest ε that a Rényi DP curve at `ORDERS` implies at δ (dp-accounting)."""
     return to_approximate(ORDERS, rdp(ORDERS), delta)[0]
 
 
 def implied(cost: Cost, rdp: Callable, budget: Cost) -> Cost:
-    """The (ε, δ) guarantee that a pure or Rényi guarantee implies, stated at the budget's ε or δ.
+    """Return the (ε, δ) guarantee that a pure or Rényi guarantee implies, stated at the budget's ε or δ.
 
     Args:
-        cost: of notion "pure", or "rdp".
-        rdp: the guarantee's Rényi curve, a function of orders.
-        budget: of notion "approximate". A pure ε0 ≤ ε is stated with δ = 0, a larger one at the budget's ε; a Rényi
-            curve at the budget's δ.
+        cost: a cost of notion "pure" or "rdp".
+        rdp: the Rényi curve of the guarantee, a function of orders.
+        budget: a budget of notion "approximate". A Rényi curve is stated at its δ. A pure ε0 is stated with δ = 0 if
+            ε0 ≤ ε, otherwise at the budget's ε.
     """
     if cost.notion == "rdp":
         return Cost("approximate", converted_epsilon(rdp, budget.delta or 0.0), delta=budget.delta)
@@ -225,11 +225,11 @@ def implied(cost: Cost, rdp: Callable, budget: Cost) -> Cost:
 
 
 def largest_setting(at: Callable[[float], Any], budget: Cost, accounting: str, low: float, high: float, steps: int):
-    """The mechanism of the largest setting in [low, high] whose cost by an accounting is within an (ε, δ) budget.
+    """Return the mechanism with the largest setting in [low, high] whose cost is within an (ε, δ) budget.
 
     Args:
-        at: function of the setting, returning a mechanism.
-        budget: of notion "approximate".
+        at: function of the setting that returns a mechanism.
+        budget: a budget of notion "approximate".
         accounting: "stated" or "exact".
         low, high, steps: as in `largest_within`.
 
@@ -248,12 +248,12 @@ def largest_setting(at: Callable[[float], Any], budget: Cost, accounting: str, l
 
 
 def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
-    """The mechanism with the least private setting whose privacy curve is within an (ε, δ) budget.
+    """Return the mechanism with the least private setting whose privacy curve is within an (ε, δ) budget.
 
     Args:
-        mechanism: without a calibrated setting it is returned if it meets the budget, else None.
-        budget: of notion "approximate".
-        largest: the largest setting that is tried, where privacy falls with the setting; when None, the search starts
+        mechanism: if it has no setting to calibrate, it is returned itself, or None if it exceeds the budget.
+        budget: a budget of notion "approximate".
+        largest: the largest setting to try, for a setting that lowers privacy as it grows. If None, the search starts
             at the mechanism's setting and doubles or halves it.
     """
     _, allowed = approximate_budget(budget)
@@ -275,7 +275,7 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
         except ValueError:
             return math.inf
 
-    # Which direction loses privacy; a refused value counts as no privacy.
+    # Find the direction in which privacy falls; a setting that the mechanism refuses counts as no privacy.
     sign = 1 if delta(2.0) > delta(0.5) else -1
     factor = 1.0
     while delta(factor**sign) > allowed and factor > _FARTHEST**-1:
@@ -289,14 +289,14 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
 
 
 def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):
-    """The mechanism with the largest Rényi budget at one order whose whole curve converts to at most (ε, δ).
+    """Return the mechanism with the largest Rényi budget at one order whose whole Rényi curve implies (ε, δ)-DP.
 
-    The mechanisms form a family with one free setting, so any order at which their curves are finite can index them.
+    The mechanisms differ only in one setting, so a budget at any order with finite curves identifies them.
 
     Args:
-        calibrate: function of a `Cost`, returning a mechanism.
+        calibrate: function of a `Cost` that returns a mechanism.
         epsilon, delta: what the release may cost.
-        order: λ of the budgets.
+        order: order λ of the Rényi budgets.
     """
     return largest_setting(
         lambda setting: calibrate(Cost("rdp", setting, order=order)),

@@ -1,9 +1,9 @@
 """Privacy of several releases about the same data, by composing privacy loss distributions (package dp-accounting).
 
-All k draws of a mechanism for bits have the same pair of neighbours. Their curve δ(ε) is that of the k-fold product of
-the pair's laws, and the largest over all pairs is exact. A loss distribution is put on a grid by connecting the dots of
-one draw's exact curve (Doroshenko et al. 2022); what lies beyond the grid counts as an infinite loss. The rounded law
-has a larger δ at every ε, and so have its powers. Releases of different kinds are composed by laws that dominate them.
+For k draws of one mechanism for bits, the curve δ(ε) of a pair of neighbours is that of the k-fold product of their
+laws; the maximum over all pairs is exact. The loss distribution is put on a grid by connecting the points of one draw's
+exact curve there (Doroshenko et al. 2022), and losses beyond the grid count as infinite. This raises δ at every ε, also
+for products. Releases of different kinds are composed through laws that dominate them (`losses`).
 """
 
 import math
@@ -20,30 +20,30 @@ from privpost.privacy.accounting.approximate import ORDERS, beta_curve, largest_
 from privpost.privacy.accounting.costs import Cost, to_approximate
 from privpost.privacy.accounting.losses import Law, Normal, Response, Summed
 
-# Probability of losses beyond the grid.
+# Probability of losses beyond the grid, which count as infinite.
 TAIL = 1e-18
 # The smallest and the largest ε of a search.
 _SMALLEST = 1e-6
 _LARGEST = 1e4
-# Points of the grid of composed losses.
+# Number of points of the grid for composed losses.
 _POINTS = 2.0**18
-# The most different laws.
+# With more different laws, their product is not computed.
 _LAWS = 200
-# Rounding error of a curve.
+# Bound on the rounding error of a curve.
 _ROUNDING = 1e-12
 
 
 def loss_distribution(parameters_p, parameters_q, points: int, low: float = 0.0, high: float = 1.0) -> Any:
-    """The privacy loss ln P/Q under P on a grid, never understated (`dp_accounting.pld.pld_pmf.PLDPmf`).
+    """Return the law of the privacy loss ln P/Q under P, rounded up on a grid (`dp_accounting.pld.pld_pmf.PLDPmf`).
 
     Args:
         parameters_p, parameters_q: (α, β), shape (2,), of beta laws with equal sums, truncated to [low, high].
-        points: of the grid.
+        points: number of grid points.
     """
     from dp_accounting.pld import pld_pmf
 
     laws = law_p, law_q = np.array([parameters_p, parameters_q], float)
-    # The loss is monotone in θ: its extremes are at the ends of the range that either law reaches.
+    # The loss is monotone in θ, so its extremes are at the ends of the range of both laws.
     ends = np.clip([betaincinv(*laws.T, TAIL), 1 - betaincinv(*laws.T[::-1], TAIL)], low, high)
     loss = np.subtract(*(truncated_beta.log_density(ends, law, low, high) for law in laws))
     width = np.ptp(loss) / points
@@ -53,13 +53,13 @@ def loss_distribution(parameters_p, parameters_q, points: int, low: float = 0.0,
 
 
 def bits_epsilon(mechanism: Any, draws: Sequence[int], delta: float, points: int) -> np.ndarray:
-    """Smallest ε at which k draws together are (ε, δ)-DP, for several k; worst over neighbouring counts, both ways.
+    """Return, for each k, the smallest ε at which k draws together are (ε, δ)-DP for all neighbouring counts.
 
     Args:
-        mechanism: for bits; its `release_law` has the (α, β) of (successes, failures), truncated to its `ends`.
+        mechanism: for bits; its `release_law` gives (α, β) for (successes, failures), truncated to its `ends`.
         draws: numbers k of draws.
         delta: δ of all draws together.
-        points: number of points of the grid of one draw's losses.
+        points: number of grid points for the losses of one draw.
     """
     epsilons = np.zeros(len(draws))
     for pair in mechanism.neighbouring_statistics():
@@ -74,7 +74,7 @@ def bits_epsilon(mechanism: Any, draws: Sequence[int], delta: float, points: int
 
 
 def naive_epsilon(curve: Callable[[float], float], draws: int, delta: float) -> float:
-    """The sum k ε₁ of k draws, each of which is (ε₁, δ/k)-DP by the curve δ(ε) of one draw."""
+    """Return k ε₁, the ε of k draws by simple addition: each is (ε₁, δ/k)-DP by the curve δ(ε) of one draw."""
     if curve(0.0) <= delta / draws:
         return 0.0
     inverse = largest_within(lambda value: curve(1 / value) <= delta / draws, 1 / _LARGEST, 1 / _SMALLEST)
@@ -82,25 +82,25 @@ def naive_epsilon(curve: Callable[[float], float], draws: int, delta: float) -> 
 
 
 def renyi_epsilon(rdp: Callable[[np.ndarray], np.ndarray], draws: int, delta: float) -> float:
-    """ε of k draws by their summed Rényi curve, converted at δ."""
+    """Return the ε at δ of k draws by conversion of their summed Rényi curve."""
     return to_approximate(ORDERS, draws * rdp(ORDERS), delta)[0]
 
 
 def compose(releases: Iterable[Any], delta: float) -> Cost:
-    """An (ε, δ) of several releases about the same records together, by this package or by others.
+    """Return an (ε, δ) cost of several releases about the same records, made by this package or elsewhere.
 
     Args:
-        releases: each a law of `privpost.privacy.accounting.losses`, such as `Normal(shift)`, Δ/σ of Gaussian noise, or
-            `Response(epsilon, delta)`, which dominates whatever is (ε, δ)-DP; a pure or (ε, δ) `Cost`, which stands for
-            that; a mechanism; or a function that gives the Rényi DP parameters at orders (k,).
-        delta: δ in (0, 1) of all together.
+        releases: each is a law of `privpost.privacy.accounting.losses`, a pure or (ε, δ) `Cost`, a mechanism, or a
+            function that returns Rényi DP parameters at orders (k,). Among the laws, `Normal(shift)` with shift = Δ/σ
+            is for Gaussian noise, and `Response(epsilon, delta)` is for anything that is (ε, δ)-DP.
+        delta: δ in (0, 1) of all releases together.
 
     Returns:
-        An approximate cost, rounded upwards; ε is inf where none is known. It holds if no release, nor their number,
-        was chosen by an earlier one's result.
+        An approximate cost, rounded up; ε is inf if none is known. The cost is valid only if earlier results did not
+        influence the choice or the number of later releases.
 
     Raises:
-        ValueError: no releases, a cost of Rényi DP, of which one order says too little, or δ outside (0, 1).
+        ValueError: there are no releases, a cost is in Rényi DP (one order is not enough), or δ is outside (0, 1).
 
     >>> from privpost.privacy.accounting.losses import Normal, Response
     >>> print(compose([Normal(0.5)] * 4 + [Response(0.1)], 1e-6))
@@ -130,30 +130,30 @@ def _law(release: Any) -> Law:
 
 
 def together(laws: Sequence[Law], delta: float, tell: Callable[[int, int], None] | None = None) -> float:
-    """An ε at which releases with these laws together are (ε, δ)-DP; inf if none is known.
+    """Return an ε at which releases with these laws together are (ε, δ)-DP; inf if none is known.
 
-    It is the smallest of three values. One is the sum of pure ε, where all are known. One comes from the product of all
-    laws; the laws known only by Rényi curves enter it as one law with the summed curve. The third comes from the sum of
-    the Rényi curves of all laws. Losses are rounded upwards, and δ is lowered by the possible rounding error.
+    The result is the smallest of three values: the sum of the pure ε, if all are known; the ε of the sum of all Rényi
+    curves; and the ε of the product of all laws. Laws known only by Rényi curves enter the product as one law with
+    their summed curve. Losses are rounded up, and δ is lowered by a bound on the rounding error.
 
-    It holds if neither the laws nor their number depend on earlier releases. Who stops early because of a result spends
-    what all planned releases would. If earlier results chose the laws, only sums of ε and δ are proved; sums of Rényi
-    curves would need a budget set beforehand (Feldman and Zrnic 2021), which ledgers do not have.
+    The result is valid only if neither the laws nor their number depend on earlier releases. Stopping early because of
+    a result costs as much as making all planned releases. If earlier results influenced the laws, only sums of ε and δ
+    are proved; sums of Rényi curves would need a budget set beforehand (Feldman and Zrnic 2021), which ledgers lack.
 
     Args:
-        laws: one or more.
+        laws: at least one law.
         delta: δ in (0, 1).
-        tell: told after each different law how many steps of all are done.
+        tell: function that is called after each step with the number of steps done and of all steps.
     """
     counts = Counter(law for law in laws if not law.perfect)
     if not counts:
         return 0.0
     pure = math.fsum(law.pure * number for law, number in counts.items())
-    # Each law is looked at three times.
+    # Each different law takes three steps.
     steps = _Steps(3 * len(counts), tell)
     curves = {law: number * law.rdp(ORDERS) for law, number in steps(counts.items())}
     summed = to_approximate(ORDERS, np.sum(list(curves.values()), axis=0), delta)[0]
-    # Of these nothing but a Rényi curve is known.
+    # Only a Rényi curve is known for these laws.
     if normal := [law for law in counts if isinstance(law, Normal | Summed)]:
         for law in normal:
             del counts[law]
@@ -163,7 +163,7 @@ def together(laws: Sequence[Law], delta: float, tell: Callable[[int, int], None]
 
 
 class _Steps:
-    """Passes items on, and tells how many of all steps are done."""
+    """Iterates over items, and after each reports the number of steps done and of all steps."""
 
     def __init__(self, total: int, tell: Callable[[int, int], None] | None):
         self._total, self._tell, self._done = total, tell, 0
@@ -177,7 +177,7 @@ class _Steps:
 
 
 def _product_epsilon(counts: "Counter[Law]", delta: float, steps: _Steps) -> float:
-    """ε at δ of the product of laws, each to the power of its count."""
+    """Return the ε at δ of the product of all laws, each to the power of its count."""
     from dp_accounting.pld import pld_pmf
 
     reaches = {law: law.reach for law in steps(counts)}
@@ -186,7 +186,7 @@ def _product_epsilon(counts: "Counter[Law]", delta: float, steps: _Steps) -> flo
     numbers = {law: count * law.times for law, count in counts.items()}
     finest = min(reach / law.parts for law, reach in reaches.items())
     width = max(finest, 2 * sum(reaches[law] * number for law, number in numbers.items()) / _POINTS)
-    # Then randomised responses whose ε are multiples of the smallest lie on the grid.
+    # With this width, randomised responses whose ε are multiples of the smallest have losses on the grid.
     least = min(reaches.values())
     width = least / math.ceil(least / width) if width < least else width
     total: Any = None
@@ -201,17 +201,17 @@ def _product_epsilon(counts: "Counter[Law]", delta: float, steps: _Steps) -> flo
 
 
 def _on_grid(law: Law, reach: float, width: float) -> Any:
-    """A law's losses on the multiples of a width."""
+    """Return the distribution of a law's losses on the multiples of `width`, with losses rounded up."""
     from dp_accounting.pld import pld_pmf
 
     last = math.ceil(reach / width * (1 - 1e-12))
     grid = np.arange(last + 1) * width
     knots = np.linspace(0.0, reach, law.parts + 1)
-    # As a function of e^ε a curve is convex, so between knots it lies below its chord.
+    # A curve is convex in e^ε, so it lies below its chord between two knots.
     above = np.interp(np.exp(grid), np.exp(knots), np.clip(law.curve(knots), 0.0, 1.0))
-    # Both ways are alike: δ(−ε) = 1 − e^−ε (1 − δ(ε)).
+    # The curve holds for both orders of the neighbours, so δ(−ε) = 1 − e^−ε (1 − δ(ε)).
     below = 1 - np.exp(-grid[:0:-1]) * (1 - above[:0:-1])
     deltas = np.minimum.accumulate(np.append(below, above))
-    # Dividing by the smallest floats overflows.
+    # Division by very small floats would overflow.
     deltas[deltas < 1e-100] = 0.0
     return pld_pmf.create_pmf_pessimistic_connect_dots(width, np.arange(-last, last + 1), deltas)

@@ -12,24 +12,24 @@ from privpost.models.base import Checked, check_range, is_number
 Notion = Literal["pure", "rdp", "approximate"]
 NOTIONS = get_args(Notion)
 
-# A budget that was split into k equal parts, or met by bisection, must accept its charges in spite of rounding.
+# Rounding must not make a budget refuse charges that are its k equal parts, or that were found by bisection.
 RELATIVE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Cost(metaclass=Checked):
-    """What one release costs, in one notion of differential privacy (neighbours: substitution).
+    """What one release costs, in one notion of differential privacy; neighbours differ by substitution of a record.
 
     Attributes:
         notion: "pure" (ε-DP), "rdp" (Rényi DP of one order) or "approximate" ((ε, δ)-DP).
-        epsilon: ε ≥ 0; `inf` stands for no privacy.
-        order: order λ ≥ 1 of the Rényi divergence; "rdp" only. 1 is the Kullback-Leibler limit, `inf` pure DP.
-        delta: δ in [0, 1]; "approximate" only.
+        epsilon: ε ≥ 0; `inf` means no privacy.
+        order: order λ ≥ 1 of the Rényi divergence, for "rdp" only; 1 is the Kullback-Leibler limit, `inf` is pure DP.
+        delta: δ in [0, 1], for "approximate" only.
 
     Raises:
         ValueError: a field is outside its range, missing, or given for a notion that does not have it.
 
-    Rényi DP: Mironov (2017); the order is λ as in Geumlek et al. (2017), definition 4.
+    Rényi DP is that of Mironov (2017); its order is called λ as in Geumlek et al. (2017), definition 4.
 
     >>> print(Cost("pure", 0.5) + Cost("pure", 0.25))
     pure(epsilon=0.75)
@@ -57,13 +57,13 @@ class Cost(metaclass=Checked):
             raise ValueError(f"delta is {self.delta!r}; only an approximate cost has one, this one is {self.notion}")
 
     def to_notion_of(self, other: "Cost") -> "Cost":
-        """The same guarantee in the notion (and order) of another cost.
+        """Return the same guarantee in the notion (and order) of another cost.
 
-        A pure cost converts to Rényi DP by `pure_to_rdp` and to approximate DP with δ = 0.
+        A pure cost converts to Rényi DP by `pure_to_rdp`, and to approximate DP with δ = 0.
 
         Raises:
-            ValueError: there is no such conversion (Rényi DP of one order implies no pure DP and nothing at
-                another order; (ε, δ)-DP implies neither).
+            ValueError: there is no such conversion. Rényi DP of one order converts neither to pure DP nor to another
+                order; (ε, δ)-DP converts to no other notion.
         """
         check_cost("budget", other)
         if self.notion == other.notion:
@@ -106,7 +106,7 @@ def sequential(costs: Sequence[Cost]) -> Cost:
     """Cost of several releases about the same records: ε and δ add, within one notion and order.
 
     Raises:
-        ValueError: no costs, or costs of different notions or orders.
+        ValueError: there are no costs, or they differ in notion or order.
     """
     first = _one_notion(costs)
     delta = None if first.delta is None else min(1.0, math.fsum(cost.delta or 0.0 for cost in costs))
@@ -116,11 +116,11 @@ def sequential(costs: Sequence[Cost]) -> Cost:
 def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
     """Cost of releases about disjoint parts of the records: the sum of the `changed_parts` largest costs.
 
-    `changed_parts` is the number of parts in which two neighbouring data sets can differ: 1 where each record's part
-    is public (its index), 2 where substituting a record can move it from one part to another.
+    `changed_parts` is the number of parts in which two neighbouring data sets can differ: 1 if the part of each record
+    is fixed, such as by its index; 2 if substituting a record can move it from one part to another.
 
     Raises:
-        ValueError: no costs, costs of different notions or orders, or changed_parts not 1 or 2.
+        ValueError: there are no costs, they differ in notion or order, or changed_parts is not 1 or 2.
     """
     _one_notion(costs)
     if changed_parts not in (1, 2):
@@ -128,7 +128,7 @@ def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
     largest = sorted(costs, key=lambda cost: (cost.epsilon, cost.delta or 0.0), reverse=True)[:changed_parts]
     total = sequential(largest)
     if total.notion == "approximate":
-        # ε and δ need not be largest in the same part, so each is bounded separately.
+        # One part may have the largest ε and another the largest δ, so each is summed separately.
         deltas = sorted((cost.delta or 0.0 for cost in costs), reverse=True)[:changed_parts]
         total = Cost("approximate", total.epsilon, delta=min(1.0, math.fsum(deltas)))
     return total
@@ -146,7 +146,7 @@ def _one_notion(costs: Sequence[Cost]) -> Cost:
 
 
 def pure_to_rdp(epsilon, order) -> np.ndarray:
-    """Largest Rényi divergence of an order that ε-DP allows; attained by two-point randomised response.
+    """Largest Rényi divergence of an order that ε-DP allows; randomised response on two answers attains it.
 
         D_λ ≤ (ln cosh((λ−½)ε) − ln cosh(ε/2)) / (λ−1),    λ → 1: ε tanh(ε/2),    λ → ∞: ε.
 
@@ -155,17 +155,17 @@ def pure_to_rdp(epsilon, order) -> np.ndarray:
         order: λ ≥ 1, broadcast against epsilon; `inf` is allowed.
 
     Returns:
-        The bound, of the broadcast shape.
+        The largest divergence, of the broadcast shape.
 
     Raises:
-        ValueError: an ε below 0 or an order below 1.
+        ValueError: an ε is below 0 or an order is below 1.
     """
     check_range("[0, inf]", epsilon=epsilon)
     check_range("[1, inf]", order=order)
     epsilon, order = np.broadcast_arrays(np.asarray(epsilon, float), np.asarray(order, float))
     excess = order - 1
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        # With h = (λ−1)ε the numerator is ln(cosh h + tanh(ε/2) sinh h): no difference of large numbers.
+        # With h = (λ−1)ε the numerator is ln(cosh h + tanh(ε/2) sinh h), which avoids a difference of large numbers.
         h = excess * epsilon
         small = np.log1p(2 * np.sinh(h / 2) ** 2 + np.tanh(epsilon / 2) * np.sinh(h)) / excess
         large = (h + np.log1p(np.exp(-epsilon - 2 * h)) - np.log1p(np.exp(-epsilon))) / excess
@@ -178,14 +178,14 @@ def pure_to_rdp(epsilon, order) -> np.ndarray:
 def rdp_to_pure_epsilon(target, order) -> np.ndarray:
     """Largest ε for which every ε-DP mechanism has Rényi divergence at most `target` at the given order.
 
-    The inverse of `pure_to_rdp` in ε, by bisection; `pure_to_rdp` of the result never exceeds the target.
+    It inverts `pure_to_rdp` in ε by bisection; `pure_to_rdp` of the result never exceeds the target.
 
     Args:
         target: Rényi DP parameter ≥ 0, any shape; `inf` gives `inf`.
         order: λ ≥ 1, broadcast against target; `inf` is allowed.
 
     Raises:
-        ValueError: a target below 0 or an order below 1.
+        ValueError: a target is below 0 or an order is below 1.
     """
     check_range("[0, inf]", target=target)
     check_range("[1, inf]", order=order)
@@ -200,13 +200,13 @@ def rdp_to_pure_epsilon(target, order) -> np.ndarray:
 
 
 def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
-    """Smallest ε such that a Rényi DP curve implies (ε, δ)-DP, and the order that gives it.
+    """Return the smallest ε such that a Rényi DP curve implies (ε, δ)-DP, and the order that gives it.
 
-    By the package dp-accounting (Canonne, Kamath and Steinke 2020, proposition 12).
+    The package dp-accounting computes it (Canonne, Kamath and Steinke 2020, proposition 12).
 
     Args:
-        orders: orders ≥ 1 of the curve, shape (k,); only orders above 1.01 can give a finite ε. The order inf is pure
-            DP, and gives its ε itself.
+        orders: orders ≥ 1 of the curve, shape (k,); only orders above 1.01 can give a finite ε. The order inf means
+            pure DP, whose ε is a candidate itself.
         epsilons: Rényi DP parameters, shape (k,); `inf` beyond an asymptote.
         delta: δ in (0, 1).
 
@@ -214,7 +214,7 @@ def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
         (ε, order); (inf, nan) if the curve is infinite at all orders.
 
     Raises:
-        ValueError: shapes that differ, an order below 1, an ε below 0, or δ outside (0, 1).
+        ValueError: the shapes differ, an order is below 1, an ε is below 0, or δ is outside (0, 1).
     """
     orders, epsilons = np.asarray(orders, float), np.asarray(epsilons, float)
     if orders.ndim != 1 or orders.shape != epsilons.shape:
@@ -222,7 +222,7 @@ def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
     check_range("[0, inf]", epsilons=epsilons)
     check_range("[1, inf]", orders=orders)
     check_range("(0, 1)", delta=delta)
-    # dp-accounting has no answer at the order inf: it divides inf by inf.
+    # At the order inf, dp-accounting would divide inf by inf.
     pure = float(np.min(epsilons[np.isinf(orders)], initial=math.inf))
     best = (pure, math.inf) if pure < math.inf else (math.inf, math.nan)
     known = np.isfinite(epsilons) & np.isfinite(orders)

@@ -1,10 +1,10 @@
 """Privacy of Markov chain Monte Carlo that queries the private data at every update, under pure DP.
 
-Foulds et al. (2016), section 4. Neighbours: substitution. The chain's state is public: the bounds hold for the release
-of every state that the chain visits, and so for its last state alone, whether or not the chain has converged. A chain
-on statistics that were released before costs nothing beyond their release and needs no accounting here.
+This follows Foulds et al. (2016), section 4; neighbours differ by substitution of one record. The bounds hold if every
+state of the chain is released, and so for the last state alone, whether or not the chain has converged. A chain that
+uses only statistics released before is post-processing and has no further cost.
 
-Δ is the sensitivity of the log-joint: the supremum of |ln p(x'|θ) − ln p(x|θ)| over θ and records x, x'.
+Δ is the sensitivity of the log-joint density: the supremum of |ln p(x'|θ) − ln p(x|θ)| over θ and records x, x'.
 """
 
 import math
@@ -21,30 +21,30 @@ from privpost.privacy.checks import check_choice, check_count
 def update_cost(sensitivity: float, temperature: float = 1.0) -> Cost:
     """Cost 2Δ/T of one Gibbs update, an exponential mechanism over the values of one variable (equation 19).
 
-    An update varies only one variable of the state, so Δ of the log-joint bounds the sensitivity of every update.
+    An update changes only one variable of the state, so Δ of the log-joint bounds the sensitivity of every update.
 
     Args:
         sensitivity: Δ > 0.
-        temperature: T > 0 to which the conditional is tempered.
+        temperature: temperature T > 0 of the conditional distribution.
 
     Raises:
-        ValueError: a sensitivity or temperature that is not positive and finite.
+        ValueError: the sensitivity or the temperature is not positive and finite.
     """
     check_range("(0, inf)", sensitivity=sensitivity, temperature=temperature)
     return Cost("pure", 2 * sensitivity / temperature)
 
 
 def scan_cost(shared: Sequence[Cost], latents: Sequence[Cost] = (), changed_latents: int = 1) -> Cost:
-    """Cost of a scan that updates every variable once: shared ones in sequence, per-record latents in parallel.
+    """Cost of a scan that updates every variable once: shared variables in sequence, latent ones in parallel.
 
     Args:
-        shared: costs of updates of variables whose conditional depends on all records.
-        latents: costs of updates of variables whose conditional depends only on the variable's own records.
-        changed_latents: how many latents' records a substitution can change: 1 where latent i belongs to record i,
-            2 where a record belongs to one of several groups and a substitution may move it.
+        shared: costs of updating variables whose conditional distribution depends on all records.
+        latents: costs of updating latent variables, each of which depends only on its own records.
+        changed_latents: number of latent variables that a substituted record can affect: 1 if latent i belongs to
+            record i; 2 if a latent belongs to a group of records and a substitution may move a record between groups.
 
     Raises:
-        ValueError: no updates, costs of different notions, or changed_latents not 1 or 2.
+        ValueError: there are no updates, costs differ in notion, or changed_latents is not 1 or 2.
     """
     costs = list(shared)
     if latents:
@@ -55,7 +55,7 @@ def scan_cost(shared: Sequence[Cost], latents: Sequence[Cost] = (), changed_late
 def chain_cost(scan: Cost, iterations: int) -> Cost:
     """Cost of a chain of scans by sequential composition, which needs no convergence.
 
-    200 iterations of one pass over the latents and one parameter update, ε each, make 400 ε (section 5).
+    For example, 200 iterations of a pass over the latents and a parameter update, at ε each, cost 400 ε (section 5).
 
     Raises:
         ValueError: iterations is not an integer of at least 1.
@@ -65,19 +65,19 @@ def chain_cost(scan: Cost, iterations: int) -> Cost:
 
 
 def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
-    """Cost ln(1 + (q/N)(e^ε − 1)) of an update that reads a uniform subset of q of the N records, kept secret.
+    """Cost ln(1 + (q/N)(e^ε − 1)) of an update that reads a secret uniform subset of q of the N records.
 
-    For substitution and subsets without replacement (Balle, Barthe and Gaboardi 2018, theorem 9). The update's result
-    must not show which records were read. A random scan over per-record latents shows it, as only updated latents can
-    move; see `random_scan_cost`.
+    It holds for substitution and subsets without replacement (Balle, Barthe and Gaboardi 2018, theorem 9). The result
+    of the update must not show which records were read. A random scan over per-record latents shows it, as only
+    updated latents can change; see `random_scan_cost`.
 
     Args:
         update: pure cost ε of the update for the records that it reads.
-        sampled: q, 1 ≤ q ≤ N.
-        total: N.
+        sampled: number q of records in the subset, 1 ≤ q ≤ N.
+        total: number N of all records.
 
     Raises:
-        ValueError: a cost that is not pure, or counts outside their range.
+        ValueError: the cost is not pure, or a count is outside its range.
     """
     share = _share(update, sampled, total)
     epsilon = update.epsilon
@@ -90,23 +90,23 @@ def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
 def random_scan_cost(update: Cost, updated: int, variables: int, steps: int, delta: float = 0.0) -> Cost:
     """Cost of random-scan steps, each of which updates q of N per-record latents at random; the state is public.
 
-    A record is read only when its latent is updated. The moves show which latents were updated, so one step costs the
-    whole ε: there is no amplification. But over k steps a record is read only Binomial(k, q/N) times. With m the
-    smallest count such that P(Binomial(k, q/N) > m) ≤ δ, the k steps are (mε, δ)-DP: the schedule does not depend on
-    the data, and given the schedule the loss is at most ε for each read.
+    A record is read only when its latent is updated. Changed values show which latents were updated, so one step costs
+    the full ε, without amplification. But over k steps a record is read only Binomial(k, q/N) times. Let m be the
+    smallest count with P(Binomial(k, q/N) > m) ≤ δ. The k steps are (mε, δ)-DP, because the schedule does not depend on
+    the data, and given the schedule each reading of a record costs at most ε.
 
     Args:
-        update: pure cost ε of one latent's update.
-        updated: q, 1 ≤ q ≤ N.
-        variables: N.
-        steps: k ≥ 1.
+        update: pure cost ε of updating one latent.
+        updated: number q of latents updated in one step, 1 ≤ q ≤ N.
+        variables: number N of latents.
+        steps: number k of steps, at least 1.
         delta: δ in [0, 1); 0 gives the pure cost kε.
 
     Returns:
-        A pure cost for δ = 0, else an approximate cost whose δ is the tail probability P(Binomial(k, q/N) > m).
+        A pure cost for δ = 0, otherwise an approximate cost whose δ is the tail probability P(Binomial(k, q/N) > m).
 
     Raises:
-        ValueError: a cost that is not pure, or an argument outside its range.
+        ValueError: the cost is not pure, or an argument is outside its range.
     """
     share = _share(update, updated, variables)
     check_count("steps", steps)
@@ -124,21 +124,21 @@ def metropolis_hastings_cost(
 ) -> Cost:
     """Cost of one Metropolis-Hastings step whose proposal does not depend on the data.
 
-    With c = 2Δ/T, neighbours change the log of the acceptance ratio by at most c.
+    Between neighbours, the logarithm of the acceptance ratio r changes by at most c = 2Δ/T.
 
-        "barker", a = r/(1+r): c, since accepting is an exponential mechanism on two candidates.
-        "metropolis", a = min(1, r): an acceptance loses at most c; staying has probability h + (1−h)(1−a), h the
-        probability of not proposing at all, and loses at most ln(1 + (1−h)(1−e^−c)/h). The cost is the larger: c
-        from h = 1/2 on, infinite at h = 0, where a rejection rules out the data under which a = 1.
+        "barker", a = r/(1+r): the step costs c, as it is an exponential mechanism on two candidates.
+        "metropolis", a = min(1, r): accepting costs at most c. Staying has probability h + (1−h)(1−a), where h is the
+        probability of making no proposal, and costs at most ln(1 + (1−h)(1−e^−c)/h). The step costs the larger value:
+        c if h ≥ 1/2, infinite if h = 0, as a rejection then excludes all data with a = 1.
 
     Args:
         sensitivity: Δ > 0.
         temperature: T > 0.
         acceptance: "metropolis" or "barker".
-        hold: h in [0, 1); "metropolis" only.
+        hold: h in [0, 1), for "metropolis" only.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     cost = update_cost(sensitivity, temperature)
     check_choice("acceptance", acceptance, ("metropolis", "barker"))

@@ -1,8 +1,8 @@
-"""Laws that dominate a release: its neighbours are at least as easy to tell apart by them as by the release.
+"""Laws that dominate a release: pairs of distributions that are at least as easy to tell apart as its neighbours' laws.
 
-A law gives the curve δ(ε) of a pair of distributions that is at least the release's curve for all neighbours, both
-ways. The product of such pairs dominates several releases together, if each pair is fixed beforehand, even if a release
-otherwise depends on earlier ones (Zhu, Dong and Wang 2022). In a ledger a law is JSON with public numbers only.
+A law has a curve δ(ε) that is at least the release's curve for all neighbours, in both orders. If each pair is fixed
+beforehand, the product of the pairs dominates several releases together, even if a release otherwise depends on earlier
+ones (Zhu, Dong and Wang 2022). A ledger stores a law as JSON with public numbers only.
 """
 
 import dataclasses
@@ -21,24 +21,24 @@ from privpost.privacy.accounting.costs import pure_to_rdp
 from privpost.privacy.checks import SMALLEST, check_count
 from privpost.privacy.divergences.renyi import dirichlet_categorical_supremum, gamma_divergence
 
-# Larger whole numbers are not handed to numpy.
+# Larger whole numbers are replaced by this one before numpy sees them.
 LARGEST_WHOLE = 2**62
-# A law's curve ends where it is this small; the rest counts as an infinite loss.
+# A law's curve is cut where it is this small; the rest counts as an infinite loss.
 TAIL = 1e-14
-# Up to this parameter incomplete beta and gamma functions are right to 1e-13.
+# Up to this parameter, the errors of incomplete beta and gamma functions are at most 1e-13.
 LARGEST_PARAMETER = 1e6
-# The most counts that are tried one by one, where their order is not known.
+# At most this many counts are tried one by one, if it is unknown which is worst.
 MOST_COUNTS = 1000
 
 
 @dataclass(frozen=True)
 class Law(ABC):
-    """One release's law; equal releases have equal laws."""
+    """Base of the laws of one release; equal releases have equal laws."""
 
     name: ClassVar[str]
-    # Parts of [0, reach] in which a chord, which lies above the curve, replaces it.
+    # [0, reach] is split into this many parts; in each, a chord above the curve replaces it.
     parts: ClassVar[int] = 512
-    # The release's law is the product of this many equal laws.
+    # The law of the release is the product of this many equal laws with this curve.
     times = 1
 
     @abstractmethod
@@ -46,36 +46,36 @@ class Law(ABC):
         """δ at every ε ≥ 0, shape (k,)."""
 
     def rdp(self, orders: np.ndarray) -> np.ndarray:
-        """Rényi DP parameters at orders; inf where none is known."""
+        """Rényi DP parameters at the orders; inf if unknown."""
         return np.full(np.shape(orders), math.inf)
 
     @property
     def pure(self) -> float:
-        """Pure ε; inf where none is known."""
+        """Pure ε of the release; inf if unknown."""
         return math.inf
 
     @property
     def perfect(self) -> bool:
-        """Whether the release tells nothing."""
+        """Whether the release reveals nothing."""
         return self.pure == 0
 
     @property
     def reach(self) -> float:
-        """An ε at which δ is negligible."""
+        """An ε at which δ is at most `TAIL`, or 384 if there is none below."""
         ends = np.append(2.0 ** np.arange(-20, 9), 1.5 * 2.0 ** np.arange(-20, 9))
         ends.sort()
         return float(next((end for end in ends if self.curve(np.array([end]))[0] <= TAIL), ends[-1]))
 
     def line(self) -> dict[str, Any]:
-        """The law as a ledger has it."""
+        """The law as JSON, as a ledger stores it."""
         return {"law": self.name, **dataclasses.asdict(self)}
 
 
 @dataclass(frozen=True)
 class Response(Law):
-    """Randomised response, `times` times; it dominates every ε-DP release (Kairouz, Oh and Viswanath 2015).
+    """Randomised response, repeated `times` times; it dominates every ε-DP release (Kairouz, Oh and Viswanath 2015).
 
-    It reveals the answer with probability δ, and then dominates every (ε, δ)-DP release.
+    With δ > 0 it reveals the true answer with probability δ, and dominates every (ε, δ)-DP release.
     """
 
     epsilon: float
@@ -83,7 +83,7 @@ class Response(Law):
     times: int = 1
 
     name: ClassVar[str] = "response"
-    # Its curve is a chord.
+    # The curve is linear in e^ε, so few parts are enough.
     parts: ClassVar[int] = 32
 
     def __post_init__(self):
@@ -104,13 +104,13 @@ class Response(Law):
 
     @property
     def reach(self):
-        # Divisions by an ε near the smallest float overflow.
+        # A division by an ε near the smallest float would overflow.
         return min(max(self.epsilon, SMALLEST), 512.0)
 
 
 @dataclass(frozen=True)
 class Normal(Law):
-    """Normal or discrete normal noise of deviation 1, by its Rényi curve; neighbours differ by `shift`."""
+    """Normal or discrete normal noise of standard deviation 1 (by its Rényi curve); neighbours are `shift` apart."""
 
     shift: float
 
@@ -128,7 +128,7 @@ class Normal(Law):
 
 @dataclass(frozen=True)
 class Summed(Law):
-    """Releases of which only the sum of their Rényi curves at `ORDERS` is known."""
+    """Releases for which only the sum of their Rényi curves at `ORDERS` is known."""
 
     epsilons: tuple[float, ...]
 
@@ -138,7 +138,7 @@ class Summed(Law):
         return np.array(self.epsilons) if np.array_equal(orders, ORDERS) else super().rdp(orders)
 
     def curve(self, epsilon):
-        # Canonne, Kamath and Steinke 2020, proposition 12.
+        # This is proposition 12 of Canonne, Kamath and Steinke (2020).
         with np.errstate(over="ignore"):
             logs = (ORDERS - 1) * (np.array(self.epsilons) - epsilon[:, None] + np.log1p(-1 / ORDERS)) - np.log(ORDERS)
         return np.minimum(np.exp(np.minimum(logs.min(axis=1), 0.0)), 1.0)
@@ -148,13 +148,13 @@ class Summed(Law):
 class Beta(Law):
     """A share that is drawn from a beta law with parameters prior + weight · counts, truncated to `ends`.
 
-    Neighbours differ in one record; `others` records are in either of two categories. With more categories only two
-    counts differ. The ratio of Dirichlet densities then depends on the share of one in both, which has a beta law. All
-    other records may be in a third category, so that `others` is 0.
+    Neighbours differ in one record; the `others` are in either of two categories. With more categories, still only two
+    counts differ. Then the ratio of the Dirichlet densities depends only on the share of one category in the two, which
+    has a beta law. As all other records may be in a third category, `others` is then 0.
 
-    For a share on [0, 1] smaller parameters are worse: a draw from Beta(a, b) times an independent one from
-    Beta(a + b, c) has the law Beta(a, b + c), and both neighbours have the same a + b. So counts in a range are
-    dominated by the smallest of either.
+    For a share on [0, 1] smaller parameters are worse, since a draw from Beta(a, b) times an independent one from
+    Beta(a + b, c) has the law Beta(a, b + c), and a + b is the same for both neighbours. So the smallest values of both
+    counts dominate a range of counts.
     """
 
     prior: tuple[float, float]
@@ -175,7 +175,7 @@ class Beta(Law):
 
     @property
     def pure(self) -> float:
-        """Pure ε of a draw, from the range of the log-ratio of the densities; inf on [0, 1]."""
+        """Pure ε of a draw, which is the range of the densities' log-ratio; inf on [0, 1]."""
         return self.weight * float(np.diff(logit(self.ends))[0])
 
     @property
@@ -193,11 +193,11 @@ class Beta(Law):
         q = np.stack([first, second + self.weight], axis=-1)[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             curve = np.maximum(*(beta_curve(*way, epsilon, *self.ends) for way in ((p, q), (q, p)))).max(axis=0)
-        # The curve is nan where a truncated law's mass underflows.
+        # The curve is nan if the probability of the interval underflows.
         return np.fmin(curve, worst) if math.isfinite(self.pure) else curve
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Both parameters, without the record that differs, of pairs that together dominate all counts."""
+        """Beta parameters, without the record that differs, of pairs of laws that together dominate all counts."""
         (first, second), step = self.prior, 1 if math.isfinite(self.pure) else 4
         counts = np.array(list(_ranges(self.others, step)))
         low, high = first + self.weight * counts[:, 0], second + self.weight * (self.others - counts[:, 1])
@@ -212,7 +212,7 @@ class Beta(Law):
 
 
 def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
-    """Split 0..most into ranges that grow longer towards the middle, or into single numbers if `step` is 1."""
+    """Yield (first, last) of ranges of 0..most that are longer towards the middle, or single numbers if `step` is 1."""
     half, start = most // 2, 0
     while start <= half:
         stop = min(start if step == 1 else start + start // step, half)
@@ -224,10 +224,10 @@ def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Gamma(Law):
-    """A rate that is drawn from a gamma law of known shape; the worst neighbours' laws have these `rates`.
+    """A draw from a gamma law with a known shape; `rates` are those of the worst pair of neighbours.
 
-    Between neighbours the logarithm of a draw shifts by that of the rates' ratio, and the ratio of densities is
-    monotone, so the curve grows with the rates' ratio.
+    Between neighbours, the logarithm of a draw shifts by the logarithm of the ratio of the rates. As the ratio of the
+    densities is monotone, the curve grows with the ratio of the rates.
     """
 
     shape: float
@@ -247,7 +247,7 @@ class Gamma(Law):
         epsilon = np.minimum(epsilon, 700.0)
         (low, high), shape = self.rates, self.shape
         gap, ratio = high - low, shape * math.log(self.rates[0] / self.rates[1])
-        # Large draws are likelier at the lower rate, small ones at the higher rate; a large ε excludes all small ones.
+        # The lower rate favours large draws, the higher rate small ones; the density ratio at small draws is bounded.
         large, small = (epsilon - ratio) / gap, np.maximum((-ratio - epsilon) / gap, 0.0)
         ways = (
             gammaincc(shape, low * large) - np.exp(epsilon) * gammaincc(shape, high * large),
@@ -264,10 +264,10 @@ LAWS: dict[str, type[Law]] = {law.name: law for law in (Response, Normal, Beta, 
 
 
 def read(entry: dict[str, Any]) -> Law:
-    """The law of a ledger's line: the stated law, or the worst law that its ε and δ allow.
+    """Return the law that a line of a ledger states or, if it states none, the worst law for its ε and δ.
 
     Raises:
-        ValueError, TypeError, KeyError: the line states no known law.
+        ValueError, TypeError, KeyError: the stated law is unknown or invalid.
     """
     if "loss" not in entry:
         return Response(float(entry["epsilon"]), float(entry["delta"]))

@@ -1,6 +1,6 @@
-"""The posterior draw nearest to the true posterior whose cost is proved to be within a budget.
+"""Finds the posterior draw that is nearest to the true posterior and whose cost is proved to be within a budget.
 
-Coefficients are searched in floating point. Interval arithmetic gives the bound, for the same numbers that a draw uses.
+The search is in floating point. The proof is in interval arithmetic, with the same numbers that a draw uses.
 """
 
 import math
@@ -13,7 +13,7 @@ from privpost.distributions.exact_draws import flint
 from privpost.privacy.accounting.approximate import ORDERS, largest_within
 from privpost.privacy.divergences import certified
 
-# The smallest coefficient that is tried.
+# The search tries no smaller coefficient.
 _LEAST = 1e-12
 
 
@@ -21,8 +21,8 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
     """Return the mechanism nearest to the true posterior that a budget allows, and an upper bound of its ε.
 
     Args:
-        make: function of an ε ("ops") or of a coefficient that returns the mechanism.
-        weighting: "ops", or a weighting of a weighted posterior.
+        make: function that returns the mechanism, given an ε for "ops" and otherwise a coefficient.
+        weighting: "ops", or the weighting of a weighted posterior.
         epsilon, delta: the budget; δ is None for "ops".
 
     Raises:
@@ -38,7 +38,7 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
             )
         return mechanism, cost
     if weighting == "ops":
-        # Where T = 1 costs less than ε, the first bound is within the budget.
+        # If T = 1 costs less than ε, the first setting is within the budget.
         largest, step, what = epsilon, 2.0**-53, "temperature"
     else:
         assert delta is not None
@@ -51,7 +51,7 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
 
 
 def bound(mechanism, delta: float | None) -> tuple[float, float]:
-    """The proved ε, at δ unless it is None, and the order: the best one in floating point, then certified."""
+    """Return the proved ε (at δ, unless δ is None) and its order, which is the best one found in floating point."""
     if delta is None:
         return mechanism.certified_epsilon(), math.inf
     order = _converted(mechanism, delta)[1]
@@ -59,11 +59,11 @@ def bound(mechanism, delta: float | None) -> tuple[float, float]:
 
 
 def _largest(make, epsilon: float, delta: float) -> float:
-    """The largest coefficient that costs at most ε, in floating point."""
+    """Return the largest coefficient that costs at most ε, computed in floating point."""
     try:
         return largest_within(lambda value: _converted(make(value), delta)[0] <= epsilon, _LEAST, 1.0, 60)
     except ValueError:
-        # Orders are bounded, so even a draw from the prior costs something at δ. Rounded up: the named ε is enough.
+        # As orders are bounded, even a draw from the prior costs something at δ. The ε in the message is rounded up.
         least = 1.005 * _converted(make(_LEAST), delta)[0]
         raise ValueError(
             f"epsilon is {epsilon:g}, but must be at least {least:.3g}: less cannot be shown at delta {delta:g} by "
@@ -72,7 +72,7 @@ def _largest(make, epsilon: float, delta: float) -> float:
 
 
 def _lessened(value: float, step: float) -> Iterator[float]:
-    """Yield a value and ever smaller ones, down to 1e-12 times it; the relative step doubles each time, up to ½."""
+    """Yield a value, then smaller ones down to 1e-12 times it; the relative step doubles each time, up to ½."""
     least = 1e-12 * value
     while value >= least:
         yield value
@@ -81,8 +81,8 @@ def _lessened(value: float, step: float) -> Iterator[float]:
 
 
 def _converted(mechanism, delta: float) -> tuple[float, float]:
-    """ε at δ by the best order, and that order, in floating point; inf if all orders are infinite."""
-    # dp-accounting's conversion gives no order for a cost that is infinite or negligible.
+    """Return the ε at δ and the best order, computed in floating point; ε is inf if it is infinite at all orders."""
+    # The conversion of dp-accounting returns no order for an infinite or negligible cost.
     epsilons = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     best = np.argmin(epsilons)
     return float(epsilons[best]), float(ORDERS[best])

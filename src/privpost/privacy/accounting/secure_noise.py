@@ -1,4 +1,4 @@
-"""How much discrete noise a budget needs by opendp's own maps, which round up."""
+"""How much discrete noise a budget needs, by the privacy maps of the package opendp, which round ε up."""
 
 import math
 from collections.abc import Callable
@@ -15,18 +15,18 @@ def least(
 ) -> tuple[Any, float | None]:
     """Return the mechanism with the least noise that a budget allows, and the ε that opendp proves for it.
 
-    For secure noise ε is lowered, or σ raised, until opendp's map is within the budget's ε. For simulated noise nothing
-    is proved, and the ε is None.
+    For secure noise, ε is lowered or σ is raised until the privacy map of opendp is within the budget's ε. For
+    simulated noise nothing is proved, and the returned ε is None.
 
     Args:
-        make: function that returns the mechanism: of ε for Laplace noise; of σ, if there is a δ, for Gaussian noise.
+        make: function that returns the mechanism, given ε for Laplace noise, or σ for Gaussian noise.
         epsilon, delta: the budget; δ is None for Laplace noise.
-        secure: whether the noise is opendp's.
-        by_opendp: whether σ is the value that opendp's map needs.
+        secure: whether opendp draws the noise.
+        by_opendp: whether to take σ from the map of opendp instead of the exact σ of continuous noise.
 
     Raises:
-        ValueError: the scale would be beyond 2^40.
-        Exception: opendp's own errors, which are of no one type.
+        ValueError: the scale would be larger than 2^40.
+        Exception: errors of opendp, which have no common type.
     """
     if delta is not None:
         sensitivity = math.nextafter(make(1.0).sensitivity, math.inf)
@@ -51,19 +51,19 @@ def _check_scale(scale: float) -> None:
 
 
 def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least σ of continuous noise (Balle and Wang 2018)."""
+    """Return the smallest σ of continuous Gaussian noise (Balle and Wang 2018)."""
     with np.errstate(divide="ignore"):
         return gaussian_from_approximate(epsilon, delta) * sensitivity
 
 
 def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """The least σ that opendp's map allows, by its bound from zero-concentrated DP: 1.03 to 1.14 times the analytic
-    one for δ from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52 times at δ = 0.1.
+    """Return the smallest σ that the map of opendp allows, by zero-concentrated DP. It is 1.03 to 1.14 times the
+    analytic σ for δ from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52 times at δ = 0.1.
     """
     analytic = analytic_sigma(epsilon, delta, sensitivity)
-    # Larger scales are refused in any case, and opendp would compute for seconds.
+    # Larger scales would be refused later, after seconds of computation in opendp.
     _check_scale(analytic)
-    # The ratio of the analytic σ to the secure one, to 1e-6.
+    # The search is for the ratio of the analytic σ to the secure one, to a precision of 1e-6.
     return analytic / largest_within(
         lambda share: noise.gaussian_epsilon(analytic / share, sensitivity, delta) <= epsilon, 2.0**-6, 1.0, steps=22
     )

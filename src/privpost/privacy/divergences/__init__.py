@@ -1,5 +1,5 @@
-"""Divergences between what a mechanism releases about neighbouring data sets.
+"""Divergences between the laws of a mechanism's releases about neighbouring data sets.
 
-A mechanism calls `renyi` (closed forms, suprema over neighbours), `glm` (regressions), or, given its density or
-probabilities alone, `densities` and `masses`. `certified` bounds them in rigorous interval arithmetic for real data.
+A mechanism uses `renyi` (closed forms and suprema over neighbours) or `glm` (regressions); if only its density or its
+probabilities are known, `densities` or `masses`. For real data, `certified` bounds costs by interval arithmetic.
 """

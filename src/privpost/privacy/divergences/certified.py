@@ -1,7 +1,7 @@
 """Upper bounds of privacy costs in rigorous interval arithmetic, for releases of real data.
 
-A mechanism's coefficients are found in floating point. This module bounds what they cost, by balls that contain the
-true value, from the same numbers that the draw uses.
+A mechanism's coefficients are found in floating point. This module bounds their cost, from the same numbers that the
+draw uses. A number is enclosed in a ball, an interval that contains its true value.
 """
 
 import math
@@ -15,7 +15,7 @@ _PRECISION = 256
 
 
 def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: float) -> float:
-    """An upper bound of `renyi.dirichlet_categorical_supremum` with supremum "exact"; inf beyond the asymptote."""
+    """Return an upper bound of `renyi.dirichlet_categorical_supremum`, supremum "exact"; inf beyond the asymptote."""
     weight, exact = Fraction(r), Fraction(order)
     scaled = {float(value): Fraction(value) / Fraction(m) for value in prior}
     worst = 0.0
@@ -34,9 +34,9 @@ def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: flo
 
 
 def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -> float:
-    """An upper bound of the Rényi divergence, in either direction, of gamma laws with one shape and two rates.
+    """Return an upper bound of the Rényi divergences, in both directions, of gamma laws with equal shapes.
 
-    D_λ = shape / (λ−1) · [λ ln ρ − ln(1 + λ(ρ − 1))],    ρ = rate_P / rate_Q; inf where 1 + λ(ρ − 1) ≤ 0.
+    D_λ = shape / (λ−1) · [λ ln ρ − ln(1 + λ(ρ − 1))],    ρ = rate_P / rate_Q; it is inf if 1 + λ(ρ − 1) ≤ 0.
     """
     exact, worst = Fraction(order), 0.0
     with flint().ctx.workprec(_PRECISION):
@@ -50,9 +50,9 @@ def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -
 
 
 def approximate_epsilon(rdp: float, order: float, delta: float) -> float:
-    """An upper bound of the ε at δ that (λ, rdp)-Rényi DP implies (Canonne, Kamath and Steinke 2020, proposition 12).
+    """Return an upper bound of the ε at δ that (λ, rdp)-Rényi DP implies.
 
-    ε = rdp + ln((λ−1)/λ) − (ln δ + ln λ)/(λ−1), at least 0.
+    ε = rdp + ln((λ−1)/λ) − (ln δ + ln λ)/(λ−1), at least 0 (Canonne, Kamath and Steinke 2020, proposition 12).
     """
     if math.isinf(rdp):
         return math.inf
@@ -63,18 +63,18 @@ def approximate_epsilon(rdp: float, order: float, delta: float) -> float:
 
 
 def tempered_epsilon(a0: float, temperature: float) -> float:
-    """An upper bound of 2Δ/T, Δ = ln((1−a0)/a0): the cost of one draw of the exponential mechanism on bits."""
+    """Return an upper bound of 2Δ/T, the cost of a draw of `ExponentialMechanism`, with Δ = ln((1−a0)/a0)."""
     with flint().ctx.workprec(_PRECISION):
         low = Fraction(a0)
         return above(2 * ball((1 - low) / low).log() / ball(Fraction(temperature)))
 
 
 def ball_epsilon(dimension: int, power: float, radius: float) -> float:
-    """An upper bound of 2cρR, c = √d: the cost of one draw of a logistic posterior on a ball."""
+    """Return an upper bound of 2cρR, c = √d, the cost of one draw from a logistic posterior on a ball."""
     with flint().ctx.workprec(_PRECISION):
         return above(2 * ball(Fraction(dimension)).sqrt() * ball(Fraction(power) * Fraction(radius)))
 
 
 def above(value) -> float:
-    """A float that is at least the number in a ball."""
+    """Return a float that is at least every number in a ball."""
     return math.nextafter(float(value.upper()), math.inf)

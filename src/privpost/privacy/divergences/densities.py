@@ -1,7 +1,7 @@
-"""Privacy of a release of one number from its density alone: divergences between neighbours, by quadrature.
+"""Divergences between neighbours for a release of one number, by quadrature of its density.
 
 A change of variable makes densities fall doubly exponentially towards both ends (Takahasi and Mori 1974). The range is
-cut into panels, which are halved until Gauss-Legendre quadrature of each has converged.
+divided into intervals ("panels"), which are halved until Gauss-Legendre quadrature on each has converged.
 """
 
 import math
@@ -12,28 +12,28 @@ import numpy as np
 from scipy.special import expit, logit
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
-# Initial panels, and the most halvings.
+# Number of initial panels, and the largest number of halvings.
 PANELS = 48
 HALVINGS = 50
-# A panel has converged to this share of its integral, or to this probability.
+# A panel has converged if halving it changes its integral by less than this share, or if it is this small.
 RELATIVE = 1e-7
 ABSOLUTE = 1e-16
-# The most panels that are halved at once.
+# Halving ends if so many panels have not converged.
 MOST = 1000
-# The probability below which a panel is left out.
+# Panels with a smaller probability are left out.
 NOTHING = 1e-30
-# How far from one the integral of a density may be.
+# The integral of a density may differ from 1 by this much.
 NORMALISED = 1e-5
-# Neighbouring pairs that share panels.
+# This many pairs of neighbours are integrated on the same panels.
 BLOCK = 64
-# How many of these pairs, evenly spread, determine the panels.
+# This many of these pairs, evenly spread, determine the panels.
 SPREAD = 4
-# Bisections of a place where a ratio of densities crosses a level; there the integrand is 0.
+# Number of bisections to find where a ratio of densities crosses e^ε; a few are enough, as the integrand is 0 there.
 BISECTIONS = 18
 
 
 class Space(NamedTuple):
-    """The space of releases: points as a function of u in [-end, end], its inverse, and the logarithm of its slope."""
+    """A change of variable: the release as a function of u in [-end, end], its inverse, and the log of its slope."""
 
     point: Callable
     coordinate: Callable
@@ -42,7 +42,7 @@ class Space(NamedTuple):
 
     @classmethod
     def interval(cls, low: float, high: float) -> "Space":
-        """[low, high]."""
+        """Return the change of variable for releases in [low, high]."""
 
         def log_slope(u):
             wide = math.pi * np.abs(np.sinh(u))
@@ -57,7 +57,7 @@ class Space(NamedTuple):
 
     @classmethod
     def line(cls, centre: float, width: float) -> "Space":
-        """The real line, with points denser near the centre, on a scale of `width`."""
+        """Return the change of variable for real releases, with most points within about `width` of the centre."""
         half = math.pi / 2
         return cls(
             lambda u: centre + width * np.sinh(half * np.sinh(u)),
@@ -68,13 +68,13 @@ class Space(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Pairs of neighbours' statistics, and the law of a release of one number given the statistics.
+    """Pairs of neighbours, and the law of a release of one number given the statistics.
 
     Attributes:
-        pairs: statistics, shape (pairs, 2, d).
+        pairs: statistics of the neighbours, shape (pairs, 2, d).
         log_density: function of points (...) and statistics (..., d).
-        space: where releases lie.
-        breaks: u at which a density jumps, shape (k,): panels end there.
+        space: the change of variable.
+        breaks: values of u at which a density jumps, shape (k,); panels end there.
     """
 
     pairs: np.ndarray
@@ -83,46 +83,46 @@ class Neighbours(NamedTuple):
     breaks: np.ndarray
 
     def blocks(self) -> "Iterator[Neighbours]":
-        """Successive pairs, whose laws are alike, `BLOCK` at a time."""
+        """Yield `BLOCK` successive pairs at a time; their laws are similar."""
         for start in range(0, len(self.pairs), BLOCK):
             yield self._replace(pairs=self.pairs[start : start + BLOCK])
 
     @property
     def first_panels(self) -> np.ndarray:
-        """Panels (panels, 2) of equal width, but for those that the breaks cut."""
+        """Panels (panels, 2) of equal width, divided further at the breaks."""
         edges = np.linspace(-self.space.end, self.space.end, PANELS + 1)
         edges = np.unique(np.concatenate([edges, self.breaks]))
         return np.stack([edges[:-1], edges[1:]], axis=-1)
 
     def spread(self) -> "Neighbours":
-        """`SPREAD` evenly spaced pairs, including the first and the last."""
+        """Return `SPREAD` evenly spaced pairs, including the first and the last."""
         return self._replace(pairs=self.pairs[np.unique(np.linspace(0, len(self.pairs) - 1, SPREAD).astype(int))])
 
     def logs(self, u, row=None) -> tuple[np.ndarray, np.ndarray]:
-        """Both neighbours' log-densities of u: (pairs, ...) at u (...), or for pairs in `row` (k,) at u (k, ...)."""
+        """Both neighbours' log-densities: (pairs, ...) at u (...), or (k, ...) at u (k, ...) for pairs in `row`."""
         pairs, axes = (self.pairs, np.ndim(u)) if row is None else (self.pairs[row], np.ndim(u) - 1)
         pairs = pairs.reshape(len(pairs), 2, *(1,) * axes, pairs.shape[-1])
         points, log_slope = self.space.point(u), self.space.log_slope(u)
-        # ln 0 = −∞ is right beyond the support.
+        # Outside the support, the log-density is −∞, as it should be.
         with np.errstate(divide="ignore", invalid="ignore"):
             first, second = (self.log_density(points, pairs[:, side]) + log_slope for side in (0, 1))
         return first, second
 
     def integrals(self, of: Callable, edges) -> np.ndarray:
-        """Logarithms of the integrals (pairs, panels) of exp(of(ln p, ln q)) over panels (panels, 2)."""
+        """Return the logarithms (pairs, panels) of the integrals of exp(of(ln p, ln q)) over panels (panels, 2)."""
         u, log_weights = nodes(edges)
         return _log_sum(of(*self.logs(u)) + log_weights)
 
 
 def nodes(edges) -> tuple[np.ndarray, np.ndarray]:
-    """u of the nodes of panels (..., 2), shape (..., 10), and the logarithms of their weights."""
+    """Return the quadrature nodes u of panels (..., 2) and the logarithms of their weights, both of shape (..., 10)."""
     half = np.diff(edges, axis=-1) / 2
     with np.errstate(divide="ignore"):
         return edges.mean(axis=-1, keepdims=True) + half * _NODES, np.log(half) + np.log(_WEIGHTS)
 
 
 def neighbours(mechanism: Any) -> Neighbours | None:
-    """A mechanism's pairs; None if a release is not one number, or its density or its neighbours are not known."""
+    """Return a mechanism's neighbours; None if a release is not one number, or if its density or pairs are unknown."""
     pairs = mechanism.neighbouring_statistics()
     if pairs is None:
         return None
@@ -135,7 +135,7 @@ def neighbours(mechanism: Any) -> Neighbours | None:
     centre = mechanism.select(first)
     if centre.shape != (1,) or (peak := mechanism.log_density(centre, first)) is None:
         return None
-    # The width of a uniform density of this height; a wrong width only costs time.
+    # This is the width of a uniform density with the same height; a poor width only costs time.
     width = math.exp(-float(peak)) if np.isfinite(peak) else 1.0
     space = Space.line(float(centre[0]), width)
     exact = mechanism.select(np.unique(pairs.reshape(-1, pairs.shape[-1]), axis=0))
@@ -148,27 +148,27 @@ def neighbours(mechanism: Any) -> Neighbours | None:
 
 
 def _within(space: Space, points) -> np.ndarray:
-    """u of points, without those beyond the ends."""
-    # The ends of an interval have no u.
+    """Return the u of the points, leaving out those beyond the ends."""
+    # At the ends of an interval, u is infinite.
     with np.errstate(divide="ignore", invalid="ignore"):
         u = space.coordinate(np.asarray(points, float))
     return u[np.abs(u) < space.end]
 
 
 def curve(mechanism: Any, epsilon: float) -> float | None:
-    """δ(ε) = max over neighbours of ∫ (p − e^ε q)⁺; None where `neighbours` gives None.
+    """Return δ(ε), the maximum over neighbours of ∫ (p − e^ε q)⁺; None if `neighbours` returns None.
 
     Raises:
-        ValueError: a density that does not integrate to one.
+        ValueError: a density does not integrate to one.
     """
     pairs = neighbours(mechanism)
     return None if pairs is None else max(_hockey_stick(block, mechanism, epsilon) for block in pairs.blocks())
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf if infinite; None if `neighbours` is None.
+    """Return the largest Rényi divergence over neighbours at each order λ ≥ 1; None if `neighbours` returns None.
 
-    Raises: as `curve`.
+    Raises: the same error as `curve`.
     """
     pairs = neighbours(mechanism)
     if pairs is None:
@@ -176,16 +176,16 @@ def rdp(mechanism: Any, orders) -> np.ndarray | None:
     flat = np.ravel(np.asarray(orders, float))
     largest = np.zeros(len(flat))
     for block in pairs.blocks():
-        # A supremum that is infinite stays so.
+        # Orders whose divergence is infinite already need no further block.
         finite = np.isfinite(largest)
         largest[finite] = np.maximum(largest[finite], _renyi(block, mechanism, flat[finite]))
     return largest.reshape(np.shape(orders))
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
-    """Distribution function of additive noise at values of any shape; None where `neighbours` is None.
+    """Return the distribution function of additive noise at values of any shape; None if `neighbours` returns None.
 
-    Raises: as `curve`.
+    Raises: the same error as `curve`.
     """
     pairs = neighbours(mechanism)
     if pairs is None:
@@ -200,7 +200,7 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 
 
 def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.ndarray:
-    """Sorted panels (panels, 2) on which `integrals` have converged for all pairs; panels of no mass are left out."""
+    """Return sorted panels (panels, 2) on which `integrals` have converged for all pairs, without negligible ones."""
     wide, converged = pairs.first_panels, []
     whole = pairs.integrals(of, wide)
     for _ in range(HALVINGS):
@@ -215,7 +215,7 @@ def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.n
         relevant = (largest > math.log(NOTHING)).any(axis=0)
         converged.append(halves.reshape(-1, 4)[done & relevant].reshape(-1, 2))
         wide = halves.reshape(-1, 4)[~done].reshape(-1, 2)
-        # Halving never ends where the rounding error exceeds the tolerance.
+        # If the rounding error exceeds the tolerance, panels never converge, and their number grows.
         if not 0 < len(wide) < MOST:
             break
         whole = parts.reshape(len(parts), -1, 2)[:, ~done].reshape(len(parts), -1)
@@ -224,10 +224,10 @@ def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.n
 
 
 def _laws(pairs: Neighbours, mechanism, of: Callable, relative: float = RELATIVE):
-    """Panels, and both neighbours' log-densities (pairs, panels, 12) at the panels' ends and nodes.
+    """Return panels, and both neighbours' log-densities (pairs, panels, 12) at the ends and nodes of the panels.
 
-    The panels come from a few of the pairs, as the pairs are alike; from all pairs if the laws of some do not integrate
-    to one on these panels.
+    As pairs are similar, a few of them determine the panels. If the law of any pair does not integrate to one on these
+    panels, all pairs determine them.
     """
     for some in (pairs.spread(), pairs):
         edges = _panels(some, of, relative)
@@ -249,10 +249,10 @@ def _hockey_stick(pairs: Neighbours, mechanism, epsilon: float) -> float:
 
 
 def _one_way(pairs: Neighbours, logs, edges, places, log_weights, epsilon: float) -> float:
-    """The largest ∫ (p − e^ε q)⁺, from log-densities at the ends and nodes of panels."""
+    """Return the largest ∫ (p − e^ε q)⁺ over pairs, given log-densities at the ends and nodes of panels."""
     p, q = logs
     values, above = _excess(p[..., 1:-1], q[..., 1:-1], epsilon, log_weights), _loss(p, q) > epsilon
-    # A panel is cut wherever the ratio of the densities crosses e^ε between two of its nodes.
+    # A panel is divided wherever the ratio of the densities crosses e^ε between two of its nodes.
     row, panel, place = np.nonzero(above[..., 1:] != above[..., :-1])
     crossing = _crossings(pairs, row, places[panel, place], places[panel, place + 1], epsilon)
     cut = np.unique(np.stack([row, panel]), axis=1)
@@ -266,12 +266,12 @@ def _one_way(pairs: Neighbours, logs, edges, places, log_weights, epsilon: float
 
 
 def _sorted(u, owner) -> np.ndarray:
-    """Values sorted by pair, panel and size."""
+    """Return the values sorted by pair, then panel, then size."""
     return u[np.lexsort((u, owner[1], owner[0]))]
 
 
 def _crossings(pairs: Neighbours, row, low, high, epsilon: float) -> np.ndarray:
-    """u in [low, high] (k,) where the privacy loss of the pairs in `row` crosses ε, by bisection."""
+    """Return the u (k,) in [low, high] where the privacy loss of the pairs in `row` crosses ε, by bisection."""
     if not len(row):
         return np.empty(0)
     start = _loss(*pairs.logs(low, row)) > epsilon
@@ -283,19 +283,19 @@ def _crossings(pairs: Neighbours, row, low, high, epsilon: float) -> np.ndarray:
 
 
 def _loss(p, q) -> np.ndarray:
-    """ln(p/q), −inf where p is 0."""
+    """Return the privacy loss ln(p/q) from ln p and ln q; −inf where p is 0."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(p), -np.inf, p - q)
 
 
 def _excess(p, q, epsilon: float, log_weights) -> np.ndarray:
-    """∫ (p − e^ε q)⁺ over panels, from nodes along the last axis."""
+    """Return ∫ (p − e^ε q)⁺ over panels, given ln p and ln q at nodes along the last axis."""
     share = -np.expm1(np.minimum(epsilon - _loss(p, q), 0.0))
     return np.where(share > 0, np.exp(p + log_weights) * share, 0.0).sum(axis=-1)
 
 
 def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
-    """Divergences (orders,), the larger of both ways, on panels fit for the largest finite one and the densities."""
+    """Return the largest divergences (orders,) over pairs and directions; panels suit the highest finite order."""
     wide, some = pairs.first_panels, pairs.spread()
     coarse = _both_ways(some, wide)
     largest = max((order for order in orders if not _diverges(coarse, order)), default=1.0)
@@ -304,22 +304,22 @@ def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
         ways = _integrand(p, q, largest), _integrand(q, p, largest)
         return np.logaddexp(np.logaddexp(p, q), np.logaddexp(*ways))
 
-    # Rounding grows with the order, and the logarithm of the integral is divided by it.
+    # The rounding error grows with the order, but the logarithm of the integral is divided by order − 1.
     edges, _ = _laws(pairs, mechanism, hardest, RELATIVE * max(1.0, largest - 1))
-    # The panels at both ends are added: there an integrand without an integral does not fall.
+    # The first and the last panel are added, to see whether the integrand falls there; otherwise the integral diverges.
     laws = _both_ways(pairs, np.concatenate([wide[:1], edges, wide[-1:]]))
     return np.array([_largest(laws, order) if order <= largest else math.inf for order in orders])
 
 
 def _both_ways(pairs: Neighbours, edges) -> list:
-    """(p, q, log-weights) and (q, p, log-weights), with the log-densities (pairs, panels, 10) at the panels' nodes."""
+    """Return (p, q, log-weights) and (q, p, log-weights), p and q log-densities (pairs, panels, 10) at the nodes."""
     u, log_weights = nodes(edges)
     p, q = pairs.logs(u)
     return [(p, q, log_weights), (q, p, log_weights)]
 
 
 def _largest(laws, order: float) -> float:
-    """The largest divergence of an order; the first and the last panel only show whether it is finite."""
+    """Return the largest divergence of an order; the first and the last panel only show whether it is finite."""
     if order == 1:
         with np.errstate(invalid="ignore"):
             terms = [np.where(np.isneginf(p), 0.0, np.exp(p + w) * (p - q))[:, 1:-1] for p, q, w in laws]
@@ -331,19 +331,19 @@ def _largest(laws, order: float) -> float:
 
 
 def _diverges(laws, order: float) -> bool:
-    """Whether an integrand does not fall towards one of the ends, so that its integral is infinite."""
+    """Whether an integrand does not fall towards one of the ends, which shows that its integral is infinite."""
     integrals = [_log_sum(_integrand(p, q, order) + w) for p, q, w in laws]
     return any(np.any(np.maximum(x[:, 0], x[:, -1]) - x.max(axis=1) > math.log(1e-6)) for x in integrals)
 
 
 def _integrand(p, q, order: float):
-    """ln(p^λ q^(1−λ)), −inf where p is 0."""
+    """Return ln(p^λ q^(1−λ)) from ln p and ln q; −inf where p is 0."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(p), -np.inf, order * p + (1 - order) * q)
 
 
 def _log_sum(terms) -> np.ndarray:
-    """ln Σ exp over the last axis; +inf where a term is +inf."""
+    """Return ln Σ exp(terms) over the last axis; +inf where a term is +inf."""
     top = terms.max(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))

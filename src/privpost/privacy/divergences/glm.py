@@ -1,8 +1,8 @@
-"""Rényi DP of sampling from a generalised linear model's posterior, and the settings that meet a budget.
+"""Rényi DP of sampling from the posterior of a generalised linear model, and the settings that meet a budget.
 
-Prior w ~ N(0, (nβ)⁻¹ I), public bounds ‖x‖₂ ≤ c on the features and B on the residual |y − E y| (1 for binary
-regression), neighbours: substitution. All formulas are in public quantities, and all arguments broadcast. Geumlek, Song
-and Chaudhuri (2017), sections 4 and 5.2.
+The prior is w ~ N(0, (nβ)⁻¹ I). Public bounds are ‖x‖₂ ≤ c for the features and B for the residual |y − E y| (1 for
+binary regression). Neighbours differ by substitution. All formulas use public quantities only, and all arguments
+broadcast. They follow Geumlek, Song and Chaudhuri (2017), sections 4 and 5.2.
 """
 
 import math
@@ -19,24 +19,24 @@ from privpost.privacy.checks import check_choice
 # most 2ρcR. The paper, with R = c/β, charges twice as much.
 Charge = Literal["paper", "corrected_charge", "smallest_ball"]
 CHARGES = get_args(Charge)
-# κ = max x/(1 + e^x): at the mode nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ, so that ‖w‖ ≤ √(ρκ/β), whatever the data.
+# κ = max x/(1 + e^x): at the mode nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ, so ‖w‖ ≤ √(ρκ/β) for all data.
 KAPPA = float(lambertw(math.exp(-1)).real)
 
 
 def posterior_rdp(order, n, prior_precision, power=1.0, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
-    """Rényi DP parameter of one exact draw from a posterior with the likelihood to the power ρ: 2(ρcB)²λ/(nβ).
+    """Rényi DP parameter 2(ρcB)²λ/(nβ) of one exact draw from a posterior whose likelihood has the power ρ.
 
-    Theorem 16 for ρ = 1 (direct and concentrated posterior), theorem 17 for ρ < 1 (diffused).
+    This is theorem 16 for ρ = 1 (direct and concentrated posteriors) and theorem 17 for ρ < 1 (diffused posterior).
 
     Args:
         order: λ ≥ 1.
         n: public number of records.
         prior_precision: β > 0, the prior's precision per record.
-        power: ρ in (0, 1].
+        power: power ρ of the likelihood, in (0, 1].
         feature_bound, residual_bound: c > 0 and B > 0.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     check_range("[1, inf)", order=order, n=n)
     check_range("(0, inf)", prior_precision=prior_precision, feature_bound=feature_bound, residual_bound=residual_bound)
@@ -46,7 +46,7 @@ def posterior_rdp(order, n, prior_precision, power=1.0, feature_bound=1.0, resid
 
 
 def concentrated_precision(order, epsilon, n, prior_precision, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
-    """Smallest β ≥ β0 at which a posterior draw is (λ, ε)-RDP: max{2(cB)²λ/(nε), β0} (algorithm 4).
+    """Smallest precision β ≥ β0 at which a posterior draw is (λ, ε)-RDP: max{2(cB)²λ/(nε), β0} (algorithm 4).
 
     Args:
         order: λ ≥ 1.
@@ -56,7 +56,7 @@ def concentrated_precision(order, epsilon, n, prior_precision, feature_bound=1.0
         feature_bound, residual_bound: c > 0 and B > 0.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     check_range("(0, inf)", epsilon=epsilon, prior_precision=prior_precision)
     at_unit_precision = posterior_rdp(order, n, 1.0, 1.0, feature_bound, residual_bound)
@@ -66,9 +66,9 @@ def concentrated_precision(order, epsilon, n, prior_precision, feature_bound=1.0
 def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
     """Largest power ρ ≤ 1 of the likelihood at which a draw is (λ, ε)-RDP: min{1, √(εnβ/(2(cB)²λ))} (algorithm 5).
 
-    The draw is then (λ', ελ'/λ)-RDP for every λ' ≥ 1: see `posterior_rdp` with this power.
+    With this power the draw is (λ', ελ'/λ)-RDP for every λ' ≥ 1 (see `posterior_rdp`).
 
-    Arguments and errors as in `concentrated_precision`, with prior_precision the β of the prior.
+    Arguments and errors are as in `concentrated_precision`; prior_precision is the β of the prior.
     """
     check_range("(0, inf)", epsilon=epsilon)
     direct = posterior_rdp(order, n, prior_precision, 1.0, feature_bound, residual_bound)
@@ -76,19 +76,19 @@ def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residu
 
 
 def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Pure ε of one OPS draw: the prior is truncated to a ball, and the likelihood has the power ρ.
+    """Pure ε of one OPS draw, whose prior is truncated to a ball and whose likelihood has the power ρ.
 
-    `charge="paper"`: 4c²ρ/β. `"corrected_charge"`: 2c²ρ/β, since on ‖w‖ ≤ c/β |log p(y|w,x) − log p(y'|w,x')| is at
-    most c²/β for logistic regression. `"smallest_ball"`: 2cρ√(ρκ/β) on ‖w‖ ≤ √(ρκ/β) (`ops_radius`).
+    The charge "paper" is 4c²ρ/β. "corrected_charge" is 2c²ρ/β, as |log p(y|w,x) − log p(y'|w,x')| is at most c²/β on
+    ‖w‖ ≤ c/β for logistic regression. "smallest_ball" is 2cρ√(ρκ/β) on ‖w‖ ≤ √(ρκ/β) (`ops_radius`).
 
     Args:
-        power: ρ in (0, 1].
+        power: power ρ of the likelihood, in (0, 1].
         prior_precision: β > 0.
         feature_bound: c > 0.
         charge: one of `CHARGES`.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     check_choice("charge", charge, CHARGES)
     check_range("(0, inf)", prior_precision=prior_precision, feature_bound=feature_bound)
@@ -101,9 +101,9 @@ def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, charge: str = "c
 
 
 def ops_radius(power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Radius of the ball of OPS: c/β, or √(ρκ/β), the smallest radius that always contains the mode.
+    """Radius of the ball of OPS: c/β, or for "smallest_ball" √(ρκ/β), the smallest that contains the mode for all data.
 
-    Arguments and errors as in `ops_pure_epsilon`.
+    Arguments and errors are as in `ops_pure_epsilon`.
     """
     if charge == "smallest_ball":
         return np.sqrt(np.asarray(power, float) * KAPPA / np.asarray(prior_precision, float))
@@ -111,7 +111,7 @@ def ops_radius(power, prior_precision, feature_bound=1.0, charge: str = "correct
 
 
 def ops_power_at(epsilon, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Largest power ρ ≤ 1 at which the pure ε of OPS is at most ε; arguments and errors as in `ops_pure_epsilon`."""
+    """Largest power ρ ≤ 1 at which an OPS draw costs at most the pure ε; other arguments as in `ops_pure_epsilon`."""
     share = np.asarray(epsilon, float) / ops_pure_epsilon(1.0, prior_precision, feature_bound, charge)
     return np.minimum(1.0, share ** (2 / 3) if charge == "smallest_ball" else share)
 
@@ -119,9 +119,9 @@ def ops_power_at(epsilon, prior_precision, feature_bound=1.0, charge: str = "cor
 def ops_rdp(order, power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Rényi DP parameter of one OPS draw at order λ.
 
-    `charge="paper"` charges the pure ε at every order; the others charge what ε-DP implies at λ (`pure_to_rdp`).
+    The charge "paper" is the pure ε at every order; the other charges are what ε-DP implies at λ (`pure_to_rdp`).
 
-    Arguments and errors as in `ops_pure_epsilon`, with order λ ≥ 1.
+    Arguments and errors are as in `ops_pure_epsilon`; order is λ ≥ 1.
     """
     check_range("[1, inf)", order=order)
     epsilon = ops_pure_epsilon(power, prior_precision, feature_bound, charge)
@@ -133,8 +133,8 @@ def ops_rdp(order, power, prior_precision, feature_bound=1.0, charge: str = "cor
 def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Largest power ρ ≤ 1 of the likelihood at which an OPS draw is charged at most ε at order λ.
 
-    `charge="paper"`: min{1, εβ/(4c²)} at every order. The others: `ops_power_at` of the largest pure guarantee ε₀ that
-    is (λ, ε)-RDP (`rdp_to_pure_epsilon`), such as min{1, ε₀β/(2c²)}.
+    For the charge "paper" it is min{1, εβ/(4c²)} at every order. For the others it is `ops_power_at` of ε₀, the largest
+    pure ε that implies (λ, ε)-RDP (`rdp_to_pure_epsilon`); for "corrected_charge" this is min{1, ε₀β/(2c²)}.
 
     Args:
         order: λ ≥ 1.
@@ -144,7 +144,7 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = 
         charge: one of `CHARGES`.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     check_range("[1, inf)", order=order)
     check_range("(0, inf)", epsilon=epsilon)
@@ -154,19 +154,19 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = 
 
 
 def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
-    """μ of the Gaussian DP after k noisy gradient steps w ← w − η∇f + √(2η) Z from a start without data.
+    """μ of the Gaussian DP after k steps w ← w − η∇f + √(2η) Z from a start that does not depend on the data.
 
-    μ² = Δ² (η/2) (1 + C)/(1 − C) (1 − C^k)/(1 + C^k), C = 1 − ηm, at most Δ²/m for every k (Feldman et al. 2018;
-    Bok, Su and Altschuler 2024): a change j steps before the end has shrunk by Cʲ.
+    μ² = Δ² (η/2) (1 + C)/(1 − C) (1 − C^k)/(1 + C^k) with C = 1 − ηm, which is at most Δ²/m for every k (Feldman et al.
+    2018; Bok, Su and Altschuler 2024). A change made j steps before the end has shrunk by the factor Cʲ.
 
     Args:
-        steps: k ≥ 1.
-        step_size: η > 0, at most 2/(M + m) for f of curvature between m and M.
-        curvature: m > 0.
-        change: Δ > 0, bound on the norm by which neighbours' gradients differ.
+        steps: number k ≥ 1 of steps.
+        step_size: η > 0, at most 2/(M + m) if the curvature of f lies between m and M.
+        curvature: smallest curvature m > 0 of f.
+        change: bound Δ > 0 on the norm of the difference between the gradients of neighbours.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     check_range("[1, inf)", steps=steps)
     check_range("(0, inf)", step_size=step_size, curvature=curvature, change=change)
@@ -176,20 +176,20 @@ def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
 
 
 def independence_chain_guarantee(epsilon, rejected, height, order=None) -> np.ndarray:
-    """Pure ε, or at an order the Rényi ε, of the state of an independence chain after k steps.
+    """Pure ε, or Rényi ε at an order, of the state after k steps of an independence Metropolis-Hastings chain.
 
-    The chain accepts proposals q for π with π/q ≤ M, so that its step is π/M + (1 − 1/M)R with R reversible, and the
-    density of its state with respect to π lies in [1 − a, 1 + a(H − 1)], a = (1 − 1/M)^k. That costs
-    ε + ln[(1 + a(H − 1))/(1 − a)], or ε + λ/(λ − 1) ln(1 + a(H − 1)) − ln(1 − a).
+    The target is π, and proposals from q have π/q ≤ M. A step is then π/M + (1 − 1/M)R with R reversible, and the
+    density of the state with respect to π lies in [1 − a, 1 + a(H − 1)], a = (1 − 1/M)^k. The pure cost is
+    ε + ln[(1 + a(H − 1))/(1 − a)], and the Rényi cost is ε + λ/(λ − 1) ln(1 + a(H − 1)) − ln(1 − a).
 
     Args:
         epsilon: pure or Rényi ε of an exact draw from π.
-        rejected: a in [0, 1), the larger of the two data sets'.
-        height: H ≥ 1, largest density of the start with respect to π, the larger of the two data sets'.
-        order: λ > 1 of a Rényi guarantee.
+        rejected: the larger a, in [0, 1), of the two neighbouring data sets.
+        height: the larger H ≥ 1 of both, where H bounds the density of the start with respect to π.
+        order: order λ > 1 of a Rényi guarantee; None for pure DP.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     check_range("[0, 1)", rejected=rejected)
     check_range("[1, inf)", height=height)

@@ -1,4 +1,4 @@
-"""Privacy of a release of one whole number from its probabilities: divergences between neighbours, by summation."""
+"""Divergences between neighbours for a release of one whole number, by summation over its probabilities."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-# Whole numbers on either side of the statistic that are summed: at first, and at most.
+# Sums run over this many whole numbers on either side of the statistic at first, and at most.
 NEAR = 64
 FAR = 1 << 22
-# The share of a sum that the last number may have.
+# A sum ends when its last terms are at most this share of it.
 LAST = 1e-18
-# How far from one the sum of the probabilities may be.
+# The sum of the probabilities may differ from 1 by this much.
 NORMALISED = 1e-9
 
 
 def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Whole numbers (points,), and log-probabilities (pairs, points) of both neighbours, each pair in both orders.
+    """Return whole numbers (points,) and both neighbours' log-probabilities (pairs, points), each pair in both orders.
 
-    They reach so far that the last terms of Σ exp(of(ln p, ln q)) are negligible. None if a release is not one number,
-    or its probabilities or its neighbours are not known.
+    The range is so wide that the last terms of Σ exp(of(ln p, ln q)) are negligible. The result is None if a release is
+    not one number, or if its probabilities or its neighbours are unknown.
     """
     pairs = mechanism.neighbouring_statistics()
     if pairs is None:
@@ -42,10 +42,10 @@ def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, 
 
 
 def curve(mechanism: Any, epsilon: float) -> float | None:
-    """δ(ε) = max over neighbours of Σ (p − e^ε q)⁺; None where `_laws` is None.
+    """Return δ(ε), the maximum over neighbours of Σ (p − e^ε q)⁺; None if `_laws` returns None.
 
     Raises:
-        ValueError: probabilities that do not sum to one.
+        ValueError: the probabilities do not sum to one.
     """
     laws = _laws(mechanism, lambda p, q: p)
     if laws is None:
@@ -57,9 +57,9 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Largest Rényi divergences of orders λ ≥ 1 over neighbours, inf if infinite; None if `_laws` is None.
+    """Return the largest Rényi divergence over neighbours at each order λ ≥ 1; None if `_laws` returns None.
 
-    Raises: as `curve`.
+    Raises: the same error as `curve`.
     """
     divergences = [_renyi(mechanism, order) for order in np.ravel(np.asarray(orders, float))]
     return None if None in divergences else np.reshape(np.array(divergences), np.shape(orders))
@@ -84,9 +84,9 @@ def _renyi(mechanism, order: float) -> float | None:
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
-    """Distribution function of additive noise at values of any shape; None where `_laws` is None.
+    """Return the distribution function of additive noise at values of any shape; None if `_laws` returns None.
 
-    Raises: as `curve`.
+    Raises: the same error as `curve`.
     """
     laws = _laws(mechanism, lambda p, q: p)
     if laws is None:

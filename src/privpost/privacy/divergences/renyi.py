@@ -1,7 +1,7 @@
 """Rényi divergences in closed form, their suprema over neighbouring data sets, and the search for coefficients.
 
-Orders are λ ≥ 1; λ = 1 is the Kullback-Leibler limit. Nothing here takes data: a supremum runs over every
-data set of the public size n. Equations are those of Geumlek, Song and Chaudhuri (2017).
+Orders are λ ≥ 1; λ = 1 is the Kullback-Leibler limit. No function takes data: a supremum is over all data sets of the
+public size n. Equations are those of Geumlek, Song and Chaudhuri (2017).
 """
 
 import functools
@@ -17,22 +17,22 @@ from privpost.privacy.checks import check_choice, check_count
 
 Supremum = Literal["exact", "paper"]
 SUPREMA = get_args(Supremum)
-# Bisections of a coefficient whose divergences are computed together: most of a small array's time is its calls.
+# This many bisections are computed in one call, as calls dominate the time for small arrays.
 _STEPS = 4
 
 
 def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
-    """Rényi divergence D_λ(P‖Q) of two Dirichlet (or beta) distributions, to nearly full relative precision.
+    """Rényi divergence D_λ(P‖Q) of two Dirichlet (or beta) distributions, accurate to nearly all digits.
 
     Args:
         alpha_p, alpha_q: concentrations > 0, (..., d).
         order: λ ≥ 1, broadcast against the leading axes.
 
     Returns:
-        Divergences (...); inf where an α_Q or a λα_P + (1−λ)α_Q is not positive.
+        Divergences (...); inf if some α_Q or some λα_P + (1−λ)α_Q is not positive.
 
     Raises:
-        ValueError: an order below 1, or an α_P that is not positive.
+        ValueError: an order is below 1, or some α_P is not positive.
     """
     order = _orders(order)
     p, q = np.broadcast_arrays(np.asarray(alpha_p, float), np.asarray(alpha_q, float))
@@ -44,16 +44,16 @@ def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
 
 
 def gamma_divergence(shape, rate, step, order) -> np.ndarray:
-    """The larger of both directions' Rényi divergences of gamma laws of one shape, with rates `rate` and rate + step.
+    """The larger of the Rényi divergences, in both directions, of gamma laws with rates `rate` and rate + step.
 
-    All arguments are arrays of one shape, or numbers; inf where a divergence is infinite.
+    Both laws have the same `shape`. All arguments are numbers or arrays of one shape; a divergence can be inf.
     """
     worst = np.zeros(np.shape(order))
     excess = np.where(order == 1, 1.0, order - 1)
     for change in (step / rate, -step / (rate + step)):
         mixed = 1 + order * change
         valid = mixed > 0
-        # A change that is −1 but for rounding has no valid order.
+        # A change that rounds to −1 makes the logarithm infinite.
         with np.errstate(divide="ignore", invalid="ignore"):
             gap = order * np.log1p(change) - np.log1p(np.where(valid, order * change, 0.0))
             # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
@@ -64,11 +64,11 @@ def gamma_divergence(shape, rate, step, order) -> np.ndarray:
 
 
 def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum: str = "exact") -> np.ndarray:
-    """Largest divergence between the posteriors of neighbouring data sets of categorical records, or of bits.
+    """Largest Rényi divergence between the posteriors of neighbouring data sets of categorical records, or of bits.
 
-    The posterior is Dirichlet(α/m + r·counts): r < 1 is the diffused, m < 1 the concentrated mechanism
-    (algorithms 2 and 3), both 1 the direct posterior. By the convexity of theorem 15 the worst case has all n−1 common
-    records in one category, so O(d³) pairs are enough.
+    The posterior is Dirichlet(α/m + r·counts). r < 1 is the diffused mechanism (algorithm 2), m < 1 the concentrated
+    one (algorithm 3), and r = m = 1 the direct posterior. By the convexity in theorem 15, the worst case has all n−1
+    common records in one category, so O(d³) pairs are enough.
 
     Args:
         prior: α > 0, shape (d,).
@@ -76,15 +76,15 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
         order: λ ≥ 1; order, r and m broadcast.
         r: coefficient of the likelihood, in (0, 1].
         m: coefficient of the prior, in (0, 1].
-        supremum: "exact" for the pairs that data sets can reach; "paper" for corollary 2 as printed, P at a
-            vertex (all n records in one category, at r·n) and Q = P + r(e_i − e_j) for all i ≠ j, reachable or
-            not. "paper" is never below "exact".
+        supremum: "exact" for the pairs that data sets can lead to; "paper" for corollary 2 as printed, where P has all
+            n records in one category and Q = P + r(e_i − e_j) for all i ≠ j, even if no data set leads to Q. "paper" is
+            never below "exact".
 
     Returns:
         Suprema of the broadcast shape; inf beyond the asymptote.
 
     Raises:
-        ValueError: an argument outside its range.
+        ValueError: an argument is outside its range.
     """
     prior = np.asarray(prior, float)
     if prior.ndim != 1 or prior.size < 2 or not np.all(prior > 0):
@@ -104,18 +104,18 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
 
 @functools.lru_cache(maxsize=64)
 def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> np.ndarray:
-    """The pairs of posteriors among which `dirichlet_categorical_supremum` takes the largest divergence.
+    """Return the pairs of posteriors among which `dirichlet_categorical_supremum` takes the largest divergence.
 
-    Neighbours have equal totals, so only two categories contribute: P has one record more than Q in the first, and one
-    fewer in the second. A pair is given by the prior and P's count in both.
+    Neighbours have equal totals, so only two categories contribute: P has one more record than Q in the first and one
+    fewer in the second. A pair is described by the prior and P's count in each of these categories.
 
     Returns:
         Prior and count of the first category, then of the second, shape (4, pairs).
     """
-    # The common records are in the category that gains, in the one that loses, or in a third one.
+    # The common records are all in the first category, in the second, or in a third one.
     single, others = (1, n - 1) if supremum == "exact" else (0, n)
     counts = [(single + others, 0), (single, others), *[(single, 0)] * (len(prior) > 2)]
-    # Only the distinct values of the prior's entries matter.
+    # Categories with equal prior values give equal divergences, so each value is used once.
     values = set(prior)
     return np.array(
         sorted(
@@ -132,18 +132,18 @@ def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> 
 def largest_coefficient(
     epsilon_of_coefficient: Callable[[np.ndarray], np.ndarray], target, iterations: int = 500
 ) -> np.ndarray:
-    """Largest coefficient in (0, 1] whose Rényi DP parameter is within the target, by bisection (section 3.1).
+    """Largest coefficient in (0, 1] whose Rényi DP parameter is at most the target, by bisection (section 3.1).
 
-    The result re-evaluates to at most the target; it is exactly 1 where 1 itself does.
+    The function's value at the result is at most the target. The result is exactly 1 if 1 meets the target.
 
     Args:
-        epsilon_of_coefficient: increasing function on (0, 1] of arrays shaped as target, perhaps with one more first
-            axis; returns the same shape.
+        epsilon_of_coefficient: increasing function on (0, 1]; it takes arrays of the target's shape, or with one more
+            axis in front, and returns the same shape.
         target: Rényi DP parameters > 0, any shape.
-        iterations: bisections; they end early once no floating-point number is left between the bounds.
+        iterations: largest number of bisections; they end early if no float is left between the bounds.
 
     Raises:
-        ValueError: a target that is not positive, iterations < 1, or a target that no coefficient visited met.
+        ValueError: a target is not positive, iterations < 1, or no coefficient that was tried met the target.
     """
     target = np.asarray(target, float)
     check_range("(0, inf]", target=target)
@@ -151,7 +151,7 @@ def largest_coefficient(
     high = np.ones_like(target)
     low = np.where(epsilon_of_coefficient(high) <= target, 1.0, 0.0)
     while iterations > 0:
-        # All middles that the next bisections can reach are evaluated at once: node i is followed by 2i + 1, 2i + 2.
+        # All midpoints of the next bisections are evaluated at once, as a binary tree: 2i + 1 and 2i + 2 follow node i.
         steps = min(iterations, _STEPS)
         iterations -= steps
         lows, highs = [low], [high]
@@ -179,7 +179,7 @@ def _orders(order) -> np.ndarray:
 
 
 def _log_gamma_divergence(p, q, order) -> np.ndarray:
-    """[ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q), a coordinate's contribution; inf where not finite."""
+    """One coordinate's term [ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q); inf if undefined."""
     excess = order - 1
     mixed = p + excess * (p - q)
     valid = (p > 0) & (q > 0) & (mixed > 0)
@@ -192,18 +192,18 @@ def _log_gamma_divergence(p, q, order) -> np.ndarray:
 
 
 def _log_gamma_increment(x, h) -> np.ndarray:
-    """ln Γ(x+h) − ln Γ(x) for x, x+h > 0, with an error proportional to h.
+    """Return ln Γ(x+h) − ln Γ(x) for x, x+h > 0, with an error proportional to h.
 
-    Subtracting two log-gammas would leave an error of |ln Γ| · 1e-16, larger than the divergences of neighbours
-    at x = 1e5. Twenty steps of the recurrence reach an argument at which Stirling's series has converged.
+    Subtracting two log-gammas would leave an error of |ln Γ| · 1e-16; at x = 1e5 this exceeds the divergences of
+    neighbours. So the recurrence first raises the argument by 20, where Stirling's series has converged.
     """
     steps = 20
-    # Where the sum is masked, as no gamma function is defined there, a quotient may be −1.
+    # A quotient can be −1 where x + h is not positive; the caller masks these results.
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = np.log1p(np.asarray(h)[..., None] / (np.asarray(x)[..., None] + np.arange(steps))).sum(axis=-1)
     y = x + steps
     z = y + h
-    # 1/z^k − 1/y^k for k = 1, 3, 5, 7, each divided by 1/z − 1/y, in product and sum of squares of 1/y and 1/z.
+    # (1/z^k − 1/y^k)/(1/z − 1/y) for k = 3, 5, 7, written in the product and the sum of squares of 1/y and 1/z.
     product, squares = 1 / (y * z), 1 / y**2 + 1 / z**2
     third = squares + product
     fifth = squares**2 + product * squares - product**2

@@ -1,4 +1,4 @@
-"""One account of a ledger: a budget for each of several repeats, and the releases that it paid for."""
+"""One account of a ledger: a budget for each repeat of an experiment, and the releases charged to it."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -15,19 +15,19 @@ class BudgetExceeded(ValueError):
 
 
 class _Counts(NamedTuple):
-    """Numbers of releases, by repeat 0, 1, 2, ... and by mechanism.
+    """Numbers of releases by repeat 0, 1, 2, ... and by mechanism.
 
-    Successive repeats with equal counts form one run, so a million repeats cost no more than a few. Each run starts at
-    one of `starts` and ends before the next; the last has no end. A mechanism beyond a run's tuple has no releases.
+    Successive repeats with equal counts form one run, so a million repeats take no more memory than a few. A run lasts
+    from its entry in `starts` to the next. `values` has its counts; mechanisms beyond a tuple's end have no releases.
     """
 
     starts: tuple[int, ...] = (0,)
     values: tuple[tuple[int, ...], ...] = ((),)
 
     def plus(self, repeats: slice, place: int, number: int) -> "tuple[_Counts, list[tuple[int, ...]]]":
-        """The counts after `number` more releases of one mechanism in each of some repeats, and their values."""
+        """Return the counts with `number` more releases at `place` in each of `repeats`, and the changed values."""
         if repeats.start == self.starts[-1]:
-            # No later repeat has a release: the usual case, as a simulation's trials come in order.
+            # Usually no later repeat has a release, as the trials of a simulation come in order.
             value = (*(0,) * place, number)
             if self.values[-2:-1] == (value,):
                 return _Counts((*self.starts[:-1], repeats.stop), self.values), [value]
@@ -50,7 +50,7 @@ class _Counts(NamedTuple):
         return _Counts(tuple(starts), tuple(values)), touched
 
     def runs(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Number of repeats and counts of each run; the last run, which has no releases, is left out."""
+        """Return the number of repeats and the counts of each run, without the last run, which has no releases."""
         return [(stop - start, value) for (start, stop), value in zip(pairwise(self.starts), self.values, strict=False)]
 
 
@@ -59,7 +59,7 @@ NOTHING = _Counts()
 
 @dataclass
 class Account:
-    """A budget for each of several repeats of an experiment, which are independent and have the same target."""
+    """A budget that each of several independent repeats of an experiment may spend once."""
 
     name: str
     budget: Cost
@@ -67,19 +67,19 @@ class Account:
     # Number of repeats.
     repeats: float
     counts: _Counts = NOTHING
-    # Places of mechanisms (or bare costs) by key, in the order of their first release. One release costs `stated` in
-    # the mechanism's notion and `prices` in the budget's.
+    # The place of each mechanism (or bare cost) by key, in the order of first releases. At this place, `stated` has the
+    # cost of one release in the mechanism's notion, and `prices` in the budget's notion.
     places: dict[Any, int] = field(default_factory=dict)
-    # The same places by identity: computing a key can take longer than a draw.
+    # The same places by the object's identity, as computing a key can take longer than a draw.
     known: dict[int, int] = field(default_factory=dict)
     stated: list[Cost] = field(default_factory=list)
     prices: list[Cost] = field(default_factory=list)
-    # The repeats in which a noise was used: by its source, if that always gives the same noise, or by the generator's
-    # state.
+    # The repeats in which a noise was used. The key is its source, if that always gives the same noise, otherwise the
+    # state of the generator.
     shared: dict[Any, list[slice]] = field(default_factory=dict)
 
     def total(self, counts) -> tuple[float, float]:
-        """ε and δ of all releases together, given their numbers by mechanism."""
+        """Return the summed ε and δ of all releases, given their numbers by mechanism."""
         epsilon = delta = 0.0
         for count, price in zip(counts, self.prices, strict=False):
             if count:
@@ -88,17 +88,17 @@ class Account:
         return epsilon, delta
 
     def largest(self) -> tuple[float, float]:
-        """The largest ε and the largest δ that a repeat has spent."""
+        """Return the largest ε and the largest δ that any repeat has spent."""
         return tuple(map(max, zip(*map(self.total, self.counts.values), strict=True)))
 
     def spent(self) -> Cost:
-        """`largest` as a cost in the budget's notion."""
+        """Return `largest` as a cost in the budget's notion."""
         epsilon, delta = self.largest()
         known = None if self.budget.delta is None else min(1.0, delta)
         return Cost(self.budget.notion, float(epsilon), self.budget.order, known)
 
     def published(self) -> tuple[float, float]:
-        """ε and δ of the releases of all repeats together, if all are about the same people."""
+        """Return the summed ε and δ of the releases of all repeats, which apply if all are about the same people."""
         totals = [self.total([length * count for count in value]) for length, value in self.counts.runs()]
         if not totals:
             return 0.0, 0.0
@@ -110,7 +110,7 @@ class Account:
         return {**budget, "epsilon": json_number(epsilon), "delta": budget["delta"] and min(1.0, delta)}
 
     def check(self, price: Cost, totals: Iterable[tuple[float, float]], number: int) -> None:
-        """Raises BudgetExceeded if any of the totals exceeds the budget."""
+        """Raises BudgetExceeded if a total (ε, δ) exceeds the budget; `price` and `number` are for the message."""
         for epsilon, delta in totals:
             if not (at_most(epsilon, self.budget.epsilon) and at_most(delta, self.budget.delta or 0.0)):
                 raise BudgetExceeded(
@@ -118,11 +118,11 @@ class Account:
                 )
 
     def place(self, key, stated: Cost, price: Cost) -> int:
-        """The place of a mechanism (or a bare cost) among those that were charged.
+        """Return the place of a mechanism (or a bare cost), adding it if it is new.
 
         Args:
             key: identifies the mechanism.
-            stated, price: what one release costs, in the mechanism's notion and in the budget's.
+            stated, price: cost of one release in the mechanism's notion and in the budget's notion.
         """
         if key not in self.places:
             self.places[key] = len(self.prices)
@@ -131,7 +131,7 @@ class Account:
         return self.places[key]
 
     def charge(self, place: int, repeats: slice, number: int) -> None:
-        """Counts `number` more releases of a mechanism in each of some repeats, if the budget covers them."""
+        """Charge `number` more releases in each of `repeats`; raises BudgetExceeded if the budget does not suffice."""
         if repeats.stop > self.repeats:
             raise ValueError(f"account {self.name!r}: repeats are {repeats}, but there are {self.repeats}")
         counts, touched = self.counts.plus(repeats, place, number)
@@ -139,10 +139,10 @@ class Account:
         self.counts = counts
 
     def share(self, noise, repeats: slice) -> None:
-        """Notes which repeats use a noise, given as `Common` or as a generator's state.
+        """Record which repeats use a noise, which is given as a `Common` source or as a generator's state.
 
         Raises:
-            ValueError: a repeat already has a release with this noise; both together would reveal the statistics.
+            ValueError: a repeat already has a release with this noise; the two together would reveal the statistics.
         """
         earlier = self.shared.setdefault(noise, [])
         if any(repeats.start < had.stop and had.start < repeats.stop for had in earlier):
@@ -153,7 +153,7 @@ class Account:
         earlier.append(repeats)
 
     def rows(self, mechanisms: dict) -> list[dict]:
-        """The account's rows in `Ledger.record`; `mechanisms` has each mechanism's number and class, by key."""
+        """Return the rows for `Ledger.record`; `mechanisms` maps keys to the mechanisms' classes and numbers."""
         budget = cost_fields(self.budget)
         totals: dict[str, Any] = {
             name: self._told(budget, total)
@@ -164,7 +164,7 @@ class Account:
         rows = []
         for key, place in self.places.items():
             runs = [(length, value[place]) for length, value in self.counts.runs() if any(value[place : place + 1])]
-            # A refused charge leaves a place without releases.
+            # A charge that was refused can leave a place without releases.
             if runs:
                 mechanism = mechanisms.get(key, none)
                 counts = {"releases": max(count for _, count in runs), "repeats": sum(length for length, _ in runs)}

@@ -1,4 +1,4 @@
-"""Mechanisms, models and costs as JSON, from which they can be rebuilt, and as keys that identify them."""
+"""Converts mechanisms, models and costs to JSON, from which they can be rebuilt, and to keys that identify them."""
 
 import math
 from dataclasses import fields, is_dataclass
@@ -13,7 +13,7 @@ PLAIN = {bool, int, float, str, type(None)}
 
 
 def key_of(value):
-    """Return a hashable key, equal for equal settings; arrays count by shape, type and bytes."""
+    """Return a hashable key that is equal for equal settings; arrays are compared by shape, type and bytes."""
     try:
         hash(value)
     except TypeError:
@@ -25,12 +25,12 @@ def key_of(value):
 
 
 def json_number(value: float | None) -> float | str | None:
-    """A number as JSON; an infinite one is the string "inf"."""
+    """Return a number for JSON; infinity becomes the string "inf"."""
     return value if value is None else "inf" if math.isinf(value) else float(value)
 
 
 def cost_fields(cost: Cost) -> dict:
-    """A cost as JSON: `notion`, `epsilon`, `order`, `delta`; an infinite number is the string "inf"."""
+    """Return a cost for JSON, with `notion`, `epsilon`, `order` and `delta`; infinity becomes the string "inf"."""
     return {
         "notion": cost.notion,
         "epsilon": json_number(cost.epsilon),
@@ -45,7 +45,7 @@ def _settings(kind: Any) -> tuple[str, ...]:
 
 
 def _named(value) -> tuple[str, str, dict[str, Any]]:
-    """Name, module and settings of a dataclass: the `recorded` ones of a mechanism, else its class and fields."""
+    """Return name, module and settings of a dataclass: those `recorded` for a mechanism, else its class and fields."""
     if hasattr(value, "recorded"):
         return value.recorded
     kind: Any = type(value)
@@ -53,19 +53,19 @@ def _named(value) -> tuple[str, str, dict[str, Any]]:
 
 
 def text(mechanism) -> str:
-    """A mechanism as one line, by its recorded name and settings."""
+    """Return a mechanism as one line of text, with its recorded name and settings."""
     kind, _, settings = mechanism.recorded
     return f"{kind}({', '.join(f'{name}={value!r}' for name, value in settings.items())})"
 
 
 def describe(value, known: dict[int, tuple[Any, dict]] | None = None) -> Any:
-    """A mechanism or model as JSON: class, module and settings, nested; `discovery.rebuild` reads it back.
+    """Return a mechanism or model as nested class, module and settings for JSON; `discovery.rebuild` reads it back.
 
     An array of settings, one for each repeat, is described by its first entry.
 
     Args:
-        value: what is described.
-        known: descriptions of models, by identity; looked up, and extended in place.
+        value: the mechanism, model or setting.
+        known: descriptions of models by the object's identity; they are reused, and new ones are added.
     """
     if type(value) in PLAIN:
         return "inf" if value == math.inf else value

@@ -1,8 +1,8 @@
-"""A ledger in a file: lines of JSON, chained by hash, and written durably under a lock.
+"""A ledger in a file: lines of JSON that are chained by hashes and written durably under a lock.
 
-The first line is the header, with the budget; every other line is a release. Each line contains the digest of the line
-before it and ends with its own, the SHA-256 of what precedes it. A line counts if its digest is right, with or without
-a newline; no line can be changed, removed or inserted unnoticed.
+The first line is the header with the budget; every other line is a release. Each line contains the digest of the
+previous line and ends with its own digest, the SHA-256 of the text before it. A line with a correct digest is valid,
+even without a newline. Changing, removing or inserting a line breaks the chain to the lines after it.
 """
 
 import contextlib
@@ -23,43 +23,44 @@ from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.ledger.gate import BudgetExceeded, Ledger
 
 FORMAT = "privpost ledger 3"
-# The most bytes of a ledger, enough for some hundred thousand releases.
+# Largest size of a ledger in bytes, enough for some hundred thousand releases.
 LARGEST_LEDGER = 2**26
 
 
 class Content(NamedTuple):
-    """A ledger's content: its budget, its releases' lines, and the last line's digest."""
+    """Content of a ledger: its budget, the lines of its releases, and the digest of the last line."""
 
     budget: Cost | None
     entries: list[dict[str, Any]]
     last: str
 
     def spent(self, number: int | None = None) -> dict[str, float]:
-        """ε and δ of the first releases, or of all."""
+        """Return the summed ε and δ of the first `number` releases, or of all."""
         entries = self.entries[:number]
         return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
 
     def together(
         self, delta: float, number: int | None = None, tell: Callable[[int, int], None] | None = None
     ) -> float:
-        """ε at δ of the first releases, or of all, if no earlier result chose a later release; inf if not known.
+        """Return the ε at δ of the first `number` releases together, or of all; inf if unknown.
 
-        By the laws that the lines state (`composition.together`, which `tell` is for), and at most the sum.
+        `composition.together`, which calls `tell`, composes the laws that the lines state. The result is at most the
+        sum of ε, and valid only if no result influenced a later release.
 
         Raises:
-            SettingError: laws, written by hand, of numbers that no release has.
+            SettingError: a line that was written by hand states numbers that no release can have.
         """
         spent = self.spent(number)
         try:
             composed = composition.together([*map(losses.read, self.entries[:number])], delta, tell)
-        # A line that was written by hand may state numbers that no release has.
+        # A line that was written by hand may state numbers that no release can have.
         except (ValueError, ArithmeticError, TypeError, MemoryError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
             raise SettingError(f"the laws of {self._worst(delta)} have no cost together: {reason}") from None
         return min(composed, spent["epsilon"]) if spent["delta"] <= delta else composed
 
     def _worst(self, delta: float) -> str:
-        """The first line whose law alone has no cost."""
+        """Return a text that names the first line whose law alone has no cost."""
         for number, entry in enumerate(self.entries, start=1):
             try:
                 composition.together([losses.read(entry)], delta)
@@ -68,7 +69,7 @@ class Content(NamedTuple):
         return "its lines"
 
     def leaves(self, budget: Cost, cost: Cost) -> bool:
-        """Whether a budget covers one more cost beside all entries, by the gate's sums."""
+        """Whether a budget covers one more cost in addition to all entries, by simple sums of ε and δ."""
         gate = Ledger()
         gate.open("data", budget)
         try:
@@ -80,7 +81,7 @@ class Content(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """A ledger that no other process may write to: its file and the file's content."""
+    """A ledger file that is locked against other processes, and its content."""
 
     path: Path
     handle: IO[bytes]
@@ -88,15 +89,15 @@ class Locked(NamedTuple):
     content: Content
 
     def append(self, lines: Sequence[dict[str, Any]]) -> str | None:
-        """Write lines, durably, or leave the ledger as it was.
+        """Append lines and sync them to disk; if this fails, the ledger stays as it was.
 
         Returns:
-            The last line's digest; None if the file has lost its name meanwhile.
+            The digest of the last line; None if the path no longer names this file.
 
         Raises:
-            OSError: they cannot be written.
+            OSError: the lines cannot be written.
         """
-        # A last line without a newline is complete all the same.
+        # The last line may be valid without a newline, which is then added first.
         text, last = b"\n" * (self.raw[-1:] not in (b"", b"\n")), self.content.last
         for line in lines:
             body = json.dumps({**line, "previous": last}).encode()
@@ -115,11 +116,11 @@ class Locked(NamedTuple):
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Locked]:
-    """A locked ledger, created if missing; opened again if another file took its name while this waited for the lock.
+    """Open and lock a ledger, creating it if missing; opens the path again if the file was replaced during the wait.
 
     Raises:
-        OSError: it cannot be opened or locked.
-        SettingError: it is no ledger, or its chain is broken.
+        OSError: the file cannot be opened or locked.
+        SettingError: the file is not a ledger, or its chain of hashes is broken.
     """
     while True:
         handle = path.open("a+b", buffering=0)
@@ -134,18 +135,18 @@ def locked(path: Path) -> Iterator[Locked]:
                 yield Locked(path, handle, raw, parsed(path, raw))
                 return
             finally:
-                # A refused release leaves no empty ledger behind; a process that waits for the lock opens a new file.
+                # A refused release leaves no empty file; a process that waits for its lock then opens a new file.
                 with contextlib.suppress(OSError):
                     if os.fstat(handle.fileno()).st_size == 0 and _is_at(path, handle):
                         path.unlink()
         finally:
-            # All charges are on the disk already.
+            # An error is ignored, as all charges are on the disk already.
             with contextlib.suppress(OSError):
                 handle.close()
 
 
 def _is_at(path: Path, handle: IO[bytes]) -> bool:
-    """Whether a path names an open file."""
+    """Whether a path still names this open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle.fileno()))
     except FileNotFoundError:
@@ -160,7 +161,7 @@ def _read(path: Path, handle: IO[bytes]) -> bytes:
 
 
 def read(path: Path) -> Content:
-    """Return a ledger's content; raises SettingError if it cannot be read or is no ledger."""
+    """Return the content of a ledger; raises SettingError if the file cannot be read or is not a ledger."""
     try:
         if not path.is_file():
             raise SettingError(f"{path}: there is no such file")
@@ -171,7 +172,7 @@ def read(path: Path) -> Content:
 
 
 def parsed(path: Path, raw: bytes) -> Content:
-    """Return the content of a ledger's bytes; raises SettingError, naming the first line that does not belong."""
+    """Return the content of a ledger given its bytes; raises a SettingError that names the first invalid line."""
     content = Content(None, [], "")
     lines = raw.removesuffix(b"\n").split(b"\n") if raw else []
     for number, line in enumerate(lines):
@@ -211,7 +212,7 @@ def _told(path: Path, number: int, raw: bytes) -> str:
 
 
 def cost_of(entry: dict[str, Any]) -> Cost:
-    """ε and δ of a line, or of a header's budget."""
+    """Return the (ε, δ) cost that a line or the header's budget states."""
     return Cost("approximate", float(entry["epsilon"]), delta=float(entry["delta"]))
 
 

@@ -1,7 +1,7 @@
-"""The gate: the only call that draws from private data. It checks the account, charges, runs the mechanism and records.
+"""The ledger, through which all draws from private data go: it checks an account, charges it, draws and records.
 
-A study opens an account for each target of its configuration and asks the ledger for releases. The mechanism states the
-cost that is charged, and its code makes the draw.
+A study opens an account for each target in its configuration and asks the ledger for releases. The mechanism states the
+cost of a release, which is charged, and makes the draw.
 """
 
 import math
@@ -18,14 +18,14 @@ from privpost.privacy.ledger.described import describe, key_of
 
 __all__ = ["BudgetExceeded", "Ledger", "Release", "Request"]
 
-# The repeats of a release that names none: the first one only.
+# A release that names no repeats is charged to the first repeat.
 ONE = slice(0, 1)
 
 
 class Release(NamedTuple):
-    """A mechanism's output: the values, and what else its sampler reports, such as diagnostics of chains.
+    """A mechanism's output: the released values, and other reports of its sampler, such as diagnostics of chains.
 
-    The charge covers the values only, not the rest.
+    The charge covers the values only, not these reports.
 
     >>> Release(np.array([3.2])).values
     array([3.2])
@@ -55,7 +55,7 @@ class Request(NamedTuple):
     settings: dict = {}  # noqa: RUF012
 
     def prepared(self) -> "Request":
-        """The request with what its mechanism's `prepare` returns, if it has one; this may refuse the statistics."""
+        """Return the request with the result of its mechanism's `prepare`, if any, which may refuse the statistics."""
         prepare = getattr(self.mechanism, "prepare", None)
         if prepare is None or self.size is None:
             return self
@@ -63,7 +63,7 @@ class Request(NamedTuple):
         return self._replace(settings={**self.settings, "prepared": preparation})
 
     def check(self) -> None:
-        """Raises a ValueError for an rng that is no source of randomness, or statistics not of n records."""
+        """Raises a ValueError if rng is not a source of randomness or the statistics are not those of n records."""
         check_source(self.rng)
         check_mechanism(self.mechanism)
         # `prepare` checks the statistics itself; a second check can take longer than the draw.
@@ -72,10 +72,10 @@ class Request(NamedTuple):
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """The shape of the releases: the statistics' leading axes, or (size,).
+        """Leading axes of the releases: those of the statistics, or (size,).
 
         Raises:
-            ValueError: a size for several data sets, no releases, or repeats that the first axis does not run over.
+            ValueError: size is given for several data sets, there are no releases, or `repeats` does not match them.
         """
         lead = np.shape(self.statistics)[:-1]
         if self.size is not None:
@@ -101,13 +101,13 @@ class Request(NamedTuple):
 class Ledger:
     """Accounts of one experiment, each with a budget that its releases may not exceed.
 
-    The repeats of a simulation share one account's name and budget, and each may spend the budget once. If they are
-    about the same people, publishing all repeats would cost the sum, which the record has as `published`.
-    Composition is sequential; charge `parallel([...])` for releases about disjoint records.
+    All repeats of a simulation use the same account, and each may spend the budget once. If they are about the same
+    people, publishing all repeats would cost the sum, which the record states as `published`. Composition is
+    sequential; for releases about disjoint records, charge `parallel([...])`.
 
     Args:
-        data: name of the data set of real people that all releases are about; None where every repeat draws its own.
-        trials: the number of the experiment's trials, beyond which there are no repeats; None for no limit.
+        data: name of the data set of real people that all releases are about; None if each repeat draws its own data.
+        trials: number of the experiment's trials, which is the largest number of repeats; None for no limit.
 
     >>> ledger, mechanism = Ledger(), LaplaceMechanism(BetaBernoulli(1, 1), 10, 0.5)
     >>> _ = ledger.open("survey", Cost("pure", 1.0), mechanism)
@@ -120,9 +120,9 @@ class Ledger:
         self.data = data
         self._trials = math.inf if trials is None else trials
         self._accounts: dict[str, Account] = {}
-        # Mechanisms and their keys, by identity; holding the mechanism keeps its identity from being reused.
+        # Mechanisms and their keys by the mechanism's `id`, which cannot be reused while the mechanism is held here.
         self._keys: dict[int, tuple[Any, Any]] = {}
-        # Descriptions of the mechanisms that drew, by key, and of the models that they share, by identity.
+        # Descriptions of the mechanisms that made releases, by key, and of their models, by `id`.
         self._described: dict[Any, dict] = {}
         self._models: dict[int, tuple[Any, dict]] = {}
 
@@ -133,20 +133,20 @@ class Ledger:
     def open(
         self, account: str, budget: Cost, mechanism=None, *, accounting: str = "stated", repeats: int | None = None
     ) -> Any:
-        """Opens an account with a budget, and returns its mechanism; refuses a mechanism that cannot draw within it.
+        """Open an account with a budget, and return its mechanism; refuses a mechanism that costs more than the budget.
 
         Args:
-            account: its name.
+            account: name of the account.
             budget: the target that the configuration states.
-            mechanism: a mechanism of which the budget must pay a single release, or a function of no arguments that
-                calibrates one: its refusal then names the account.
-            accounting: "stated", by the mechanism's guarantee; "exact", by its privacy curve δ(ε), for (ε, δ) budgets.
+            mechanism: a mechanism whose cost of one release is checked against the budget, or a function without
+                arguments that calibrates one; if it raises a ValueError, the message then names the account.
+            accounting: "stated" uses the mechanism's guarantee; "exact" its privacy curve δ(ε), for (ε, δ) budgets.
             repeats: number of independent repeats, each with the whole budget; the ledger's trials by default.
 
         Raises:
             BudgetExceeded: one release of the mechanism costs more than the budget.
-            ValueError: the account is open already, an unknown accounting, a cost that does not convert, or what the
-                calibration refuses.
+            ValueError: the account is open already, the accounting is unknown, the cost does not convert to the notion
+                of the budget, or the calibration fails.
         """
         if account in self._accounts:
             raise ValueError(f"account {account!r} is already open with budget {self._accounts[account].budget}")
@@ -164,33 +164,33 @@ class Ledger:
         return mechanism
 
     def release(self, account: str, mechanism, statistics, rng, *, size=None, repeats=None, **settings) -> Release:
-        """Releases of a mechanism about private data, charged to an account before anything is drawn.
+        """Make releases about private data; they are charged to an account before anything is drawn.
 
         Args:
-            account: an open account.
-            mechanism: its `draw` makes the releases, its `cost_in` says what one costs.
+            account: name of an open account.
+            mechanism: its `draw` makes the releases, and its `cost_in` states the cost of each.
             statistics: sufficient statistics (..., d); each leading index is one release.
             rng: source of randomness, or of noise.
-            size: number of releases about the one data set of statistics (d,); the new first axis.
-            repeats: the trials, as a slice, that the first axis runs over; each has the whole budget. By default all
-                releases are about the same people and their costs add.
+            size: number of releases about a single data set's statistics (d,), along a new first axis.
+            repeats: slice of the trials that the first axis stands for; each trial has the whole budget. By default all
+                releases are about the same people and their costs add up.
             settings: passed to `draw`.
 
         Raises:
-            BudgetExceeded: the account would be over its budget by more than a relative 1e-9.
-            ValueError: no such account, a cost that does not convert to the account's notion, repeats beyond the
-                account's, or noise that another release in these repeats has used.
+            BudgetExceeded: the account would exceed its budget by more than a relative 1e-9.
+            ValueError: the account is not open, the cost does not convert to its notion, the repeats are beyond its
+                number, or another release in these repeats has used the same noise.
         """
         return self.release_all([Request(account, mechanism, statistics, rng, size, repeats, settings)])[0]
 
     def release_all(self, requests: Sequence[Request]) -> list[Release]:
-        """Several releases at once, see `release`; one call of a class's `draw_all` draws for all its mechanisms.
+        """Make several releases at once, as `release` does; the mechanisms of one class share a call of `draw_all`.
 
-        Many small releases cost less together, and the samplers of some classes run faster.
+        This takes less time for many small releases, and the samplers of some classes run faster together.
 
         Raises:
-            BudgetExceeded: an account would be over its budget; then none of the releases is made.
-            ValueError: as `release`.
+            BudgetExceeded: an account would exceed its budget; then none of the releases is made.
+            ValueError: for the same reasons as in `release`.
         """
         leads = [request.lead for request in requests]
         for request in requests:
@@ -214,18 +214,18 @@ class Ledger:
         try:
             for request, lead in zip(requests, leads, strict=True):
                 account, repeats = self._account(request.account), request.repeats or ONE
-                # Nothing is drawn until all requests are charged, so one look at a generator's state is enough.
+                # Nothing is drawn until all requests are charged, so each generator's state is read only once.
                 if id(request.rng) not in states:
                     states[id(request.rng)] = _noise(request.rng)
                 counts, noise = account.counts, states[id(request.rng)]
-                # An infinite budget promises nothing, so repeated noise does no harm.
+                # With an infinite budget there is no privacy to lose, so repeated noise is allowed.
                 guarded = noise is not None and math.isfinite(account.budget.epsilon)
                 if guarded and (account.name, id(request.rng)) not in noted:
                     account.share(noise, repeats)
                 else:
                     noise = None
                 before.append((account, counts, noise))
-                # A generator moves on from one release to the next of the same call.
+                # Releases of one call draw from a generator in turn, so they do not share noise.
                 if noise is not request.rng:
                     noted.add((account.name, id(request.rng)))
                 number = math.prod(lead) // (repeats.stop - repeats.start)
@@ -249,13 +249,13 @@ class Ledger:
         return place
 
     def charge(self, account: str, cost: Cost, releases: int = 1) -> None:
-        """Charges `releases` releases that were made elsewhere; all or none of them.
+        """Charge `releases` releases that were made elsewhere, either all or none of them.
 
-        A pure cost is converted to the account's notion: at order λ it is charged `pure_to_rdp(ε, λ)`.
+        A pure cost is converted to the account's notion; in Rényi DP of order λ it is `pure_to_rdp(ε, λ)`.
 
         Raises:
-            BudgetExceeded: the account would be over its budget by more than a relative 1e-9.
-            ValueError: no such account, releases < 1, or a cost that does not convert to the account's notion.
+            BudgetExceeded: the account would exceed its budget by more than a relative 1e-9.
+            ValueError: the account is not open, releases < 1, or the cost does not convert to the account's notion.
         """
         entry = self._account(account)
         check_cost("cost", cost)
@@ -267,19 +267,19 @@ class Ledger:
         """The largest cost that a repeat of the account has spent so far, in the notion of the budget.
 
         Raises:
-            ValueError: no such account.
+            ValueError: the account is not open.
         """
         return self._account(account).spent()
 
     def record(self) -> list[dict]:
-        """The ledger as JSON-able rows, one per account, mechanism and cost, in the order of entry.
+        """Return the ledger as rows for JSON, one per account and mechanism or bare cost, in the order of entry.
 
-        `mechanism` is the class and `settings` a number for `mechanisms()` (None for a bare charge); `notion`,
-        `epsilon`, `order` and `delta` describe one release in its own notion; `releases` is the number of releases in
-        each of `repeats`; `spent` and `budget` are the account's totals in each repeat, in the notion of its budget, as
-        Cost fields. `data` names the people that all repeats are about, None where each repeat draws new data;
-        `published` is what the releases of all repeats together would cost them. An account without releases has one
-        row with `releases` 0. An infinite ε is the string "inf".
+        `mechanism` is the class, and `settings` its index in `mechanisms()` (both None for a bare cost). `notion`,
+        `epsilon`, `order` and `delta` are the cost of one release. `repeats` is the number of repeats with releases,
+        and `releases` the largest number in one of them. `spent` is the most that a repeat has spent, and `budget` what
+        it may spend, both in the budget's notion. `data` names the data set that all repeats are about, or is None if
+        each draws new data; `published` is the cost of the releases of all repeats together. An account without
+        releases has one row with `releases` 0. An infinite ε is the string "inf".
         """
         numbered = {
             key: {"mechanism": described["class"], "settings": number}
@@ -288,11 +288,11 @@ class Ledger:
         return [{**row, "data": self.data} for account in self._accounts.values() for row in account.rows(numbered)]
 
     def mechanisms(self) -> list[dict]:
-        """The mechanisms that drew, each once, as `describe` has them; in the order of their first release."""
+        """Return descriptions (`describe`) of the mechanisms that made releases, ordered by their first release."""
         return list(self._described.values())
 
     def modules(self) -> list[str]:
-        """Names of the modules that define the mechanisms and their models, in alphabetical order."""
+        """Return the sorted names of the modules that define the mechanisms and their models."""
         descriptions = [*self._described.values(), *(described for _, described in self._models.values())]
         return sorted({described["module"] for described in descriptions})
 
@@ -303,17 +303,17 @@ class Ledger:
 
 
 def _noise(source):
-    """A key that is equal for two uses of a source exactly if they give the same noise; None if that cannot happen."""
+    """Return a key that two uses of a source share exactly if they give the same noise; None if they never do."""
     if not isinstance(source, np.random.Generator):
         return source if isinstance(source, Common) else None
     generator = source.bit_generator
     state = [v if type(v) is int else np.asarray(v).tobytes() for v in generator.state["state"].values()]
-    # A mechanism that draws from spawned generators leaves the state unchanged, but not the number of children.
+    # Drawing from spawned generators leaves the state unchanged, but raises the number of children.
     return *state, getattr(generator.seed_seq, "n_children_spawned", 0)
 
 
 def _asked(account: Account, function, *arguments) -> Any:
-    """What a function returns; if it raises a ValueError, the account and its budget are added to the message."""
+    """Call a function and return its result; the account and its budget are added to the message of a ValueError."""
     try:
         return function(*arguments)
     except ValueError as error:
@@ -325,7 +325,7 @@ def _price(account: Account, mechanism) -> Cost:
 
 
 def _check_number(mechanism, lead: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Raises ValueError if a mechanism gave another number of draws than it was charged for."""
+    """Raises a ValueError if a mechanism returned another number of releases than were charged."""
     asked = (*lead, *(mechanism.model.theta_shape if mechanism.releases == "sample" else shape[len(lead) :]))
     if shape != asked:
         raise ValueError(f"{type(mechanism).__name__} was asked for releases of shape {asked}, but gave {shape}")
