@@ -1,4 +1,4 @@
-"""What figures show: the docstrings of the functions that draw them, as title and text."""
+"""Captions of figures: title and text, from the docstrings of the functions that draw them."""
 
 import re
 from typing import NamedTuple
@@ -11,7 +11,7 @@ _SENTENCE = re.compile(r"(?<!al\.)(?<=\.) (?=[A-Z(])")
 
 
 class Caption(NamedTuple):
-    """What a figure shows: one sentence for its title, and how to read it."""
+    """A caption: one sentence as the title, and a text on how to read the figure."""
 
     title: str
     text: str

@@ -10,7 +10,7 @@ from privpost.evaluation.rows import markdown
 
 
 class Estimate(float):
-    """A number of a table, with its standard error where there is one; in brackets where no conclusion rests on it."""
+    """A number of a table, with its standard error if there is one; in brackets if no conclusion rests on it."""
 
     error: float | None = None
     bracketed: bool = False
@@ -81,7 +81,7 @@ def pm(value: Any, places: int = 3, kind: str = "f") -> str:
 
 
 def percent(value: float, places: int = 0) -> str:
-    """Return a share in hundredths."""
+    """Return a share in per cent."""
     return f"{number(100 * value, f'.{places}f')} %"
 
 
