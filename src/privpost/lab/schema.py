@@ -1,9 +1,8 @@
 """Typed settings: the values that a study's keys may have, their meanings, and the errors for other values.
 
 A study declares `SETTINGS = Schema(epsilon=Real(above=0, says="ε of one release", unit="nats"), ...)`. Values are
-Values are normalised, so that `1` and `1.0` give the same digest. A value that is not allowed raises `SettingError`,
-which names the key, the value and what is allowed. Every Snakemake parse imports this module, so it imports nothing
-heavy.
+normalised, so that `1` and `1.0` give the same digest. A value that is not allowed raises `SettingError`, which names
+the key, the value and what is allowed. This module imports nothing heavy, as every Snakemake parse imports it.
 """
 
 import copy
