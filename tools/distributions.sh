@@ -1,6 +1,6 @@
 #!/bin/sh
 # Build the sdist and the wheel into build/dist, check their metadata, and try the wheel as an installed package in an
-# empty folder. There it must list the studies, and run a cell and a sweep with its own configurations and Hydra plugins.
+# empty folder. There it must list the studies, and run a cell and a sweep with its own configurations and plugins.
 # (The environment could also find the plugins in the checkout, so the script looks for them in the wheel.)
 set -eu
 cd "$(dirname "$0")/.."
