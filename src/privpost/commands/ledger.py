@@ -48,8 +48,8 @@ def together(content: ledger_file.Content, delta: float | None = None, number: i
     # Round up.
     epsilon = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(decimal.Decimal(exact))
     return (
-        f"{several} together: epsilon {float(epsilon):g} at delta {delta:g} if no specification was chosen by an "
-        "earlier result, nor when to stop; else only the sum holds"
+        f"{several} together: epsilon {float(epsilon):g} at delta {delta:g} if no earlier result influenced "
+        "a later specification or the decision to stop; otherwise only the sum holds"
     )
 
 
@@ -81,10 +81,10 @@ def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[
             yield f"{path}: it cannot be read: {error.strerror}"
             continue
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            yield f"{path}: no statement of a release with a ledger"
+            yield f"{path}: it is not the statement of a release with a ledger"
             continue
         if line.get("release") != shown["release"]:
-            yield f"{path}: the ledger has no such line of release {number}: it was rolled back, or is another"
+            yield f"{path}: the ledger has no such line of release {number}: it was rolled back, or is another ledger"
         else:
             known = {**line, "spent": content.spent(number), "budget": budget}
             for key in stated:
@@ -92,9 +92,9 @@ def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[
                     yield f"{path}: it says {stated[key]} for {key}, the ledger {known.get(key)}"
         drawn = shown["entry_sha256"], [statement.get(key) for key in ("release", "statistics", "draw")]
         if number in seen and seen[number][1] != drawn:
-            yield f"{path}: release {number} is {seen[number][0]} too, with other content"
+            yield f"{path}: {seen[number][0]} is release {number}, too, but with other content"
         seen.setdefault(number, (path, drawn))
     missing = [str(number) for number in range(1, len(content.entries) + 1) if number not in seen]
     if statements and missing:
         named = ", ".join(missing[:20]) + " ..." * (len(missing) > 20)
-        yield f"no statement of release{'s' * (len(missing) > 1)} {named}"
+        yield f"no statement was given for release{'s' * (len(missing) > 1)} {named}"

@@ -43,7 +43,7 @@ def main(given: Namespace) -> int:
         matters = {"ledger"} if study.text.get("reads") == "all" else {"ledger", "tables"}
         read = [name for name in grid.names_read(study) if matters & changed.get(name, set())]
         if read and study.name not in {other.name for other in ready}:
-            print(f"{study.name} reads {', '.join(read)}, which changed: publish it anew too")
+            print(f"{study.name} reads {', '.join(read)}, which changed: publish {study.name} again, too")
     print("scoring claims, drawing figures, rendering documents", file=sys.stderr, flush=True)
     _overall(drawn)
     beside = f"; left as they are, since not built (make reproduce): {len(unbuilt)} of {len(studies)}" * bool(unbuilt)

@@ -40,8 +40,8 @@ def main(given: Namespace) -> int:
             busy = True
         if busy:
             raise SettingError(
-                "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: "
-                ".venv/bin/snakemake --unlock. Finished results are kept."
+                "Snakemake is running in this checkout, or was killed in it: wait until it ends, or, if none runs, "
+                "say .venv/bin/snakemake --unlock. Finished results are kept."
             )
         return _rebuild(given)
 
@@ -188,13 +188,13 @@ def _compare(studies: list[Study]) -> bool:
         return True
     tables.gather_times(studies[0].home)
     outside = [comparison for comparison in comparisons if comparison.state == "outside tolerance"]
-    print(f"Against what is published: {compare.sentence(comparisons)}.")
+    print(f"Compared with what is published: {compare.sentence(comparisons)}.")
     for comparison in outside:
         print(f"  {comparison.table}: {comparison.where}")
     if others := [s.name for s in grid.load_studies(study.name for study in whole) if tables.outdated(s)]:
         print(f"Published with other settings, so not expected to agree: {', '.join(others)}")
     if beside:
-        print(f"Not as published: {', '.join(beside)}")
+        print(f"Files that differ from the published ones: {', '.join(beside)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
     after = scorecard.table(scorecard.score(studies))
     partial = {study.name for study in studies if grid.left_out(study)}
@@ -217,4 +217,4 @@ def _tell_missing(studies: list[Study]) -> None:
     for study in studies:
         if not plan.possible([study]):
             print(f"  {study.name} has no cells left, and was not built")
-    print("Rows on these data sets and verdicts of these studies are not compared, and nothing of them is published.")
+    print("Rows on these data sets and verdicts of these studies are neither compared nor published.")

@@ -299,7 +299,7 @@ def tell_unexplained(study: Study) -> None:
     of_tables = dictionary.columns(study).items()
     names = [f"{table}.{name}" for table, columns in of_tables for name, known in columns.items() if not known]
     if names:
-        say(f"No meaning for {some(names)}: say it in TABLES of {study.package.replace('.', '/')}/study.py.")
+        say(f"No meaning for {some(names)}: give it in TABLES of {study.package.replace('.', '/')}/study.py.")
 
 
 def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
@@ -325,7 +325,7 @@ def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
         for line in (*(f"  {path}" for path in written.paths), *written.notes):
             say(line)
         if asked.study.has("claims"):
-            say(f"Which verdicts turn: privpost claims {shlex.quote(str(folder))}")
+            say(f"To see which verdicts change: privpost claims {shlex.quote(str(folder))}")
     return name_failed(chosen, failed)
 
 

@@ -158,7 +158,7 @@ def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
             print(f"{study.name} {point.settings}".strip() + scale + without)
             _print_claims([(claim, study.name) for claim in point.claims], evidence, published=published)
             for id, why in point.unscored.items():
-                print(f"{id}: not scored, since it needs rows that are not here ({why})")
+                print(f"{id}: not scored, since it needs rows that the sweep lacks ({why})")
     return 0
 
 

@@ -198,7 +198,7 @@ def points(folder: Path) -> Iterator[tuple[Study, Point]]:
             made = tables.tables_of(study, results).items()
             frames = {name: tables.as_read(frame).drop_duplicates() for name, frame in made}
         except Exception as error:
-            raise SettingError(f"{folder}: its cells give no tables together: {error}") from error
+            raise SettingError(f"{folder}: no tables can be made of its cells: {error}") from error
         unscored: dict[str, str] = {}
         with warnings.catch_warnings():
             # Means of no rows warn.

@@ -99,7 +99,7 @@ def fetch(
 def main(names: list[str]) -> int:
     """Fetch the named data sets into data/raw, and print one line per file.
 
-    Returns 0, or 1 when a name is unknown or a file could not be had; the others are fetched all the same.
+    Returns 0, or 1 when a name is unknown or a file could not be fetched; the others are fetched all the same.
     """
     status = 0
     for name in names:
@@ -170,12 +170,12 @@ class _Search:
         wrong = [(source, outcome) for source, outcome in tried if source not in file.urls]
         if wrong:
             source, outcome = wrong[-1]
-            reason = f"{source} is not it: {outcome}"
+            reason = f"{source} cannot be used: {outcome}"
         elif file.urls and all(isinstance(outcome, NoNetwork) for _, outcome in tried):
             reason = "it is not here, and there is no connection to its publisher"
         else:
-            reason = "it is not here, and no address gave it" if file.urls else "it is not here"
-        lines = [f"{file.name} ({self.dataset.title}) could not be had: {reason}"]
+            reason = "it is not here, and no publisher's address gave it" if file.urls else "it is not here"
+        lines = [f"{file.name} ({self.dataset.title}) could not be fetched: {reason}"]
         if file.declared:
             lines.append(f"  expected: {file.bytes} bytes, sha256 {file.sha256}")
         else:
@@ -184,7 +184,7 @@ class _Search:
         if self.dataset.access == "bring-your-own":
             lines.append(f"  licence:  {self.dataset.licence}; it is not downloaded, each user has to obtain it")
         else:
-            lines.append(f"  clone:    the repository has it in {ORIGINAL}/{self.dataset.place}/, no wheel does")
+            lines.append(f"  clone:    the repository has it in {ORIGINAL}/{self.dataset.place}/, but no wheel has it")
         packed = f" (plain, as {file.name}.gz or in a zip)"
         lines.append(f"  by hand:  get it from {self.dataset.origin} and put it into {own}/{packed}; then run again")
         return "\n".join(lines)

@@ -217,7 +217,7 @@ def _prepare(missing: Iterable[Cell]) -> dict[str, str]:
             prepared.read(name, catalogue.load(name), prepared=PREPARED)
             if prepared.code_of(name, PREPARED) in ("", code):
                 continue
-        text = f"its data set {name} cannot be had (privpost fetch {name} says what is missing)"
+        text = f"its data set {name} is not available (privpost fetch {name} says what is missing)"
         if fetch.main([name]) == 0:
             try:
                 prepared.prepare(catalogue.load(name), code=code)

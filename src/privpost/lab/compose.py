@@ -16,7 +16,7 @@ def study_names() -> list[str]:
     files = sorted((configurations.folder() / "study").glob("*/*.yaml"))
     for file in files:
         if not (NAME.fullmatch(file.stem) and NAME.fullmatch(file.parent.name)):
-            raise SettingError(f"{str(file)!r}: a study and its paper must be called by letters, digits, _, - and .")
+            raise SettingError(f"{str(file)!r}: names of studies and papers may only have letters, digits, _, - and .")
     return [f"{file.parent.name}/{file.stem}" for file in files]
 
 

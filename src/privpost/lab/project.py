@@ -26,8 +26,8 @@ class CannotWrite(OSError):
 
     def __init__(self, path: Path, error: OSError):
         super().__init__(
-            f"cannot write {path}: {error.strerror or error}. Finished results are kept: make room, or the folder "
-            "writable, and run the same command again."
+            f"cannot write {path}: {error.strerror or error}. Finished results are kept: free space on the disk, "
+            "or make the folder writable, and run the same command again."
         )
 
 

@@ -63,7 +63,7 @@ def check(path: Path) -> None:
     """Raise SettingError for a published result or figure that was altered by hand."""
     if altered(path):
         raise SettingError(
-            f"{path} does not have the sha256 that {SUMS} names: take it back from Git, or publish it again "
+            f"{path} does not have the sha256 that {SUMS} names: restore it from Git, or publish it again "
             "(make reproduce, make publish)"
         )
 

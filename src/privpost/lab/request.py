@@ -197,7 +197,9 @@ def values(word: str) -> list:
     for number in _NUMBER.findall(word.partition("=")[2]):
         digits = re.split("[eE]", number)[0]
         if math.isinf(float(number)) or (float(number) == 0 and re.search("[1-9]", digits)):
-            raise SettingError(f"{word!r}: {number} is no number that a computer's floats hold (5e-324 to 1.8e308).")
+            raise SettingError(
+                f"{word!r}: {number} is outside the range of floating-point numbers (5e-324 to 1.8e308)."
+            )
     try:
         override = OverridesParser.create().parse_override(word)
         value = override.value()
