@@ -108,7 +108,7 @@ class EllipticalSlice:
         return State(proposal, proposed, rest, made), calls
 
     def residual(self, points: _Points) -> np.ndarray:
-        """Return the log-density less that of the Gaussian, shape (c,)."""
+        """Return the log-density minus the Gaussian's log-density, shape (c,)."""
         squares = np.einsum("cd,cd->c", points.whitened, points.whitened)
         return self.log_density(points.weights, points.predictors) + 0.5 * squares
 
@@ -118,7 +118,7 @@ class EllipticalSlice:
         return _Points(np.zeros(len(mean)), mean, self.design @ mean)
 
     def _proposal(self, ready: _Points | None, made: int, rng) -> tuple[_Points, _Points, int]:
-        """Return the next proposal (from those ready or a new block), those left, and the number made so far."""
+        """Return the next proposal (ready, or from a new block), the ready ones left, and the number made so far."""
         if ready is None or not len(ready.weights):
             n_block = max(1, _PRODUCT_ELEMENTS // (self.n_chains * len(self.design)))
             # The first proposal is the start.
@@ -157,7 +157,7 @@ def sample(
         rng: source of randomness.
         n_burn_in: sweeps discarded. Where the posterior is nearly the Gaussian that the chains start from a few are
             enough; where the ball cuts into it, many more.
-        approximation: that of `laplace`, which is called if none is given.
+        approximation: the result of `laplace`, which is called if none is given.
         gaussian: the Gaussian, as `recentred` returns it; `approximation` is then not used.
 
     Returns:

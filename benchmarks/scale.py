@@ -101,7 +101,7 @@ def simulated(processes: int, jobs: list[float]) -> float:
 
 
 def jobs_of_rebuild() -> tuple[list[float], list[float]]:
-    """Return the published seconds of jobs: those of studies that read no ledgers, and those of studies that do."""
+    """Return the published seconds of jobs, separately for studies that read no ledgers and for those that do."""
     from privpost.lab import grid
 
     seconds = defaultdict(list)

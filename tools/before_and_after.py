@@ -1,4 +1,4 @@
-"""A page that opens from disk, with the figures of version 0.1.0 (from Git's history) beside today's."""
+"""Makes a page with the figures of version 0.1.0, from Git's history, beside today's figures."""
 
 import base64
 import re

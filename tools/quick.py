@@ -39,8 +39,8 @@ def tests_of(paths: Sequence[Path]) -> list[str]:
     """Return pytest's arguments for some files.
 
     Chosen are the tests among these files; tests that import one of the modules or a class of it; for the modules'
-    classes the contract tests of their package, which find what they test by place; and for each study the `MOST` tests
-    that name the fewest other studies. Tests that are repeated for every study run only for these studies.
+    classes the contract tests of their package, which find what they test by place; and for each study the `MOST` test
+    files that name the fewest other studies. Tests that are repeated for every study run only for these studies.
     """
     tests = {test: test.read_text() for test in sorted(TESTS.rglob("test_*.py"))}
     files, classes, only = [path for path in paths if path in tests], {}, []

@@ -22,7 +22,7 @@ from privpost.report import documents
 # Folders of pages that no template makes, and the pattern of link targets in Markdown, with or without title, or HTML.
 PAGES = ("conf", "examples", "src")
 TARGET = re.compile(r'(?<=\]\()[^()\s#]+|(?<=href=")[^"#]+|(?<=src=")[^"#]+')
-# The packages whose public names are documented, as users call these alone, with base classes to add.
+# Packages of which only the public names are documented, since users need no others, and base classes to add.
 BASES = {"mechanisms": ["privpost.mechanisms.base.Mechanism"], "models": []}
 # Packages with which a study is written, documented by module; "Find your way" leads to studies, claims, figures.
 INSIDE = ("distributions", "datasets", "evaluation", "inference_benchmark", "lab", "privacy", "release", "samplers")

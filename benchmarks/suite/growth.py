@@ -25,7 +25,7 @@ LEAST, REPEATS = 0.02, 4
 
 
 class Curve(NamedTuple):
-    """An axis, what is timed along it, the sizes, and a factory of the timed function for each of them.
+    """An axis, the name of what is timed, the sizes, and a function from a size to the function to be timed.
 
     The exponent is fitted from the size `fit_from` on: below it the overhead of calls matters.
     """

@@ -96,7 +96,7 @@ def _loops(name: str) -> list[tuple]:
     """Return the scalar loops of a model, each with its name."""
     if name != "exponential":
         return [("scalar loop with scipy.stats", loop(name))]
-    # Authors' code would not have the loop below, whose derivatives are two dozen lines of ours, without a library.
+    # Unlike authors' code, the loop below computes derivatives with two dozen lines of ours instead of a library.
     own = ("scalar loop with scipy.stats and our own dual numbers", loop(name))
     try:
         segment = scalar.autograd_segment()

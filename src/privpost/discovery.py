@@ -173,7 +173,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
 
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
-    """Return, for each kind that can serve the model within none of the budgets, the last reason for its refusal."""
+    """Return, for each kind that cannot serve the model within any of the budgets, the last reason."""
     reasons: dict[str, str] = {}
     for candidate in curators(itertools.chain.from_iterable(mechanisms().values())):
         reason = ""

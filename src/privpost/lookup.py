@@ -46,7 +46,7 @@ def names(*folders: str | Path) -> list[str]:
 
 
 def optional(module: str, needed: str, install: str) -> ModuleType:
-    """Return an optional package; raises ValueError, with how to install it, where it is missing."""
+    """Return an optional package; raises ValueError, which says how to install it, if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -73,7 +73,7 @@ def _homes(files: tuple[tuple[Path, str, int], ...]) -> dict[str, str]:
 
 
 def find(package: str, name: str) -> type:
-    """Return a class of a package by its name; raises AttributeError, as a module does, where there is none."""
+    """Return a class of a package by its name; raises AttributeError, as a module does, if there is none."""
     # Look for classes only, since importing a submodule asks for the submodule's name here first.
     folders = import_module(package).__path__
     module = home(name, *folders) if name[0].isupper() else None

@@ -153,7 +153,7 @@ def _where(packages: Sequence[str]) -> dict[str, str]:
     """Return the versions of the packages that are run, and the machine."""
     versions = [f"privpost {__version__}"]
     for name in packages:
-        # A method whose package is missing has already said so.
+        # A missing package was reported when the method ran.
         with contextlib.suppress(PackageNotFoundError):
             versions.append(f"{name} {version(name)}")
     return {"version": ", ".join(versions), "machine": f"{counted(os.cpu_count() or 1, 'core')}, {_processor()}"}

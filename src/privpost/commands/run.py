@@ -70,7 +70,7 @@ def main(argv: list[str]) -> int:
             return _announce(asked)
         if options.cfg:
             return _hydra(hydras)
-        # Take the digest of the code before the cells are computed: code that is edited later is not what ran.
+        # The digest of the code is taken before the cells are computed, since later edits are not what ran.
         _run = Run(argv, asked, tables.code_of(asked.study) if asked.whole else "")
         try:
             return _hydra(hydras)
@@ -293,7 +293,7 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
 
 
 def tell_unexplained(study: Study) -> None:
-    """Print the columns whose meaning neither the study's TABLES, its settings nor the common columns give."""
+    """Print the columns without a meaning in the study's TABLES, in its settings or among the common columns."""
     from privpost.report.documents import dictionary
 
     of_tables = dictionary.columns(study).items()

@@ -145,7 +145,7 @@ def claims(given: Namespace) -> int:
 
 
 def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
-    """Print the verdicts that sweeps' tables give on their studies' claims, beside the published verdicts."""
+    """Print verdicts on the claims of sweeps' studies, scored on the sweeps' tables, beside the published verdicts."""
     from privpost.commands import sweeps
     from privpost.report.scorecard import outcome, read
 

@@ -28,7 +28,7 @@ PRIVATE_METADATA = "Rows with uses_private_metadata used what no ε pays for, su
 
 
 class Written(NamedTuple):
-    """The files of a sweep, notes on what they leave out, and by digest the errors of cells without tables."""
+    """A sweep's files, notes on what these leave out, and the errors of cells without tables, by digest."""
 
     paths: list[Path]
     notes: list[str]
@@ -52,7 +52,7 @@ def folder_of(asked: Request) -> Path:
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
-    """Return the record of the sweep in a folder; empty where there is none."""
+    """Return the record of the sweep in a folder; empty if the folder holds no sweep."""
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
         return {key: record[key] for key in ("study", "scale", "overrides", "cells", "code", "files", "notes")}

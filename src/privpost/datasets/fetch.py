@@ -116,7 +116,7 @@ def main(names: list[str]) -> int:
 
 
 class _Search:
-    """The search for a data set's files: where they go, the folders to search, and what became of it."""
+    """The search for a data set's files: the target folder, the folders to search, and messages on failures."""
 
     def __init__(self, dataset: Dataset, raw: Path, folders: list[Path]):
         self.dataset, self.raw, self.folders = dataset, raw, folders

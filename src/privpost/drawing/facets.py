@@ -48,7 +48,7 @@ def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
 def words(column: str, value, names: Mapping = {}) -> str:
     """Return the label of a column's value: from `names`, a method's or data set's own, or `symbol = value`.
 
-    The label of ε in the column `epsilon` says that it is that of pure DP.
+    For the column `epsilon`, the label says that ε is meant for pure DP.
     """
     import pandas as pd
 
@@ -253,7 +253,7 @@ def dots(
 ):  # fmt: skip
     """Return seaborn's grid of points: a labelled row per value of `y`, with the methods' points below each other.
 
-    The arguments are those of `lines`, except that `size` has the height of one row.
+    Arguments are as in `lines`, except that `size` has the height of one row.
     """
     values, look = ordered(table[y], y, names), looks(table)
     methods, palette = look["hue_order"], look["palette"]
@@ -282,7 +282,7 @@ def tiles(
     """Return seaborn's grid of heat maps: a tile per value of `x` and `y`, with the text in the column `text`.
 
     Numbers increase to the right and upwards; words are in their order from the top. `how` are further arguments of
-    seaborn's `heatmap`, such as `cmap`, `vmin`, `vmax`; the other arguments are those of `lines`.
+    seaborn's `heatmap`, such as `cmap`, `vmin`, `vmax`; other arguments are as in `lines`.
     """
     import seaborn as sns
 
@@ -315,7 +315,7 @@ def each(grid) -> Iterator[tuple[Any, Any]]:
 
 
 def band(axes, low: float, high: float, across: bool = True) -> None:
-    """Shade a range of values that are no evidence, such as those that a calibrated method gives."""
+    """Shade a range of values that do not count as evidence, such as those of calibrated methods."""
     (axes.axhspan if across else axes.axvspan)(low, high, color=style.BAND, linewidth=0, zorder=0)
 
 

@@ -242,7 +242,7 @@ def lay_out(figure) -> None:
 
 
 def save(figure, path: Path, dpi: int = 300) -> None:
-    """Write a figure in the format of the path's ending, with no date or version inside; `dpi` is that of a PNG."""
+    """Write a figure in the format of the path's ending, with no date or version inside; `dpi` applies to a PNG."""
     kind = path.suffix[1:]
     metadata = {
         "png": {"Software": None},

@@ -50,7 +50,7 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     ]
     for key in reversed(keys):
         others = [other for other in keys if other != key]
-        # A column that the others determine, such as how a method draws, is no key.
+        # A column that other keys determine, such as a method's way of drawing, is no key.
         if others and key not in (*swept, "method") and _constant(table, others, key):
             keys = others
     measures = [c for c in numeric if c not in keys and not _SPREAD.fullmatch(c) and table[c].nunique() > 1]
@@ -134,7 +134,7 @@ def draw(table, swept: Sequence[str], known: Container[str], title: str = "", la
     that all rows share. `labels` maps columns to their labels.
     """
     if "delta" in known and "delta" in table:
-        # The ε of a budget of (ε, δ)-DP is not that of pure DP.
+        # In a table with δ, ε belongs to (ε, δ)-DP, not to pure DP.
         renamed = {name: name.replace("epsilon", "epsilon_delta") for name in ("epsilon", "epsilon_setting")}
         table, swept = table.rename(columns=renamed), [renamed.get(name, name) for name in swept]
         known = {*(name for name in table if name in known), *renamed.values()}

@@ -163,13 +163,13 @@ def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[
 
 
 def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Compute the cells that the store lacks, as in `compute_ready`; return the reasons of failures by digest."""
+    """Compute the cells that the store lacks, as in `compute_ready`; return the reason of each failure by digest."""
     waiting, failed = ready(study, cells, fresh=fresh)
     return failed | compute_ready(study, waiting, fresh=fresh, asked=asked)
 
 
 def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Compute cells whose data are prepared; return the reasons of failures by digest.
+    """Compute cells whose data are prepared; return the reason of each failure, by the cell's digest.
 
     Other cells are computed after a failure, unless a result could not be written. Stderr shows the progress and, once
     each, the tracebacks of errors other than refused settings.

@@ -1,4 +1,4 @@
-"""A study's privacy ledger as a small file in results/, so that readers see without the cells what was charged."""
+"""A study's privacy ledger as a small file in results/, which shows what was charged without reading the cells."""
 
 import hashlib
 import json

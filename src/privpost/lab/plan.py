@@ -62,7 +62,7 @@ def lacking(*studies: Study) -> list[str]:
 
 
 def possible(studies: Iterable[Study]) -> list[Study]:
-    """Return the studies that need no data set, or of whose data sets at least one is available."""
+    """Return the studies that need no data set, or have at least one available data set."""
     return [study for study in studies if datasets(study) or not study.datasets]
 
 

@@ -89,7 +89,7 @@ def text_digest(modules: Iterable[str]) -> str:
 
 
 def _forget_words(node: ast.AST) -> None:
-    """Replace meanings by "": those of columns in `TABLES`, and those of settings in `says=`."""
+    """Replace the meanings of columns (in `TABLES`) and of settings (in `says=`) by ""."""
     if isinstance(node, ast.Dict):
         for value in node.values:
             _forget_words(value)

@@ -120,7 +120,7 @@ class Study:
 
     @property
     def folder(self) -> Path:
-        """The folder of the study's modules; raises SettingError where there is none."""
+        """The folder of the study's modules; raises SettingError if it does not exist."""
         try:
             spec = importlib.util.find_spec(self.package)
         except ModuleNotFoundError:
@@ -138,7 +138,7 @@ class Study:
 
     @functools.cached_property
     def schema(self) -> Schema:
-        """The SETTINGS of the study's module; raises SettingError where it has none."""
+        """The SETTINGS of the study's module; raises SettingError if the module has none."""
         schema = getattr(self.module(), "SETTINGS", None)
         if not isinstance(schema, Schema):
             raise SettingError(f"{self.package}.study has no SETTINGS = Schema(...).")
@@ -156,7 +156,7 @@ class Study:
 
     @functools.cached_property
     def figures(self) -> list[str]:
-        """Names of the figures: those of the functions that figures.py marks."""
+        """Names of the figures that functions of figures.py draw."""
         return figures.names(self.folder / "figures.py")
 
     def draw(self, stem: str, tables: Mapping[str, Any]):

@@ -1,4 +1,4 @@
-"""Tidy tables made from stored cells: those of a study, and those of any set of points."""
+"""Tidy tables made from stored cells: the tables of a study, or of any set of points."""
 
 import hashlib
 import io

@@ -37,8 +37,8 @@ def settings(study: Study) -> list[Setting]:
     """Return the study's settings and axes as its YAML has them, each with the comment beside or above it.
 
     A comment begins with its source (one of `SOURCES`). `paper; prior: author code` gives the setting `prior` a source
-    of its own. A comment above a block is for those axes without a comment in this block and in the next blocks, up to
-    a block with a comment above it.
+    of its own. A comment above a block applies to axes without a comment in this block and in the following ones, up to
+    the next block with a comment above it.
     """
     import yaml
 
@@ -165,7 +165,7 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
 def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return by table the columns that are computed from real people's records and that no release covers.
 
-    They are all columns except settings, axes and what follows from public numbers alone (`PUBLIC_COLUMNS`). A study
+    These are all columns except settings, axes and `PUBLIC_COLUMNS`, which follow from public numbers alone. A study
     without a data set has none.
     """
     if not study.datasets:
@@ -181,7 +181,7 @@ def _text(module: str) -> str:
 
 
 def _runs_chains(module: str) -> bool:
-    """Whether a study imports a sampler that does not declare itself `EXACT`, itself or through other experiments."""
+    """Whether a study imports, directly or through other experiments, a sampler that is not declared `EXACT`."""
     waiting, seen = [module], set()
     while waiting:
         if (name := waiting.pop()) not in seen:

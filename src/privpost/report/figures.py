@@ -43,7 +43,7 @@ PER_LINE = 22
 
 
 def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
-    """Return those of the named tables that exist in `results/` of the folder `home` and have rows."""
+    """Return the named tables that exist in `results/` of the folder `home` and have rows."""
     import pandas as pd
 
     paths = {name: home / "results" / STUDIES.get(name, "") / f"{name}.csv" for name in names}

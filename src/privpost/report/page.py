@@ -98,7 +98,7 @@ def render(studies: Iterable[Study], home: Path, before: str = "") -> str:
 
 
 def run_times(studies: Iterable[Study], path: Path):
-    """Return run times and memory, one row per study, from a file of cells' times; none where it is missing.
+    """Return run times and memory, one row per study, from a file of cells' times; no rows if it is missing.
 
     Columns: `study`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`, `peak_mib`.
     """

@@ -18,7 +18,7 @@ COLUMNS = (
     "id", "paper", "whose", "study", "place", "statement", "test", "verdict", "by", "reason", "checks", "failed",
     "why", "unexplained", "see", "evidence", "variant", "stand_in", "seen",
 )  # fmt: skip
-# The verdict in the one row of a study without tables; as it has no claims yet, this row stands for all of them.
+# The verdict in the one row of a study without tables, which stands for all claims of the study.
 NOT_SCORED = "not scored"
 # From the worst to the best.
 SEVERITY = ("does not hold", "holds in part", "not seen", "not testable", NOT_SCORED, "holds", "seen")
@@ -208,7 +208,7 @@ def read(path: Path):
 def explanation(row) -> str:
     """Return in words why a claim (a row of the scorecard) does not hold, and which failed checks have no known cause.
 
-    Empty for a claim that holds; the list of failed checks where no cause is known at all.
+    Empty for a claim that holds; the list of failed checks if no cause is known.
     """
     if not row.why:
         return row.reason
@@ -313,7 +313,7 @@ def of_papers(card):
 
 
 def counts(card) -> dict[str, int]:
-    """Return the number of claims with each verdict, and of those tested on stand-ins that are seen or not."""
+    """Return the number of claims with each verdict, and of claims seen or not seen on stand-ins."""
     claims = card[card.id != ""]
     verdicts = {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}
     return verdicts | {seen: int((claims.seen == seen).sum()) for seen in SEEN}

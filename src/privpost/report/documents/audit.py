@@ -62,7 +62,7 @@ def shares(audit) -> str:
 
 
 def near_best(pairs, margin: float) -> list[str]:
-    """Return the best method, and those whose error is at most a margin above its error, at the joint level `LEVEL`.
+    """Return the best method, and those with an error at most a margin above the best one, at the joint level `LEVEL`.
 
     Args:
         pairs: rows of one setting and metric, with `first`, `second`, `difference_mean` (first less second; smaller is

@@ -39,7 +39,7 @@ def names(card) -> dict[str, Callable]:
 
 
 def mark(row) -> str:
-    """Return a claim's verdict with its sign, and beside it the outcome on data that stand in for the paper's."""
+    """Return a claim's verdict with its sign, followed by the outcome on data that stand in for the paper's."""
     beside = f", {row.seen} †" if row.seen and row.seen != row.verdict else ""
     return f"{MARKS[row.verdict]} {row.verdict}{beside}"
 

@@ -25,7 +25,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def _posterior(mechanism: Mechanism) -> str:
-    """Return whether a mechanism knows the posterior given its releases; a mechanism that draws from it needs none."""
+    """Return "yes" or "no": is the posterior given the mechanism's releases known? For a posterior draw, "the draw itself"."""
     if mechanism.releases == "sample":
         return "the draw itself"
     known = {Mechanism.posterior: False, AdditiveNoiseMechanism.posterior: type(mechanism.model) in COUNTED}
