@@ -23,7 +23,7 @@ PACKAGE = Path(privpost.__file__).parent
 LIBRARIES = ("numpy", "scipy")
 # Modules with which every cell draws.
 ALWAYS = ("privpost.lab.streams", "privpost.privacy.ledger.gate")
-# Modules that only move files or find classes; they affect no numbers.
+# Modules that move files and find classes; they count only where they are named, as in `ALWAYS`.
 MOVING = ("privpost.lab", "privpost.lookup", "privpost.atomic", "privpost.configurations")
 _IMPORT = re.compile(r"^\s*(?:from (privpost[\w.]*) import (\([^)]*\)|[^\n]*)|import (privpost[\w.]*))", re.MULTILINE)
 

@@ -10,7 +10,7 @@ from privpost.lab.project import PUBLISHED
 from privpost.lab.schema import SettingError
 
 RESULTS, FIGURES = PUBLISHED / "results", PUBLISHED / "figures"
-# In the format of `sha256sum --check`, run within results/: results, and figures as ../figures; no times.
+# Checksums of results, without times, and of figures (as ../figures), for `sha256sum --check` within results/.
 SUMS = RESULTS / "SHA256SUMS"
 TIMES = RESULTS / "times.csv"
 # The digest identifies the cells that the tables were made of.
@@ -18,7 +18,7 @@ COLUMNS = ("study", "cell", "wall_seconds", "peak_mib", "digest")
 # Times in build/ also have digests of the code, and of the tables and ledger that it wrote.
 BUILT_COLUMNS = (*COLUMNS, "code", "files")
 COVERED = (".csv", ".json", ".md", ".svg")
-# Tables of timings, which differ in every rebuild.
+# Tables with times that were measured on one machine, so that a rebuild gives other numbers.
 MEASURED = ("times.csv", "benchmarks.csv", "scale.csv", "optional_methods.csv")
 
 

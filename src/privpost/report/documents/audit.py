@@ -71,9 +71,8 @@ def near_best(pairs, margin: float) -> list[str]:
     """
     swapped = pairs.rename(columns={"first": "second", "second": "first"})
     both = pd.concat([pairs, swapped.assign(difference_mean=-pairs.difference_mean)])
-    # A method is judged by its lag behind the method that beats it most. The best method has the smallest lag; of
-    # several,
-    # the first by name is taken.
+    # A method is judged by its lag behind the method that beats it most. The best method has the smallest lag; if there
+    # are several, the first by name is taken.
     best = both.groupby("first").difference_mean.max().round(12).idxmin()
     others = both[both["second"] == best]
     limit = student_limit(int(pairs.n_repeats.min()), LEVEL / len(others))
