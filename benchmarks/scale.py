@@ -152,7 +152,7 @@ def rows(folder: Path, log: Path):
 
 
 def main() -> int:
-    """Measure everything, then replace the table: a run that breaks off leaves the former table whole."""
+    """Measure everything, then replace the table, so that an interrupted run keeps the former table."""
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     found = []
     with tempfile.TemporaryDirectory(prefix="privpost-scale-") as scratch:

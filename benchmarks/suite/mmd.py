@@ -1,4 +1,4 @@
-"""MMD² between two samples of 5000 draws (Bernstein and Sheldon 2018, section 4): features against the double sum."""
+"""Two estimates of MMD² between samples of 5000 draws (Bernstein and Sheldon 2018, section 4): features, double sum."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) ->
 
 
 def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> bool:
-    """Print what was built, what was not and why; returns whether every study that can be built was."""
+    """Print which studies were built, and why others were not; returns whether all that can be built were."""
     lacking = {study.name: reason for study in possible if (reason := _lacking(study))}
     whole = [study.name for study in possible if study.name not in lacking]
     shown = ", ".join(whole) if len(whole) <= 8 else f"{len(whole)} studies"
@@ -154,7 +154,7 @@ def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> 
 
 
 def _lacking(study: Study) -> str:
-    """Return why a study was not built, in a line; empty where it was."""
+    """Return, in one line, why a study was not built; empty if it was built."""
     absent = [path for path in (*table_files(study), *figure_files(study)) if not Path(path).is_file()]
     if not absent:
         return ""

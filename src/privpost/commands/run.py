@@ -28,7 +28,7 @@ ABOUT_HYDRA = ("hydra_help", "info", "shell_completion", "experimental_rerun")
 
 @dataclass
 class Run:
-    """What a command line asked for and the outcome so far, which Hydra's sweeper, jobs and callback share."""
+    """A command line's request and its outcome so far, which Hydra's sweeper, jobs and callback share."""
 
     argv: list[str]
     asked: Request

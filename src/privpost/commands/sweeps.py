@@ -172,7 +172,7 @@ class Point(NamedTuple):
 
 
 def points(folder: Path) -> Iterator[tuple[Study, Point]]:
-    """Yield the claims of a sweep's study, scored for each value of the settings that are no axes of the study's grid.
+    """Yield the claims of a sweep's study, scored for each value of settings that are not axes of the study's grid.
 
     Cells that differ only along axes of the grid are tabulated together, since claims compare them. Raises SettingError
     for a cell that is no longer in the store, and for cells that cannot be tabulated.

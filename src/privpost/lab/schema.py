@@ -51,7 +51,7 @@ class Setting(ABC):
         return self.allowed() + (" or null" if self.optional else "")
 
     def normalise(self, value: Any) -> Any:
-        """Return the normal form of a value; errors as in `checked`, or a SettingError that says more."""
+        """Return the normal form of a value; raises the errors of `checked`, or a SettingError that says more."""
         return None if value is None and self.optional else self.checked(value)
 
     def means(self, says: str, unit: str = "") -> Self:

@@ -36,7 +36,7 @@ class Result(NamedTuple):
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield as `atomic.replacing` does, but raise CannotWrite, naming `path`, for an error of the operating system."""
+    """Do as `atomic.replacing`, but raise CannotWrite, naming `path`, for an error of the operating system."""
     try:
         with atomic.replacing(path) as temporary:
             yield temporary
@@ -54,7 +54,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Write text files in UTF-8; no old file is replaced before all are written; the last file comes first."""
+    """Write text files in UTF-8; old files are replaced, from last to first, once all new ones are written."""
     with contextlib.ExitStack() as stack:
         for path, text in texts.items():
             stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")

@@ -68,7 +68,7 @@ class Study:
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The composed configuration.
+        """The study's configuration at its scale, as Hydra composes it.
 
         Raises SettingError for a key that is missing, malformed or given in two places.
         """
@@ -108,7 +108,7 @@ class Study:
 
     @property
     def lacking(self) -> list[str]:
-        """Names of those data sets that are not available."""
+        """Names of the study's data sets that are not available."""
         return [name for name in self.datasets if not findable(name)]
 
     # Its modules

@@ -122,7 +122,7 @@ def read_tables(study: Study) -> dict[str, Any]:
 
 
 def read_table(path: Path):
-    """Return one table; errors as `read_tables`."""
+    """Return one table; raises the errors of `read_tables`."""
     check_there(path)
     return _parsed(path)
 

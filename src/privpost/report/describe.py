@@ -107,7 +107,7 @@ def _split(note: str, name: str) -> tuple[str, str]:
 
 
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
-    """Return for each data set that studies read its title, kind, what the repository has, licence and source."""
+    """Return a map for each data set that studies read: title, kind, what the repository has, licence, source."""
     notes = []
     for name in sorted({name for study in studies for name in study.datasets}):
         data = catalogue.load(name)
@@ -175,7 +175,7 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _text(module: str) -> str:
-    """Return a module's text; empty where there is no such file."""
+    """Return a module's text; empty if its file does not exist."""
     path = provenance.file_of(module)
     return provenance.text_of(path) if path else ""
 

@@ -159,7 +159,7 @@ def chapter(id: str, study: str) -> str:
 
 
 def paper_order(name: str) -> tuple:
-    """Return a sort key: papers by their year, studies beyond them last."""
+    """Return a sort key: papers by their year, then studies that belong to no paper."""
     paper = name.split("/", maxsplit=1)[0]
     year = re.search(r"(\d{4})$", paper)
     # The two papers of one year are in the order of the project's list.
@@ -173,7 +173,7 @@ def _natural(id: str) -> tuple:
 
 
 def plain(value: Any) -> Any:
-    """Return evidence as JSON can hold it: numbers at `DIGITS` digits, infinite ones and NaN as words."""
+    """Return evidence in a form for JSON: numbers with `DIGITS` digits, infinite numbers and NaN as words."""
     value = claims.plain(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}

@@ -86,14 +86,14 @@ def percent(value: float, places: int = 0) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as a reader would say it: seconds below 90, then minutes, then hours."""
+    """Return a time in words: seconds below 90, then minutes, then hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def as_markdown(grid: Grid, text: Callable[[Any], str]) -> str:
-    """Return a grid as a table in Markdown, its values written by a function."""
+    """Return a grid as a table in Markdown; the function `text` writes its values."""
     return markdown(
         grid.head,
         [[*labels, *("" if value is None else text(value) for value in values)] for labels, values in grid.lines],

@@ -61,7 +61,7 @@ def board(leaderboard: pd.DataFrame) -> str:
 
 
 def by_release(rivals: pd.DataFrame, told: float) -> str:
-    """Return, by release, the fastest methods with a C2ST below `told` everywhere, and the others with the largest."""
+    """Return by release the fastest methods with a C2ST always below `told`, and the others with the largest C2ST."""
     labels = {(entry.name, entry.noise): entry.label for entry in outside.entries()}
     rivals, rows = rivals[~rivals.method.isin(["exact", "naive", "prior"])], []
     for (task, noise), part in rivals.groupby(["task", "noise"], sort=False):
