@@ -15,7 +15,7 @@ from scipy.special import expit
 from privpost.models.regression.logistic import GaussianApproximation, LogisticPosterior
 from privpost.samplers import chain
 
-# The bracket shrinks by a quarter on average, so that after this many times no floating-point angle is left.
+# The bracket shrinks by a quarter on average, so that after so many times it holds no other floating-point angle.
 _MAX_SHRINKS = 200
 # Proposals are state-independent, so many sweeps share one matrix product; its result has this many elements at most.
 # The allocator reuses the memory of arrays up to 32 MiB; larger arrays get new pages each time.
@@ -62,7 +62,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class EllipticalSlice:
-    """Chains (`chain.Sampler`) around a Gaussian; `rng` is one generator each for normals, levels and angles.
+    """Chains (`chain.Sampler`) around a Gaussian; `rng` holds three generators: for normals, levels and angles.
 
     A step costs log-densities evaluated, shape (n_chains,).
 
@@ -108,7 +108,7 @@ class EllipticalSlice:
         return State(proposal, proposed, rest, made), calls
 
     def residual(self, points: _Points) -> np.ndarray:
-        """Return the log-density less that of the Gaussian, shape (c,)."""
+        """Return the log-density minus the Gaussian's log-density, shape (c,)."""
         squares = np.einsum("cd,cd->c", points.whitened, points.whitened)
         return self.log_density(points.weights, points.predictors) + 0.5 * squares
 
@@ -118,7 +118,7 @@ class EllipticalSlice:
         return _Points(np.zeros(len(mean)), mean, self.design @ mean)
 
     def _proposal(self, ready: _Points | None, made: int, rng) -> tuple[_Points, _Points, int]:
-        """The next proposal of those ready or of a new block; the proposals left, and the number made so far."""
+        """Return the next proposal (ready, or from a new block), the ready ones left, and the number made so far."""
         if ready is None or not len(ready.weights):
             n_block = max(1, _PRODUCT_ELEMENTS // (self.n_chains * len(self.design)))
             # The first proposal is the start.
@@ -144,11 +144,11 @@ def sample(
 
     The posterior is written as N(w; m, P^-1) · L(w). The Gaussian is its Laplace approximation, moved from the mode
     to about the mean, which leaves the residual L nearly constant. A sweep draws an independent v from that
-    Gaussian and a level u L(w) (Murray, Adams and MacKay 2010). Then, where L(v) lies above the level, w and v are
-    swapped: an involution that leaves the Gaussian of the pair and the set of pairs with both members above the
-    level as they are, and yields an independent draw. Otherwise the pair is turned by a shrinking angle to a new
-    one that also has only its first member above the level. Each piece keeps its set's uniform law, so the
-    posterior is stationary whatever Gaussian is used; the ball is part of L.
+    Gaussian and a level u L(w) (Murray, Adams and MacKay 2010). If L(v) lies above the level, w and v are swapped,
+    which yields an independent draw: this involution preserves the Gaussian of the pair and the set of pairs with both
+    members above the level. Otherwise the pair is turned by a shrinking angle to a new pair of which, again, only the
+    first member lies above the level. Each step preserves the uniform law on its set of pairs, so the posterior is
+    stationary with any Gaussian. The ball is part of L.
 
     Args:
         posterior: the target.
@@ -157,8 +157,8 @@ def sample(
         rng: source of randomness.
         n_burn_in: sweeps discarded. Where the posterior is nearly the Gaussian that the chains start from a few are
             enough; where the ball cuts into it, many more.
-        approximation: that of `laplace`, which is called if none is given.
-        gaussian: the Gaussian itself, as `recentred` makes it of the approximation, which is then not used.
+        approximation: the result of `laplace`, which is called if none is given.
+        gaussian: the Gaussian, as `recentred` returns it; `approximation` is then not used.
 
     Returns:
         Draws of shape (n_draws, n_chains, d) and the cost.
@@ -170,7 +170,7 @@ def sample(
     for name, value, least in (("n_chains", n_chains, 1), ("n_draws", n_draws, 1), ("n_burn_in", n_burn_in, 0)):
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
-    # Streams of their own, so that the size of a block of proposals changes no number.
+    # Three separate streams, so that the size of a block of proposals changes no number.
     streams = rng.spawn(3)
     if gaussian is None:
         gaussian = recentred(posterior, laplace(posterior) if approximation is None else approximation, streams[0])
@@ -198,7 +198,7 @@ def recentred(
 ) -> GaussianApproximation:
     """Return the Laplace approximation moved from the mode to about the posterior's mean.
 
-    Most of the residual's variation at the mode is the skewness that a Gaussian at the mean does not see.
+    At the mode most of the residual's variation is due to skewness, which a Gaussian at the mean takes up.
     """
     return approximation._replace(mean=approximation.mean + mean_shift(posterior, approximation, rng))
 
@@ -227,7 +227,7 @@ def laplace(posterior: LogisticPosterior) -> GaussianApproximation:
     lower = upper = np.log(posterior.prior_precision)
     while excess(upper) > 0:
         lower, upper = upper, upper + 2.0
-    # Any precision keeps a sampler exact, so a coarse root does.
+    # Any precision keeps a sampler exact, so a coarse root is enough.
     return relaxed(brentq(excess, lower, upper, xtol=0.02))
 
 
@@ -255,17 +255,17 @@ def mean_shift(
 
 
 def into_ball(posterior: LogisticPosterior, weights: np.ndarray) -> np.ndarray:
-    """Weights (chains, d), those outside the posterior's ball scaled to lie just inside."""
+    """Return weights (chains, d) with those outside the posterior's ball scaled to lie just inside."""
     if posterior.radius is None:
         return weights
     norm = np.linalg.norm(weights, axis=1, keepdims=True)
-    # Not onto the sphere, because rounding can put such a point outside.
+    # Not scaled onto the sphere, since rounding can put such a point outside.
     limit = (1 - 1e-6) * posterior.radius
     return np.where(norm > limit, weights * (limit / np.maximum(norm, limit)), weights)
 
 
 def _turn(residual, centre: _Points, state: _Points, proposal: _Points, level: np.ndarray, rng):
-    """Turn pairs (state, proposal), only the first above the level, to new such pairs by shrinking the angle."""
+    """Turn pairs (state, proposal) by a shrinking angle to new pairs; in each, only the first is above the level."""
     n_chains = len(level)
     result = _Points(*(np.empty_like(form) for form in state))
     values = np.empty(n_chains)
@@ -302,6 +302,6 @@ def _turn(residual, centre: _Points, state: _Points, proposal: _Points, level: n
 
 
 def _combine(centre: _Points, pair: tuple[_Points, _Points], first: np.ndarray, second: np.ndarray) -> _Points:
-    """Points centre + first (a - centre) + second (b - centre) of pairs (a, b), one coefficient per chain."""
+    """Return points centre + first (a - centre) + second (b - centre) of pairs (a, b), one coefficient per chain."""
     a, b = first[:, None], second[:, None]
     return _Points(*(a * x + b * y + (1 - a - b) * c for c, x, y in zip(centre, *pair, strict=True)))

@@ -8,7 +8,7 @@ import numpy as np
 def sweep(states, weights, uniforms, layout, a: float) -> None:
     """Update the states (cells,) in place; `weights` (cells, K) are the emissions' likelihoods, up to a factor.
 
-    The same arithmetic as `privpost.samplers.hidden_markov.gibbs`, chain by chain and site by site.
+    The arithmetic is that of `privpost.samplers.hidden_markov.gibbs`, chain by chain and site by site.
     """
     n_states = weights.shape[1]
     counts = np.zeros((n_states, n_states))

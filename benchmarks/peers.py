@@ -1,4 +1,4 @@
-"""Samplers of a logistic posterior that the project's own is measured against."""
+"""Samplers of a logistic posterior with which the project's own is compared."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def polya_gamma_gibbs(posterior: LogisticPosterior, start: np.ndarray, n_burn_in
 
 
 def nuts(posterior: LogisticPosterior, start: np.ndarray, n_burn_in: int, n_draws: int, seed: int) -> Run:
-    """Sample with NumPyro's No-U-Turn sampler, its defaults, on one thread; compilation is not counted.
+    """Sample with NumPyro's No-U-Turn sampler at its defaults, on one thread; compilation is not counted.
 
     Raises ModuleNotFoundError where NumPyro is missing.
     """

@@ -2,7 +2,7 @@
 
 A module there has `NAME` and `run()`, which returns rows made by `timing.row`. Both sides of a ratio are measured in
 one run on one machine, one thread each. Writes results/benchmarks.csv after each module. Rows of benchmarks that were
-not run stay in the table, those of modules that are gone do not. A module that fails is reported, and the others are
+not run stay in the table, but rows of removed modules do not. A module that fails is reported, and the others are
 measured.
 """
 

@@ -33,7 +33,7 @@ class Dual:
 
 
 def dual_segment(theta, low, high):
-    """Probability, mean and variance of an exponential record in [low, high], by lemma 1 and dual numbers."""
+    """Return probability, mean and variance of an exponential record in [low, high], by lemma 1 with dual numbers."""
     eta = Dual(-theta, 1.0)
     below, above = ((eta.scaled(x).exp() if math.isfinite(x) else Dual(0.0)) for x in (low, high))
     probability = below - above
@@ -44,7 +44,7 @@ def dual_segment(theta, low, high):
 
 
 def autograd_segment():
-    """The same with the package autograd, as in authors' code; raises ImportError where it is not installed."""
+    """Return a function like `dual_segment` with autograd, as in authors' code; raises ImportError without it."""
     import autograd.numpy as anp
     from autograd import grad
 
@@ -64,7 +64,7 @@ def autograd_segment():
 
 
 def noise_precision(residual, scale, rng):
-    """1/σ² ~ InverseGaussian(mean 1/(b|r|), shape 1/b²)."""
+    """Draw 1/σ² ~ InverseGaussian(mean 1/(b|r|), shape 1/b²)."""
     mean, shape = 1 / (scale * abs(residual)), 1 / scale**2
     return stats.invgauss.rvs(mean / shape, scale=shape, random_state=rng)
 
@@ -78,7 +78,7 @@ def valid_normal(mean, sd, low, high, rng):
 
 
 def binomial_sweep(theta, variance, y, n, scale, prior, rng):
-    """One sweep of algorithm 1 for one trial: the new (θ, σ²)."""
+    """Return the new (θ, σ²) after one sweep of algorithm 1 for one trial."""
     mean, spread = n * theta, n * theta * (1 - theta)
     product = 1 / (1 / spread + 1 / variance)
     s = valid_normal(product * (mean / spread + y / variance), math.sqrt(product), 0, n, rng)
@@ -87,7 +87,7 @@ def binomial_sweep(theta, variance, y, n, scale, prior, rng):
 
 
 def multinomial_sweep(theta, variance, y, n, scale, prior, rng):
-    """One sweep of algorithm 1 for one trial with all counts: the new (θ, σ²)."""
+    """Return the new (θ, σ²) after one sweep of algorithm 1 for one trial with all counts."""
     first = n * (np.diag(theta) - np.outer(theta, theta))
     gain = first @ np.linalg.inv(first + np.diag(variance))
     mean, covariance = n * theta + gain @ (y - n * theta), gain @ np.diag(variance)
@@ -100,7 +100,7 @@ def multinomial_sweep(theta, variance, y, n, scale, prior, rng):
 
 
 def exponential_sweep(theta, variance, y, n, scale, prior, low, high, rng, segment=dual_segment):
-    """One sweep of algorithm 2 for one trial, as printed in the paper: the new (θ, σ²)."""
+    """Return the new (θ, σ²) after one sweep of algorithm 2, as printed in the paper, for one trial."""
 
     def random_sum(*ends):
         probability, mean, spread = segment(theta, *ends)

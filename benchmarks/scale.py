@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/scale.py            a quarter of an hour; works in a temporary clone of the last commit
 
-Cells: they are cheap (RDP curves of one order), so this measures the pipeline's own cost. Records: one release or draw
-about a million of them by each mechanism. Each row is one process: wall and CPU seconds, peak memory; compare CPU
-seconds, as other programs may run at the same time. Processes: the rebuild's wall time, simulated from the seconds of
-its cells in results/times.csv by starting the longest job first.
+Cells: these are cheap (RDP curves of one order), so that the pipeline's own cost is measured. Records: each mechanism
+makes one release or draw about a million of them. Each of these rows is one process, with wall and CPU seconds and peak
+memory; compare CPU seconds, as other programs may run at the same time. Processes: the rebuild's wall time is simulated
+from its cells' seconds in results/times.csv, with the longest job started first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TABLE = Path("results/scale.csv")
 SHARD = 1000
 GATHERED, AT_ONCE = 100_000, 2
 RECORDS = 1_000_000
-# The mechanism that enumerates all counts of n records when it is made: its cost grows with n².
+# The mechanism that enumerates all counts of n records when it is made, which costs n².
 ENUMERATING = {"MapMechanism"}
 COLUMNS = ("what", "size", "unit", "processes", "wall_seconds", "cpu_seconds", "peak_mib", "machine")
 PROCESSES = (1, 2, 4, 8, 16, 32, 64)
@@ -58,12 +58,12 @@ def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
 
 
 def sweep(cells: int) -> list[str]:
-    """Return the arguments of an ad hoc sweep of a number of cells, a multiple of 100."""
+    """Return the arguments of a sweep with a number of cells, a multiple of 100."""
     return ["-m", f"study={STUDY}", f"alpha=range(1,{cells // 100 + 1})", "beta=range(1,101)", "order=2"]
 
 
 def enlarge(folder: Path, cells: int) -> None:
-    """Give the study of a clone a grid of a number of cells, a multiple of 100."""
+    """Give a clone's study a grid with a number of cells, a multiple of 100."""
     text = subprocess.run(
         ["git", "show", f"HEAD:{YAML}"], cwd=folder, check=True, capture_output=True, text=True
     ).stdout
@@ -82,7 +82,7 @@ def mechanisms() -> dict:
 
 
 def release(name: str) -> None:
-    """Release once, by the mechanism of a name, about a million records drawn from all that its model knows."""
+    """Make one release with the named mechanism about a million records, drawn from all that its model knows."""
     from dataclasses import replace
 
     import numpy as np
@@ -93,7 +93,7 @@ def release(name: str) -> None:
 
 
 def simulated(processes: int, jobs: list[float]) -> float:
-    """Return the wall time of jobs, of which the longest that waits is started whenever a process is free."""
+    """Return the wall time of jobs if every free process starts the longest job that waits."""
     free = [0.0] * processes
     for seconds in sorted(jobs, reverse=True):
         heapq.heappush(free, heapq.heappop(free) + seconds)
@@ -101,7 +101,7 @@ def simulated(processes: int, jobs: list[float]) -> float:
 
 
 def jobs_of_rebuild() -> tuple[list[float], list[float]]:
-    """Return the published seconds of the rebuild's jobs, and of those that read the ledgers of all others."""
+    """Return the published seconds of jobs, separately for studies that read no ledgers and for those that do."""
     from privpost.lab import grid
 
     seconds = defaultdict(list)
@@ -153,7 +153,7 @@ def rows(folder: Path, log: Path):
 
 
 def main() -> int:
-    """Measure everything, then replace the table: a run that breaks off leaves the former table whole."""
+    """Measure everything, then replace the table, so that an interrupted run keeps the former table."""
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     found = []
     with tempfile.TemporaryDirectory(prefix="privpost-scale-") as scratch:

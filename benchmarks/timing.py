@@ -1,4 +1,4 @@
-"""How a benchmark measures, and the row that it reports: a ratio of two values of one run."""
+"""Measures computing times for benchmarks, and makes the rows that they report: ratios of two values of one run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def row(what: str, against: str, ratio: float, *, ours=None, theirs=None, unit="
 def cpu_seconds(function: Callable, *arguments, calls: int = 1, repeats: int = 1, **keywords):
     """Return the least CPU time of a call in seconds, over `repeats` loops of `calls`, and the last result.
 
-    It is the least CPU time of the process, as other work on the machine can only lengthen it.
+    The least time is taken, since other work on the machine can only lengthen it.
     """
     times = []
     for _ in range(repeats):
@@ -63,7 +63,7 @@ def run_command(words: Sequence[str], folder: Path | None = None, **variables: s
         text=True,
         check=False,
         cwd=folder,
-        # Compiled modules are kept, as everyone's are, whatever the shell of the measurement says.
+        # Compiled modules are kept, as in any other run, whatever the shell of the measurement says.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **variables},
     )
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)

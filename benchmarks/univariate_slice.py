@@ -10,7 +10,7 @@ import numpy as np
 from privpost.models.regression.logistic import LogisticPosterior
 from privpost.samplers import chain
 
-# The bracket shrinks by a quarter on average, so that after this many times no floating-point value is left.
+# The bracket shrinks by a quarter on average, so that after so many times it holds no other floating-point value.
 _MAX_SHRINKS = 200
 _MAX_STEPS = 1000
 
@@ -31,7 +31,7 @@ class Coordinates:
         self._squared_norm = np.einsum("cd,cd->c", self.weights, self.weights)
 
     def log_density(self, coordinate: int, values: np.ndarray, chains: np.ndarray) -> np.ndarray:
-        """Log-density up to a constant of the chains with indices (m,), at new values (m,) of a coordinate → (m,)."""
+        """Return the unnormalised log-density (m,) of chains with indices (m,) at new values (m,) of a coordinate."""
         posterior, former = self._posterior, self.weights[chains, coordinate]
         squared_norm = self._squared_norm[chains] + values**2 - former**2
         predictors = self._predictors[chains] + (values - former)[:, None] * self._columns[coordinate]
@@ -48,13 +48,13 @@ class Coordinates:
 
 
 class SliceInfo(NamedTuple):
-    """Cost of a run: evaluations of the log-density, shape (n_burn_in + n_draws, n_chains)."""
+    """The cost of a run: evaluations of the log-density, shape (n_burn_in + n_draws, n_chains)."""
 
     density_calls: np.ndarray
 
 
 class State(NamedTuple):
-    """Several chains and their log-density (n_chains,)."""
+    """Several chains, and their log-density (n_chains,)."""
 
     chains: Coordinates
     log_density: np.ndarray
@@ -106,13 +106,13 @@ def sample(
 ) -> tuple[np.ndarray, SliceInfo]:
     """Draw by slice sampling each coordinate in turn, all chains as one batch.
 
-    Per coordinate: a level below the log-density by a standard exponential variate, an interval of the given width
-    placed at random about the current value, stepped out until both its ends lie below the level, then shrunk
-    towards the current value until a uniform point of it lies above (Neal 2003, figures 3 and 5). This is the sampler
-    that Geumlek, Song and Chaudhuri (2017) used, with a burn-in of 1000 sweeps.
+    For each coordinate, a level is drawn that lies below the log-density by a standard exponential variate. An interval
+    of the given width is placed at random about the current value, stepped out until both its ends lie below the level,
+    and shrunk towards the current value until a uniform point in it lies above (Neal 2003, figures 3 and 5). Geumlek,
+    Song and Chaudhuri (2017) used this sampler, with a burn-in of 1000 sweeps.
 
     Args:
-        target: function of weights (n_chains, d), the chains there: for a posterior `partial(Coordinates, posterior)`.
+        target: function from weights (n_chains, d) to the chains there, such as `partial(Coordinates, posterior)`.
         start: shape (n_chains, d), where the density is positive.
         width: first width of the interval.
         n_burn_in: sweeps over all coordinates discarded.
@@ -157,7 +157,7 @@ def _step_out(state: Coordinates, coordinate: int, level, end, step: float, call
 
 
 def _shrink(state: Coordinates, coordinate: int, level, current, lower, upper, rng, calls):
-    """Uniform points of the slices within the intervals, and their log-density."""
+    """Return uniform points of the slices within the intervals, and their log-density."""
     values, log_density = current.copy(), np.empty_like(current)
     active = np.arange(len(level))
     for _ in range(_MAX_SHRINKS):

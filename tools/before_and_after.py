@@ -1,4 +1,4 @@
-"""The figures of version 0.1.0 beside today's, from git's history, as one page that opens from disk."""
+"""Makes a page with the figures of version 0.1.0, from Git's history, beside today's figures."""
 
 import base64
 import re
@@ -15,7 +15,7 @@ STYLE = "td { vertical-align: top; width: 50% } img { width: 100%; border: 1px s
 
 
 def pairs() -> dict[str, list[str]]:
-    """Return the paths of the figures of 0.1.0 that stay, by the path of today's figure that has their content."""
+    """Return, by the path of today's figure, the paths of the figures of 0.1.0 that had its content."""
     found: dict[str, list[str]] = {}
     for (kind, name), now in moved.names().items():
         today = re.search(r"figures/\S+\.svg", now or f"figures/{name}.svg")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Build the sdist and the wheel into build/dist, check their metadata, and try the wheel as an installed package in an
-# empty folder, where it has to list the studies, and to run a cell and a sweep with what it brought: configurations and
-# Hydra's plugins. (These could also come from the checkout, which the environment knows: so they are looked for.)
+# empty folder. There it must list the studies, and run a cell and a sweep with its own configurations and plugins.
+# (The environment could also find the plugins in the checkout, so the script looks for them in the wheel.)
 set -eu
 cd "$(dirname "$0")/.."
 python=$PWD/.venv/bin/python

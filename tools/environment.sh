@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make .venv from requirements.lock: with uv when it is there, else with venv and pip. Both check every hash, also that
-# of setuptools, which comes first: it builds the packages that have no wheel, without build isolation.
+# Make .venv from requirements.lock, with uv if it is installed, else with venv and pip. Both check every hash, also that
+# of setuptools, which is installed first, since it builds the packages without a wheel (without build isolation).
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -51,7 +51,7 @@ else
     echo building >.venv/privpost-lock
     build_tools >.venv/build-tools.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/build-tools.lock
-    # Compiled afterwards, on all cores.
+    # Bytecode is compiled afterwards, on all cores.
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-build-isolation --no-compile -r requirements.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 fi

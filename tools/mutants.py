@@ -1,4 +1,4 @@
-"""mutmut on named studies or modules, or on what changed: which small faults does no quick test see?
+"""Runs mutmut on named studies or modules, or on what changed, and shows small faults that no quick test sees.
 
     python tools/mutants.py foulds2016/efficiency mechanisms/noise/laplace
     python tools/mutants.py --base origin/main --seconds 300
@@ -33,12 +33,12 @@ def named(name: str) -> list[Path]:
 
 
 def tests_of(modules: list[Path]) -> list[str]:
-    """Return pytest's words for the tests of quick.py; tests of studies serve modules of studies only."""
+    """Return pytest's arguments for the tests of quick.py; tests of studies only serve modules of studies."""
     return [word for word in quick.tests_of(modules) if "experiments" not in word or quick.studies_of(modules)]
 
 
 def too_few(stats: dict[str, int]) -> bool:
-    """Print how many of the faults that were tried are seen; whether these are too few, in a sample beyond chance."""
+    """Print how many of the tried faults the tests see; return whether too few (of a sample, beyond chance)."""
     seen = sum(stats[how] for how in ("killed", "timeout", "segfault", "suspicious"))
     tried, tested = seen + stats["survived"], stats["total"] - stats["no_tests"] - stats["skipped"]
     print(f"Tests see {seen} of {tried} faults that were tried, of {tested}; `.venv/bin/mutmut show <name>` shows one.")
@@ -60,7 +60,7 @@ def main() -> int:
     config().only_mutate = list(map(str, modules))
     config().pytest_add_cli_args_test_selection += tests_of(modules)
     shutil.rmtree("mutants", ignore_errors=True)
-    # mutmut ends at an interrupt, and keeps what it has.
+    # mutmut stops at an interrupt, and keeps its results.
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.alarm(given.seconds)
     end = time.monotonic() + (given.seconds or math.inf)

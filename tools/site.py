@@ -1,4 +1,4 @@
-"""Hooks of mkdocs that give it the pages of the site: documents, what they link to, and the API.
+"""Hooks of mkdocs that supply the pages of the site: documents, the files that they link to, and the API.
 
 Documents are rendered from the published tables first, in the checkout too. Every file has the same path as in the
 checkout, so that links work in both; tables are compressed.
@@ -19,19 +19,19 @@ from privpost import lookup
 from privpost.lab import grid
 from privpost.report import documents
 
-# Folders of pages that are not rendered, and targets of a page's links: in Markdown, with or without title, or in HTML.
+# Folders of pages that no template makes, and the pattern of link targets in Markdown, with or without title, or HTML.
 PAGES = ("conf", "examples", "src")
 TARGET = re.compile(r'(?<=\]\()[^()\s#]+|(?<=href=")[^"#]+|(?<=src=")[^"#]+')
-# Base classes of the public names of `privpost.mechanisms` and `privpost.models`, which a user calls by these alone.
+# Packages of which only the public names are documented, since users need no others, and base classes to add.
 BASES = {"mechanisms": ["privpost.mechanisms.base.Mechanism"], "models": []}
-# The packages with which a study is written; "Find your way" leads to studies, claims and figures.
+# Packages with which a study is written, documented by module; "Find your way" leads to studies, claims, figures.
 INSIDE = ("distributions", "datasets", "evaluation", "inference_benchmark", "lab", "privacy", "release", "samplers")
-# Largest number of bytes of the site, which is passed on as a folder.
+# Largest size of the site in bytes; it is passed on as a folder.
 LARGEST = 12_000_000
 
 
 def on_files(files, config):
-    """Replace what mkdocs found by the pages and the files that they link to."""
+    """Replace the files that mkdocs found with the pages and the files that they link to."""
     documents.write(grid.load_studies(), Path("."), Path("."))
     pages = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
     pages += (page for folder in PAGES for page in Path(folder).rglob("*.md"))
@@ -49,7 +49,7 @@ def on_files(files, config):
 
 
 def api() -> dict[str, list[str]]:
-    """Return what the page of the API on each package describes."""
+    """Return, by package, the names that its page of the API describes."""
     public = {package: sorted(privpost._homes(f"privpost.{package}").items()) for package in BASES}
     names = {package: [*BASES[package], *(f"{home}.{name}" for name, home in public[package])] for package in BASES}
     for package in INSIDE:
@@ -59,7 +59,7 @@ def api() -> dict[str, list[str]]:
 
 
 def linked(page: Path) -> dict[Path, str | bytes]:
-    """Return a page, whose links name the compressed tables, and the files that it links to."""
+    """Return the contents of a page, in which links name the compressed tables, and of the files that it links to."""
     text = page.read_text(encoding="utf-8")
     contents: dict[Path, str | bytes] = {}
     for target in set(TARGET.findall(text)):
@@ -73,13 +73,13 @@ def linked(page: Path) -> dict[Path, str | bytes]:
 
 
 def on_post_page(output: str, **_) -> str:
-    """Return a page without its indentation, a fifth of its size; `<pre>` and `<textarea>` keep theirs."""
+    """Return a page without its indentation, which is a fifth of its size; `<pre>` and `<textarea>` keep theirs."""
     parts = re.split(r"(<pre.*?</pre>|<textarea.*?</textarea>)", output, flags=re.DOTALL)
     return "".join(part if place % 2 else re.sub(r"\n\s+", "\n", part) for place, part in enumerate(parts))
 
 
 def on_post_build(config, **_) -> None:
-    """Remove maps of compressed scripts and stemmers of languages other than English; refuse too large a site."""
+    """Remove source maps, and stemmers for languages other than English; refuse a site that is too large."""
     site = Path(config["site_dir"])
     assets = site / "assets"
     for path in [*assets.rglob("*.map"), *assets.glob("javascripts/lunr/min/*"), *assets.glob("javascripts/lunr/*.js")]:

@@ -1,4 +1,4 @@
-"""How computing time grows with the size of a problem: one curve per axis, with its exponent."""
+"""How computing time grows with the size of a problem: one curve per axis, with its fitted exponent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAST, REPEATS = 0.02, 4
 
 
 class Curve(NamedTuple):
-    """An axis, what is timed along it, the sizes, and a factory of the timed function for each of them.
+    """An axis, the name of what is timed, the sizes, and a function from a size to the function to be timed.
 
     The exponent is fitted from the size `fit_from` on: below it the overhead of calls matters.
     """
@@ -50,7 +50,7 @@ def _gibbs(model: str, prior, n: int, trials: int) -> Callable:
 
 
 def _network(mechanism: type, nodes: int, **settings) -> Callable:
-    """Statistics of 1000 records on a chain of nodes, their release, and one draw from its posterior."""
+    """Return a function that releases statistics of 1000 records on a chain of nodes and draws from the posterior."""
     model, rng = BayesianNetwork(graphs.chain(nodes)), np.random.default_rng(2)
     data = model.sample_data(model.sample(model.prior, rng), 1000, rng)
     release = mechanism(model, 1000, 1.0, **settings)
@@ -68,14 +68,14 @@ def _orders(size: int) -> Callable:
 
 
 def _cells(size: int) -> Callable:
-    """Planning a grid: every cell validated, serialised and hashed."""
+    """Return a function that plans a grid: it validates, serialises and hashes every cell."""
     study = grid.load_study("geumlek2017/rdp_curves")
     study.config["sweep"] = {"coefficient": np.linspace(0.01, 1, size).tolist()}
     return lambda: [cell.path for cell in grid.make_cells(study, grid.points(study))]
 
 
 def _hidden_markov(cells: int) -> Callable:
-    """A sweep over regions of 71 months, 100 chains of 10 states."""
+    """Return a function that makes a sweep over regions of 71 months, with 100 chains of 10 states."""
     rng, chains, states = np.random.default_rng(3), 100, 10
     layout = gibbs.Layout.of(np.arange(cells) // 71)
     start = rng.integers(states, size=(cells, chains))

@@ -57,7 +57,7 @@ def run() -> list[dict]:
 
 
 def methods(model: EventCounts, counts) -> list[dict]:
-    """Measure a release and a chain of the paper's length on Afghanistan by each method against one without privacy."""
+    """Measure each method's release and chain of the paper's length on Afghanistan against a chain without privacy."""
     n, observed = int(counts[:, : model.sizes[0]].sum()), np.ones((1, len(counts)), bool)
     laplace = EventCountsLaplace(model, n, EPSILON)
 

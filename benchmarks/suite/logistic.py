@@ -34,7 +34,7 @@ def _posterior() -> LogisticPosterior:
 
 
 def _to_same_size(run) -> tuple[float, float]:
-    """Return CPU seconds to 50 effective draws and effective draws per draw, of the median coordinate."""
+    """Return CPU seconds for 50 effective draws, and effective draws per draw, of the median coordinate."""
     rate = float(np.median(diagnose(run.draws[:, None])[1])) / len(run.draws)
     per_draw = run.seconds / len(run.draws)
     return run.warm_up_seconds + DRAWS / rate * per_draw, rate

@@ -1,4 +1,4 @@
-"""MMD² between two samples of 5000 draws (Bernstein and Sheldon 2018, section 4): features against the double sum."""
+"""Two estimates of MMD² between samples of 5000 draws (Bernstein and Sheldon 2018, section 4): features, double sum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def double_sum(p, q) -> float:
 
 
 def run() -> list[dict]:
-    """Measure the time of both, and by how much they differ."""
+    """Measure the time of both estimates, and by how much they differ."""
     rng = np.random.default_rng(4)
     p, q = rng.beta(30, 40, DRAWS), rng.beta(33, 40, DRAWS)
     fast, slow = mmd2(p, q), double_sum(p, q)

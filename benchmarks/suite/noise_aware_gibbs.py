@@ -1,4 +1,4 @@
-"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep against a scalar loop and its variates alone."""
+"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep, against a scalar loop and its variates alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from timing import row, side_by_side
 from privpost.experiments.bernstein2018.trials import Release, experiment
 
 NAME = "noise_aware_gibbs"
-# The study's batch.
+# The batch of trials in the study.
 TRIALS, N, EPSILON = 1000, 1000, 0.1
 PRIORS = {"binomial": [10, 10], "multinomial": [5, 5, 5], "exponential": [8, 2], "normal": [0, 0.1, 1]}
 # Microseconds per trial and sweep of the authors' code, on a machine like the one of the shipped table.
@@ -70,7 +70,7 @@ def loop(name: str, segment=scalar.dual_segment):
 
 
 def run() -> list[dict]:
-    """Measure each model's sweep, per trial, against both."""
+    """Measure each model's sweep, per trial, against the scalar loops and against the variates alone."""
     rows = []
     papers = [(name, "paper") for name in AUTHORS]
     for name, variant in [*papers, ("exponential", "corrected"), ("normal", "corrected")]:
@@ -79,7 +79,7 @@ def run() -> list[dict]:
             what += f", {variant} variant"
         peers = _loops(name) if variant == "paper" else []
         functions = [stepper(name, variant), floor(name), *(function for _, function in peers)]
-        # Loops of some ten milliseconds each.
+        # Each timed loop takes some ten milliseconds.
         calls = [100, 100] + [2 if "autograd" in words else 50 for words, _ in peers]
         times = [1e6 * seconds for seconds in side_by_side(functions, calls, REPEATS)]
         ours, least = times[0] / TRIALS, times[1] / TRIALS
@@ -96,7 +96,7 @@ def _loops(name: str) -> list[tuple]:
     """Return the scalar loops of a model, each with its name."""
     if name != "exponential":
         return [("scalar loop with scipy.stats", loop(name))]
-    # Authors' code would not have the second: derivatives by two dozen lines of ours, without a library.
+    # Unlike authors' code, the loop below computes derivatives with two dozen lines of ours instead of a library.
     own = ("scalar loop with scipy.stats and our own dual numbers", loop(name))
     try:
         segment = scalar.autograd_segment()

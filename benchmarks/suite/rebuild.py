@@ -24,7 +24,7 @@ def run() -> list[dict]:
 
 
 def _recorded() -> list[dict]:
-    """Rows from the last complete rebuild at paper scale and from what the cells of the shipped results recorded."""
+    """Return rows from the last complete rebuild at paper scale, and from the published times of cells."""
     times = page.run_times(grid.load_studies(), Path("results/times.csv")).set_index("study")
     path = Path("build/paper/rebuild.json")
     if not path.is_file():
@@ -56,7 +56,7 @@ def _recorded() -> list[dict]:
 
 
 def _nothing_to_do() -> dict:
-    """Seconds of a second run at smoke scale over those of a first one that built two studies."""
+    """Return a row: the time of a second run at smoke scale relative to the first run, which built two studies."""
     words = [sys.executable, "-m", "snakemake", "--cores", str(CORES), "--config", "scale=smoke", f"studies={QUICK}"]
     built, again = (run_command(words).wall_seconds for _ in range(2))
     what = "a rebuild of two studies at smoke scale with nothing to do"

@@ -1,4 +1,4 @@
-"""The sweeper of studies, a plugin of Hydra: all points are known, so that none is composed to be checked."""
+"""A Hydra plugin: the sweeper of studies, which need not compose points to check them, as all are known."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 
 class StudySweeper(Sweeper):
-    """Every point that was asked for: the study's schema has checked them all before Hydra starts."""
+    """Runs every requested point; the study's schema has checked them all before Hydra starts."""
 
     def setup(self, *, hydra_context, task_function, config):
         plugins = Plugins.instance()

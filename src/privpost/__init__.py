@@ -1,14 +1,14 @@
 """Reproducible studies of Bayesian inference under differential privacy.
 
-What a user calls can be imported from here: models, mechanisms, costs, the ledger and evaluations of draws. Each is
-imported when it is first asked for.
+Models, mechanisms, costs, the ledger and evaluations of draws can be imported from here. Each is loaded when it is
+first used.
 """
 
 __version__ = "0.2.0"
 
 
 def _homes(package: str) -> dict[str, str]:
-    """The module of each public name of a package, from the stub that type checkers and editors read."""
+    """Return the module of each public name of a package, read from the stub for type checkers and editors."""
     import re
     from pathlib import Path
 
@@ -29,7 +29,7 @@ def __getattr__(name: str):
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if now := import_module(f"{__name__}.moved").told("name", name):
-        # Not an AttributeError, of which `from privpost import` would not show the text.
+        # An AttributeError will not do: `from privpost import` would not show its text.
         raise ImportError(f"there is no {name!r} in {__name__}.{now}")
     hint = import_module(f"{__name__}.lookup").nearest(name, _HOMES)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

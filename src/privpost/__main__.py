@@ -1,11 +1,11 @@
-"""The command line: `privpost study=<paper>/<study> key=value` runs a cell, words run the other commands."""
+"""The command line: `privpost study=<paper>/<study> key=value` runs a cell; other words run the other commands."""
 
 import os
 import signal
 import sys
 
-# One BLAS thread per job, set before anything imports numpy and whatever the shell says: jobs run in parallel, and the
-# number of threads would change the order of a sum's terms, so its last digits.
+# Use one BLAS thread per job, whatever the shell says, set before anything imports numpy: jobs run in parallel, and the
+# number of threads changes the order of a sum's terms, and so its last digits.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
@@ -15,8 +15,8 @@ def _stop(number, frame) -> None:
 
 
 def _open_streams() -> None:
-    """Refuse to run where nobody could read the output; a closed standard error or input is as /dev/null."""
-    # No file may take the number of a closed stream: other libraries would write into it.
+    """Exit if standard output is closed; a closed standard error or input becomes /dev/null."""
+    # No file may take the number of a closed stream, since other libraries would write into that file.
     while (number := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(number)
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     # A scheduler ends jobs with SIGTERM; as an exception it lets half-written files be deleted.
     signal.signal(signal.SIGTERM, _stop)
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a letter (ε in Latin-1) is shown its code instead.
+        # A letter that the terminal's encoding lacks (ε in Latin-1) is shown as its code.
         stream.reconfigure(errors="backslashreplace")
 
     return cli.main(sys.argv[1:] if argv is None else argv)

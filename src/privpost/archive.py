@@ -1,4 +1,4 @@
-"""Archives of arrays (.npz), read as a whole or not at all, and the checksum that tells a changed one."""
+"""Archives of arrays (.npz), which are read as a whole or not at all, and a checksum that reveals changes."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-# What numpy and zipfile raise on damaged or foreign files: AttributeError and TypeError come from a plain .npy file,
+# Errors of numpy and zipfile on damaged or foreign files: AttributeError and TypeError come from a plain .npy file,
 # RuntimeError and OSError from a flipped bit that claims encryption, another compression or an impossible offset.
 _UNREADABLE = (
     zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, TypeError, AttributeError, RuntimeError,
@@ -18,13 +18,13 @@ _UNREADABLE = (
 
 
 class Damaged(ValueError):
-    """A file that is no whole archive with the texts that were asked for."""
+    """A file that is damaged, is no archive, or lacks the texts that were asked for."""
 
 
 def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return an archive's arrays by name, and apart from them the texts of the given names.
+    """Return an archive's arrays by name, and separately the texts with the given names.
 
-    Raises Damaged for anything else, and PermissionError when the file may not be read.
+    Raises Damaged if the file is no such archive, and PermissionError if it may not be read.
     """
     try:
         # Opening a pipe would wait for a writer.
@@ -40,7 +40,7 @@ def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarra
 
 
 def checksum(arrays: Mapping[str, np.ndarray], head: Callable[[str, np.ndarray], str]) -> str:
-    """Return the sha256 of the arrays in the order of their names: what `head` says of each, and its bytes."""
+    """Return the sha256 of the arrays in the order of their names: for each, the text of `head` and its bytes."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -1,4 +1,4 @@
-"""Files that are complete or absent, written first under a temporary name; and steps that no signal interrupts."""
+"""Writes files that are either complete or absent, first under a temporary name; and holds back signals."""
 
 import contextlib
 import errno
@@ -21,19 +21,20 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place when the block ends well, and vanishes otherwise.
+    """Yield a temporary path next to `path`; it replaces `path` if the block ends without an error, else it is removed.
 
-    Its bytes are on the disk before it takes the place: a machine that loses its power leaves the old file or the new.
+    Its bytes reach the disk before it replaces `path`, so that a power failure leaves either the old file or the new
+    one.
 
-    Every caller has a temporary file of its own, so that several processes can write the same file; the last one wins.
+    Every caller has its own temporary file, so several processes can write the same file; the last one wins.
 
     Args:
-        path: the file; its folder is made if need be.
+        path: the file; its folder is made if it is missing.
         new: whether to refuse to replace a file.
 
     Raises:
-        FileExistsError: `new`, and the file is there.
-        OSError: it cannot be written; `filename` is `path` where the system names none, as for a full disk.
+        FileExistsError: `new` is set and the file exists.
+        OSError: the file cannot be written; `filename` is `path` if the system names none, as for a full disk.
     """
     stem, suffix = _parts(path)
     temporary = path.with_name(f".{stem}.{secrets.token_hex(4)}{suffix}")
@@ -51,13 +52,13 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
         error.filename = error.filename or os.fspath(path)
         raise
     finally:
-        # After the rename there is nothing left to remove; a folder that cannot be used has nothing either.
+        # After the rename there is nothing to remove, nor is there anything in a folder that cannot be used.
         with contextlib.suppress(OSError):
             temporary.unlink()
 
 
 def claim(temporary: Path, path: Path) -> None:
-    """Give a file a second name that must not be taken."""
+    """Give a temporary file a second name; raises FileExistsError if that name is taken."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -73,7 +74,7 @@ def claim(temporary: Path, path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make a file's name durable, where the file system can."""
+    """Write a file's name to the disk, so that a power failure does not lose it, if the file system can."""
     folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -124,5 +125,5 @@ def abandoned(path: Path) -> list[Path]:
 
 
 def _parts(path: Path) -> tuple[str, str]:
-    # No longer than any file system takes.
+    # Short enough for any file system.
     return path.stem[:40], path.suffix[:20]

@@ -7,14 +7,14 @@ from pathlib import Path
 # Relative to the root of a checkout.
 CHECKOUT = Path("conf")
 PACKAGED = Path(__file__).parent / "conf"
-# The file from which Hydra composes, without its ending, and the folders in which it looks after conf.
+# Hydra's primary file, without its ending, and further folders that it searches after conf.
 PRIMARY = "config"
 MORE: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
 def found_by(primary: str | None, *folders: str | None) -> Iterator[None]:
-    """Compose from another file of conf, or look in other folders too: Hydra's --config-name and --config-dir."""
+    """Use another primary file of conf, or further folders, as Hydra's --config-name and --config-dir do."""
     global PRIMARY, MORE
     before = PRIMARY, MORE
     PRIMARY, MORE = primary or PRIMARY, tuple(str(Path(folder).resolve()) for folder in folders if folder)

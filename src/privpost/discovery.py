@@ -1,4 +1,4 @@
-"""What the package holds: every mechanism and every model, and which mechanisms can serve a model."""
+"""Finds every mechanism and every model of the package, and the mechanisms that can serve a model."""
 
 import contextlib
 import inspect
@@ -39,7 +39,7 @@ def _imported(name: str) -> ModuleType:
         if isinstance(error, SyntaxError):
             where, line, reason = error.filename, error.lineno, f"{type(error).__name__}: {error.msg}"
         else:
-            # The deepest line of the package itself.
+            # Name the deepest line that is in the package itself.
             frames = [f for f in traceback.extract_tb(error.__traceback__) if f"{os.sep}privpost{os.sep}" in f.filename]
             where, line, reason = frames[-1].filename, frames[-1].lineno, f"{type(error).__name__}: {error}"
         raise SettingError(
@@ -48,12 +48,12 @@ def _imported(name: str) -> ModuleType:
 
 
 class Kind(NamedTuple):
-    """A mechanism with one of its weightings, where it has several: what a name in a table or a ledger stands for.
+    """A mechanism, with one of its weightings if it has several; each kind has its own name in tables and ledgers.
 
     Attributes:
         mechanism: the class.
-        settings: the weighting.
-        examples: those of the class with these settings.
+        settings: the weighting; empty if there is only one.
+        examples: the examples of the class that have these settings.
     """
 
     mechanism: type[Mechanism]
@@ -76,12 +76,12 @@ class Kind(NamedTuple):
         return self.examples[0].calibrated
 
     def calibrate(self, model, n: int, budget: Cost, **options) -> Mechanism:
-        """The mechanism within the budget."""
+        """Return the mechanism, calibrated to the budget."""
         return self.mechanism.calibrate(model, n, budget, **{**options, **self.settings})
 
 
 def kinds() -> list[Kind]:
-    """Every mechanism with each of its weightings, in the order of file, class and weighting.
+    """Return every mechanism with each of its weightings, ordered by file, class and weighting.
 
     Raises:
         ValueError: a mechanism without an example of one of its weightings.
@@ -98,7 +98,7 @@ def kinds() -> list[Kind]:
 
 
 def mechanisms() -> dict[str, tuple[Kind, ...]]:
-    """Every mechanism, keyed by its method id, in the order of `kinds`."""
+    """Return every mechanism by its method id, in the order of `kinds`."""
     by_method: dict[str, tuple[Kind, ...]] = {}
     for kind in kinds():
         by_method[kind.method] = (*by_method.get(kind.method, ()), kind)
@@ -106,7 +106,7 @@ def mechanisms() -> dict[str, tuple[Kind, ...]]:
 
 
 def curators(found: Iterable[Kind]) -> list[Kind]:
-    """The kinds of mechanisms that a curator of all records runs."""
+    """Return the kinds that a trusted curator of all records runs, that is, all but local ones."""
     return [kind for kind in found if not kind.mechanism.local]
 
 
@@ -116,7 +116,7 @@ def _by_name() -> dict[str, Kind]:
 
 
 def rebuild(described) -> Any:
-    """The mechanism or model that `described.describe` described."""
+    """Return the mechanism or model that a description by `described.describe` stands for."""
     if isinstance(described, dict):
         settings = {name: rebuild(value) for name, value in described["settings"].items()}
         if kind := _by_name().get(described["class"]):
@@ -128,7 +128,7 @@ def rebuild(described) -> Any:
 
 
 def models() -> dict[str, type[ConjugateModel]]:
-    """Every conjugate model, keyed by the name of its file.
+    """Return every conjugate model by the name of its file.
 
     Raises:
         ValueError: a module that defines more than one conjugate model.
@@ -143,18 +143,18 @@ def models() -> dict[str, type[ConjugateModel]]:
 
 
 def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
-    """Every discovered mechanism that can serve the model within a budget, calibrated to it, keyed by method id.
+    """Return, by method id, every mechanism that can serve the model within a budget, calibrated to that budget.
 
-    Local ones, which trust no curator, are left out. A mechanism serves when one of its `examples` is about a model of
-    the same class, the settings hold each option that its `calibrate` requires, and `calibrate` does not refuse the
-    budget. Options keep their default unless the settings name them. If two classes share a method id, the first one
+    Local mechanisms, which trust no curator, are left out. A mechanism serves if one of its `examples` is about a model
+    of the same class, `settings` has each option that its `calibrate` requires, and `calibrate` does not refuse the
+    budget. Options that `settings` does not name keep their default. If two classes share a method id, the first one
     that serves the model is taken.
 
     Args:
         model: the model that the release serves.
         n: public number of records.
         budget: what one release may cost.
-        settings: values of options, such as a0; those that a mechanism does not have are not passed to it.
+        settings: values of options, such as a0; those that a mechanism does not have are ignored.
 
     Raises:
         ValueError: a budget that none can meet.
@@ -173,7 +173,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
 
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
-    """Return the last refusal of each class of mechanisms that can serve the model within none of the budgets."""
+    """Return, for each kind that cannot serve the model within any of the budgets, the last reason."""
     reasons: dict[str, str] = {}
     for candidate in curators(itertools.chain.from_iterable(mechanisms().values())):
         reason = ""
@@ -189,7 +189,7 @@ def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, st
 
 
 def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) -> Mechanism:
-    """The mechanism within the budget; a ValueError says why there is none."""
+    """Return the mechanism calibrated to the budget; raises ValueError, which says why, if there is none."""
     about = sorted({type(example.model).__name__ for example in candidate.examples})
     if type(model).__name__ not in about:
         raise ValueError(f"serves {', '.join(about)}")
@@ -200,7 +200,7 @@ def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) ->
 
 
 def options_of(candidate: Kind) -> dict[str, object]:
-    """The options of a mechanism's `calibrate` and their defaults, MISSING where one is required.
+    """Return the options of a mechanism's `calibrate` with their defaults, MISSING for required ones.
 
     They are its keyword-only parameters and, where it takes any keyword, the class's keyword-only fields.
     """

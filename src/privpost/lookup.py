@@ -1,6 +1,6 @@
-"""The modules of a package, sub-folders included, and which of them defines a class, without importing any.
+"""Finds the modules of a package, sub-folders included, and the one that defines a class, without importing any.
 
-Also packages that need not be there.
+Also imports optional packages.
 """
 
 import difflib
@@ -15,9 +15,10 @@ _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the known name nearest to `name`, as a question; "" where there is none.
+    """Return a question that suggests the known name nearest to `name`; "" if none is near.
 
-    A known name that begins with `name`, as with Laplace, comes before one that only resembles it.
+    A known name that begins with `name`, as LaplaceMechanism does with Laplace, comes before one that only resembles
+    it.
     """
     known = list(known)
     begun = min((longer for longer in known if len(name) > 3 and longer.startswith(name)), key=len, default="")
@@ -26,7 +27,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def modules(*folders: str | Path) -> list[str]:
-    """Return the modules in some folders, as `noise.laplace`, in the order of their files' names."""
+    """Return the modules in some folders, such as `noise.laplace`, in the order of their files' names."""
     return sorted({_module(path, folder) for path, folder in _paths(*folders)}, key=_last_first)
 
 
@@ -35,7 +36,7 @@ def _last_first(module: str) -> tuple[str, str]:
 
 
 def home(name: str, *folders: str | Path) -> str | None:
-    """Return the module in some folders that defines a class, as `noise.laplace`, or None where none does."""
+    """Return the module in some folders that defines a class, such as `noise.laplace`, or None if none does."""
     return _homes(_files(*folders)).get(name)
 
 
@@ -45,7 +46,7 @@ def names(*folders: str | Path) -> list[str]:
 
 
 def optional(module: str, needed: str, install: str) -> ModuleType:
-    """Return an optional package; raises ValueError, with how to install it, where it is missing."""
+    """Return an optional package; raises ValueError, which says how to install it, if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -53,7 +54,7 @@ def optional(module: str, needed: str, install: str) -> ModuleType:
 
 
 def _paths(*folders: str | Path) -> Iterator[tuple[Path, Path]]:
-    """Yield each file of code in some folders and their sub-folders, but a folder's own `__init__`, and the folder."""
+    """Yield each Python file, except `__init__.py`, in some folders and their sub-folders, together with its folder."""
     for folder in map(Path, folders):
         yield from ((path, folder) for path in sorted(folder.rglob("*.py")) if path.name != "__init__.py")
 
@@ -72,8 +73,8 @@ def _homes(files: tuple[tuple[Path, str, int], ...]) -> dict[str, str]:
 
 
 def find(package: str, name: str) -> type:
-    """Return a class of a package by its name; raises AttributeError, as a module does, where there is none."""
-    # Only classes: importing a submodule asks for its name here first.
+    """Return a class of a package by its name; raises AttributeError, as a module does, if there is none."""
+    # Look for classes only, since importing a submodule asks for the submodule's name here first.
     folders = import_module(package).__path__
     module = home(name, *folders) if name[0].isupper() else None
     if module is None:

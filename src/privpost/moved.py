@@ -1,6 +1,6 @@
 """What became of the names of version 0.1.0: studies, claims, tables, figures, commands and public names.
 
-`moved.csv` has a row for each of them. Those that are still what they were have no text.
+`moved.csv` has a row for each name; the text is empty if the name still means the same.
 """
 
 import csv
@@ -13,12 +13,12 @@ KINDS = ("study", "claim", "table", "figure", "name", "command")
 
 @functools.cache
 def names() -> dict[tuple[str, str], str]:
-    """Return what became of each name of version 0.1.0, by kind and name; "" where it is what it was."""
+    """Return what became of each name of version 0.1.0, by kind and name; "" if it still means the same."""
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as file:
         return {(row["kind"], row["name"]): row["now"] for row in csv.DictReader(file)}
 
 
 def told(kind: str, name: str) -> str:
-    """Return a sentence on where a retired or renamed name stands now, with a space before it; "" for other names."""
+    """Return a sentence, after a space, on what replaced a retired or renamed name; "" for other names."""
     now = names().get((kind, name), "")
     return f" {name} was a {kind} of version {VERSION}: {now}." if now else ""

@@ -1,4 +1,4 @@
-"""How far a run is, on one line of a terminal or as sparse lines elsewhere."""
+"""Shows the progress of a run, on one line of a terminal or as occasional lines elsewhere."""
 
 import contextlib
 import os
@@ -22,13 +22,13 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def some(words: Sequence[str], most: int = 3) -> str:
-    """Return the first of some words, and how many more there are."""
+    """Return the first `most` of some words, and how many more there are."""
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more
 
 
 class Progress:
-    """Shows on a stream how many of all are done, and the time left; all are called `noun`."""
+    """Shows on a stream how many items (called `noun`) are done, and the time left."""
 
     def __init__(self, stream: TextIO, noun: str = "jobs"):
         self._stream, self._noun = stream, noun
@@ -37,7 +37,7 @@ class Progress:
         self.terminal = stream.isatty()
 
     def update(self, done: int, total: int, left: float | None = None) -> None:
-        """Show how many of all are done, and the seconds that are left; by default as if all took the same."""
+        """Show how many items are done, and the seconds left; by default, all items take equally long."""
         elapsed = time.perf_counter() - self._start
         left = elapsed * (total / done - 1) if left is None and done else left
         text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far"

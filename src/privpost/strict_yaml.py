@@ -1,4 +1,4 @@
-"""YAML that a user wrote, read without surprises: no repeated keys, no numbers that look like texts, no bombs."""
+"""Reads users' YAML without surprises: no repeated keys, no alias bombs, and no texts that become numbers."""
 
 import datetime
 import itertools
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-# Values of a file, aliases written out.
+# Largest number of values in a file, with aliases written out.
 LARGEST_NODES = 500_000
 _NUMBERS = {
     "int": r"[-+]?(0|[1-9][0-9]{0,30})",
@@ -16,7 +16,7 @@ _NUMBERS = {
 
 
 class _Loader(yaml.SafeLoader):
-    """Numbers are those of YAML 1.2: 010 and 12:30 are texts."""
+    """A loader with the numbers of YAML 1.2: 010 and 12:30 are texts."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in _NUMBERS]
@@ -32,7 +32,7 @@ class _Loader(yaml.SafeLoader):
     def construct_scalar(self, node):
         text = super().construct_scalar(node)
         if isinstance(text, str) and re.search("[\\x00\\ud800-\\udfff]", text):
-            # It could be neither a path nor part of what is written.
+            # Such a text could neither be a path nor be written to a file.
             raise ValueError(f"line {node.start_mark.line + 1}: {text[:40]!a} has a character that is in no text")
         return text
 
@@ -54,7 +54,7 @@ for _tag, _pattern in _NUMBERS.items():
 
 
 def _nodes(node: yaml.Node, known: dict[int, int]) -> int:
-    """Number of values that a node and all that it holds stand for, aliases written out."""
+    """Return the number of values in a node and in all its parts, with aliases written out."""
     if id(node) not in known:
         parts = [] if isinstance(node, yaml.ScalarNode) else node.value
         if isinstance(node, yaml.MappingNode):
@@ -64,7 +64,7 @@ def _nodes(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def load(text: str) -> Any:
-    """Return what a text holds; raises ValueError, in one line, for what is no such YAML."""
+    """Return the content of a YAML text; raises ValueError, with a message of one line, if it cannot be read."""
     try:
         return yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -114,7 +114,7 @@ def test_a_study_with_letters_of_the_shell_in_its_name_is_refused(toy, capsys, n
     assert privpost("list") == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{name}.yaml" in line
-    assert "must be called by letters, digits, _, - and ." in line
+    assert "may only have letters, digits, _, - and ." in line
 
 
 def test_every_path_in_every_rule_is_quoted():

@@ -97,7 +97,7 @@ def test_a_study_runs_on_data_of_ones_own(clone):
     )
     words = [*command[1].split(), "scale=smoke"]
     said = clone.run("privpost", *words, status=1)
-    assert "pebbles.csv (Pebbles) could not be had: it is not here" in said
+    assert "pebbles.csv (Pebbles) could not be fetched: it is not here" in said
     assert "put it into data/mirror/pebbles/" in said
     own = clone / "data/mirror/pebbles/pebbles.csv"
     own.parent.mkdir(parents=True)
@@ -229,4 +229,4 @@ def test_a_column_is_three_lines(tutorial):
     assert {path: path.stat().st_mtime_ns for path in (tutorial / "build/smoke/cells").rglob("*.npz")} == stored
     assert "far" in (tutorial / "src/privpost/experiments/tutorial/noise/figures.py").read_text() != figures
     tutorial.edit("src/privpost/experiments/tutorial/noise/study.py", ', "far": "errors above one half [share]"', "")
-    assert "No meaning for noise.far: say it in TABLES of " in tutorial.run(*BUILD)
+    assert "No meaning for noise.far: give it in TABLES of " in tutorial.run(*BUILD)

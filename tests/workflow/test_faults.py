@@ -165,7 +165,7 @@ def test_a_raw_file_that_changed_after_preparation_is_set_aside_and_fetched_agai
     original = (clone / "data/original/abalone").rename(clone / "data/original/elsewhere")
     nowhere = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
     output = clone.run("privpost", "prepare", "abalone", status=1, **nowhere)
-    failed(output, "abalone.data (Abalone) could not be had", "by hand:")
+    failed(output, "abalone.data (Abalone) could not be fetched", "by hand:")
     assert raw.with_name("abalone.data.rejected").is_file()
     assert prepared.read_bytes() == truth
 

@@ -17,7 +17,7 @@ def test_missing_data_sets_take_away_their_cells_and_no_study_that_has_others(cl
     assert (clone / "build/smoke/results/geumlek2017/rdp_curves/rdp_curves.csv").is_file()
     lines = clone.run("privpost", "status", "--scale", "smoke").splitlines()
     # What matters comes first, and nothing is asked again.
-    asked = "could not be had: it is not here, and there is no connection to its publisher"
+    asked = "could not be fetched: it is not here, and there is no connection to its publisher"
     first = [line for line in output.splitlines()[: len(READERS)] if line.endswith(asked)]
     for missing, study in READERS.items():
         files = yaml.safe_load((clone / f"conf/dataset/{missing}.yaml").read_text())["files"]

@@ -167,7 +167,7 @@ def test_cells_of_other_code_are_named_before_anything_is_tabulated_and_computed
 def test_a_rebuild_of_the_paper_says_that_it_equals_what_is_published(paper):
     output = reproduce(paper)
     # Another processor rounds otherwise.
-    assert re.search("Against what is published: 2 tables: (2 equal|[01] equal, [12] within tolerance)", output)
+    assert re.search("Compared with what is published: 2 tables: (2 equal|[01] equal, [12] within tolerance)", output)
     assert "Verdicts: none changed." in output
     assert git_status(paper) == ""
 

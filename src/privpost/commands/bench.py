@@ -1,4 +1,4 @@
-"""`privpost bench`: any method of inference against the exact posteriors of the benchmark's tasks."""
+"""`privpost bench`: scores methods of inference against the exact posteriors of the benchmark's tasks."""
 
 import contextlib
 import math
@@ -23,7 +23,7 @@ from privpost.inference_benchmark import methods, optional, outside, scoring, ta
 from privpost.lab.schema import SettingError
 from privpost.progress import counted
 
-# What is printed of a method on a task, with what it is.
+# The scores that are printed for a method on a task, with their meanings.
 SHOWN = {
     "c2st": "how often a classifier tells the draws from exact ones, 0.5 is best",
     "distance": "sliced Wasserstein distance from exact draws, in posterior sd",
@@ -40,7 +40,7 @@ def main(given: Namespace) -> int:
     if not least <= len(given.source) <= most:
         raise SettingError("score takes methods, files or folders, export takes one folder, and list takes nothing.")
     with warnings.catch_warnings():
-        # Releases of simulated data.
+        # All releases are of simulated data, so this warning does not apply.
         warnings.simplefilter("ignore", SimulationNoise)
         return run(given)
 
@@ -111,14 +111,14 @@ def _rows(named, folders, entries, asked: outside.Setting) -> Iterator[dict]:
 
 
 def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setting: outside.Setting) -> dict:
-    """Return a method's scores on a task, mean and standard error over releases, or why it has none."""
+    """Return a method's scores on a task (means and standard errors over releases), or the reason why it has none."""
     row = {"task": entry.label, "method": method.name, "n": case.task.n, **setting._asdict(), **_where(method.packages)}
     rng = np.random.default_rng(setting.seed + 1)
     outcome = scoring.run(method.infer, case.task, case.releases, rng, setting.budget)
     if outcome.inferred is None:
         return row | {"status": outcome.status, "reason": outcome.reason}
     try:
-        # Numbers so large that their squares are none.
+        # Squares of very large numbers overflow.
         with np.errstate(all="ignore"):
             measured = scoring.measured(outcome.inferred, case, rng)
     except Exception as error:
@@ -128,7 +128,7 @@ def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setti
         return row | {"status": "failed", "reason": reason}
     for name, values in measured.items():
         row[name], row[f"{name}_sem"] = map(float, mean_and_sem(values[np.isfinite(values)]))
-    # Squares over releases; the error of a root by its slope.
+    # These are means of squares over releases: take the root, and the root's error by the delta method.
     row["mean_error"] = math.sqrt(row["mean_error"])
     row["mean_error_sem"] /= max(2 * row["mean_error"], 1e-9)
     return row | ({"seconds": outcome.seconds / setting.releases} if method.timed else {})
@@ -150,10 +150,10 @@ def _write(path: Path, rows: list[dict]) -> None:
 
 
 def _where(packages: Sequence[str]) -> dict[str, str]:
-    """Return which versions are run and on which machine."""
+    """Return the versions of the packages that are run, and the machine."""
     versions = [f"privpost {__version__}"]
     for name in packages:
-        # A method whose package is not there has refused.
+        # A missing package was reported when the method ran.
         with contextlib.suppress(PackageNotFoundError):
             versions.append(f"{name} {version(name)}")
     return {"version": ", ".join(versions), "machine": f"{counted(os.cpu_count() or 1, 'core')}, {_processor()}"}

@@ -1,4 +1,4 @@
-"""The dispatcher: help, commands by name, and runs of cells."""
+"""The dispatcher of the command line: help, commands by name, and runs of cells."""
 
 import argparse
 import os
@@ -31,12 +31,12 @@ Single steps, and what the project publishes
 
 
 def option(*names: str, **how: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return an option of a command, as argparse takes it."""
+    """Return an option of a command: the names and keywords that argparse takes."""
     return names, how
 
 
 def positive(name: str, text: str) -> int:
-    """Return an option's whole number of at least 1; raises SettingError for anything else."""
+    """Return an option's text as a whole number of at least 1; raises SettingError for anything else."""
     from privpost.lab.schema import SettingError
 
     if not text.isdecimal() or int(text) < 1:
@@ -61,7 +61,7 @@ CLAIMS = option(
     help="<paper>/<study>, a paper, claims as the scorecard has them, such as Z2, or the folder of a sweep, to score "
     "claims on its tables",
 )
-# Name → its function, imported when it is called, what it does, and its options; by purpose.
+# Commands by purpose: name → function (imported when called), what it does, and its options.
 COMMON: dict[str, tuple] = {
     "reproduce": (
         "reproduce:main", "rebuild everything, or some studies, and compare with what is published",
@@ -118,9 +118,9 @@ STEPS: dict[str, tuple] = {
     "publish": ("publish:main", "copy what was built into results/, figures/ and the documents", STUDIES),
 }  # fmt: skip
 COMMANDS = {**COMMON, **STEPS}
-# Commands about a user's own files, or the package alone: they run where they are called, not at the project's root.
+# Commands about a user's own files or the package alone; they run in the current folder, not at the project's root.
 ANYWHERE = {"release", "ledger", "mechanisms", "bench"}
-# Commands about what the project publishes, which no installed package has.
+# Commands about published files, which an installed package does not have.
 OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 
 
@@ -136,7 +136,7 @@ def call(name: str, argv: list[str]) -> int:
 
 
 def _help(argv: list[str]) -> int:
-    """Print the commands, the groups and, where one is named, a study's settings; returns the exit status."""
+    """Print the commands, the configuration groups and, if a study is named, its settings; returns the exit status."""
     from privpost.commands import words
     from privpost.lab import project
 
@@ -188,7 +188,7 @@ def main(argv: list[str]) -> int:
         print("privpost: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader (head, a pager) has seen enough; what Python flushes at its end goes nowhere.
+        # The reader (head, a pager) has closed the pipe: discard what Python still flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, MemoryError) as error:

@@ -15,7 +15,7 @@ def fetch(given: Namespace) -> int:
     """Fetch raw data files."""
     for name in given.dataset:
         _check_known(name)
-        # Also of a data set that is simulated: it has no raw file.
+        # A simulated data set gets a folder too, although it has no raw file.
         (RAW / name).mkdir(parents=True, exist_ok=True)
     return fetching.main(given.dataset)
 
@@ -24,7 +24,7 @@ def prepare(given: Namespace) -> int:
     """Parse raw files into arrays."""
     name = given.dataset
     _check_known(name)
-    # Verifies the raw files: one that changed since it was fetched is set aside, and fetched again.
+    # This verifies the raw files: one that changed since it was fetched is renamed, and fetched again.
     if status := fetching.main([name]):
         return status
     dataset = catalogue.load(name)

@@ -1,4 +1,4 @@
-"""From a study's tables to its figures."""
+"""Draws a study's figures from its tables."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ def draw(study: Study, home: Path, endings: Sequence[str] = ("svg",)) -> list[Pa
 
 
 def save(figure, paths: Sequence[Path], **how: int) -> Sequence[Path]:
-    """Write a figure into files, as `style.save`, and close it; returns the files."""
+    """Save a figure to files, as `style.save` does, and close it; returns the files."""
     for path in paths:
         with store.replacing(path) as temporary:
             style.save(figure, temporary, **how)

@@ -1,4 +1,4 @@
-"""`privpost ledger check`: a ledger's chain, digests and sums, and whether the statements that it paid for fit it."""
+"""`privpost ledger check`: verifies a ledger's chain, digests and sums, and the statements that it paid for."""
 
 import decimal
 import json
@@ -15,7 +15,7 @@ from privpost.progress import Progress, counted
 
 
 def main(given: Namespace) -> int:
-    """Run the command; returns 1 where something does not fit."""
+    """Check a ledger and its statements; returns 1 if anything is inconsistent."""
     delta = None if given.delta is None else _delta(given.delta)
     content = ledger_file.read(given.ledger)
     if content.budget is None:
@@ -38,18 +38,18 @@ def main(given: Namespace) -> int:
 
 
 def together(content: ledger_file.Content, delta: float | None = None, number: int | None = None) -> str:
-    """What the first releases of a ledger cost together, or all, and when; by default at the budget's δ or at 1e-6."""
+    """Return a line on the joint ε of the first `number` releases (or all), at `delta`, the budget's δ or 1e-6."""
     delta = delta or (content.budget and content.budget.delta) or 1e-6
     progress = Progress(sys.stderr, "steps of composing laws")
     exact, several = content.together(delta, number, progress.update), counted(len(content.entries[:number]), "release")
     progress.clear()
     if math.isinf(exact):
         return f"{several} together: no epsilon is known at delta {delta:g}"
-    # Rounded up.
+    # Round up.
     epsilon = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(decimal.Decimal(exact))
     return (
-        f"{several} together: epsilon {float(epsilon):g} at delta {delta:g} if no specification was chosen by an "
-        "earlier result, nor when to stop; else only the sum holds"
+        f"{several} together: epsilon {float(epsilon):g} at delta {delta:g} if no earlier result influenced "
+        "a later specification or the decision to stop; otherwise only the sum holds"
     )
 
 
@@ -64,7 +64,7 @@ def _delta(text: str) -> float:
 
 
 def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[str]:
-    """What does not fit, one sentence each."""
+    """Yield a sentence for each inconsistency within a ledger, or between the ledger and statements."""
     budget = {"epsilon": content.budget.epsilon, "delta": content.budget.delta}
     if any(spent > budget[key] * (1 + 1e-9) for key, spent in content.spent().items()):
         yield "more was spent than the budget"
@@ -81,10 +81,10 @@ def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[
             yield f"{path}: it cannot be read: {error.strerror}"
             continue
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-            yield f"{path}: no statement of a release with a ledger"
+            yield f"{path}: it is not the statement of a release with a ledger"
             continue
         if line.get("release") != shown["release"]:
-            yield f"{path}: the ledger has no such line of release {number}: it was rolled back, or is another"
+            yield f"{path}: the ledger has no such line of release {number}: it was rolled back, or is another ledger"
         else:
             known = {**line, "spent": content.spent(number), "budget": budget}
             for key in stated:
@@ -92,9 +92,9 @@ def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[
                     yield f"{path}: it says {stated[key]} for {key}, the ledger {known.get(key)}"
         drawn = shown["entry_sha256"], [statement.get(key) for key in ("release", "statistics", "draw")]
         if number in seen and seen[number][1] != drawn:
-            yield f"{path}: release {number} is {seen[number][0]} too, with other content"
+            yield f"{path}: {seen[number][0]} is release {number}, too, but with other content"
         seen.setdefault(number, (path, drawn))
     missing = [str(number) for number in range(1, len(content.entries) + 1) if number not in seen]
     if statements and missing:
         named = ", ".join(missing[:20]) + " ..." * (len(missing) > 20)
-        yield f"no statement of release{'s' * (len(missing) > 1)} {named}"
+        yield f"no statement was given for release{'s' * (len(missing) > 1)} {named}"

@@ -1,4 +1,4 @@
-"""`privpost list` and `privpost mechanisms`: what there is."""
+"""`privpost list` and `privpost mechanisms`: print all studies, and all mechanisms."""
 
 from argparse import Namespace
 
@@ -11,7 +11,7 @@ COLUMNS = ("method", "class", "neighbours", "notion", "RDP curve", "norm", "rele
 
 
 def studies(given: Namespace) -> int:
-    """Print every study with its title, and what its published run took."""
+    """Print every study with its title and the time of its published run."""
     times = published.expected_seconds()
     for study in grid.load_studies(None, given.scale):
         of_study = [seconds for of_slug in times.get(study.name, {}).values() for seconds in of_slug]

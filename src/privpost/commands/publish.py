@@ -15,7 +15,7 @@ from privpost.progress import counted
 
 
 def main(given: Namespace) -> int:
-    """Publish the named studies, or all that are built whole; returns the exit status."""
+    """Publish the named studies, or all that are built completely; returns the exit status."""
     studies = grid.load_studies(given.study or None, home=built("paper"))
     ready, refused = [], {}
     for study in studies:
@@ -34,7 +34,7 @@ def main(given: Namespace) -> int:
         print(f"{name} stays as it is: {refused[name]}")
     if given.study and not ready:
         return 1
-    # Without a name all figures are drawn again, for changes of the code that draws.
+    # Without names all figures are drawn again, since the code that draws may have changed.
     drawn = ready if given.study else grid.load_studies()
     _check_others(ready, drawn)
     changed = {study.name: _take_over(study) for study in ready}
@@ -43,7 +43,7 @@ def main(given: Namespace) -> int:
         matters = {"ledger"} if study.text.get("reads") == "all" else {"ledger", "tables"}
         read = [name for name in grid.names_read(study) if matters & changed.get(name, set())]
         if read and study.name not in {other.name for other in ready}:
-            print(f"{study.name} reads {', '.join(read)}, which changed: publish it anew too")
+            print(f"{study.name} reads {', '.join(read)}, which changed: publish {study.name} again, too")
     print("scoring claims, drawing figures, rendering documents", file=sys.stderr, flush=True)
     _overall(drawn)
     beside = f"; left as they are, since not built (make reproduce): {len(unbuilt)} of {len(studies)}" * bool(unbuilt)
@@ -53,17 +53,17 @@ def main(given: Namespace) -> int:
 
 
 def _check_others(ready: list[Study], drawn: list[Study]) -> None:
-    """Raise SettingError for a published file that was altered by hand, and that nothing built or drawn replaces."""
+    """Raise SettingError for a published file that was altered by hand and that this command does not replace."""
     replaced = {replace(s, home=PUBLISHED).results / name for s in ready for name in _files_of(s)}
     replaced |= {replace(s, home=PUBLISHED).figure_path(stem) for s in drawn for stem in s.figures}
     for path in published.covered():
-        # Scorecard and figures of all studies are made anew.
+        # The scorecard and the figures that cover all studies are always made again.
         if path not in replaced and path.parent not in (published.RESULTS, published.FIGURES):
             published.check(path)
 
 
 def _take_over(study: Study) -> set[str]:
-    """Copy a study's tables, ledger and times, and say what changes; returns which of `ledger` and `tables` do."""
+    """Copy a study's tables, ledger and times, and print what changes; returns which of ledger and tables change."""
     grid_cells = grid.expand(study)
     cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
     for comparison in (differing := [each for each in compare.compare(study) if each.state != "equal"]):
@@ -98,12 +98,12 @@ def _files_of(study: Study) -> set[str]:
 
 
 def _overall(drawn: list[Study]) -> None:
-    """Score all claims from the published tables; draw figures of some studies and of all; render; write the sums."""
+    """Score all claims, draw figures of some studies and those that cover all, render documents, write checksums."""
     from privpost.report import documents, figures, scorecard
 
     studies, path = grid.load_studies(), published.RESULTS / "scorecard.csv"
     before = scorecard.read(path) if path.is_file() and not published.altered(path) else None
-    # Who is interrupted has no scorecard, rather than one of other tables and figures.
+    # An interrupted run leaves no scorecard, rather than one of other tables and figures.
     path.unlink(missing_ok=True)
     _remove_unnamed(studies)
     published.write_sums()

@@ -11,10 +11,10 @@ from privpost.release import command, spec
 
 
 def main(given: Namespace) -> int:
-    """Release, and sum up what is in the output's file."""
+    """Make a release, and print a summary of what is in the output's file."""
     status, content = command.run(given)
     if content and given.output:
-        # The statement is on the disk: a terminal that is gone does not make the release a failure.
+        # The statement is written: a terminal that was closed does not make the release a failure.
         with contextlib.suppress(OSError):
             summary = release_summary.lines(content, given.output, _together(given.specification, content))
             print("\n".join(summary), flush=True)
@@ -22,8 +22,8 @@ def main(given: Namespace) -> int:
 
 
 def _together(specification: Path, content: dict[str, Any]) -> str:
-    """What the releases up to this one cost together; "" for the first one, and where nobody can tell any more."""
-    # The release is delivered: nothing that fails now may look as if it were not.
+    """Return a line on the joint cost of the releases up to this one; "" for the first one or if it is unknown."""
+    # The release is made: no error from here on may look as if it were not.
     with contextlib.suppress(Exception):
         entry = content["ledger"]
         if (number := entry["release"]) > 1:

@@ -1,4 +1,4 @@
-"""What the terminal shows once a release is in its file."""
+"""The summary that the terminal shows once a release is in its file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from privpost.release.models import KINDS
 from privpost.release.models.base import Inferred
 
-# Numbers that are shown; the file has all.
+# How many numbers are shown at most; the file has all.
 SHOWN = 12
 
 
@@ -69,7 +69,7 @@ def _table(title: str, values: dict[str, str]) -> Iterator[str]:
 
 
 def _numbers(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Yield the numbers in nested maps, each with its keys."""
+    """Yield each number in nested maps, with the keys that lead to it."""
     for key, value in tree.items():
         if isinstance(value, dict):
             yield from _numbers(value, (*path, str(key)))

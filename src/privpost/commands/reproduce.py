@@ -1,4 +1,4 @@
-"""`privpost reproduce`: Snakemake with an estimate first, progress in cells, and a comparison at the end."""
+"""`privpost reproduce`: runs Snakemake with an estimated time, progress in cells, and a comparison at the end."""
 
 import contextlib
 import fcntl
@@ -23,14 +23,14 @@ from privpost.progress import counted, minutes
 LOG = LOGS / "reproduce.log"
 LOCKS = Path(".snakemake/locks")
 LOCK = Path("build/reproduce.lock")
-# How many lines of a failed run are shown.
+# How many lines of a failed run's log are shown.
 SHOWN = 12
 
 
 def main(given: Namespace) -> int:
     """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
     given.cores = positive("--cores", given.cores)
-    # Any other Snakemake that ends removes the locks of the one that a rebuild has started.
+    # A lock of our own is needed: another Snakemake removes the locks of the running one when it ends.
     LOCK.parent.mkdir(exist_ok=True)
     with LOCK.open("w") as lock:
         try:
@@ -40,14 +40,14 @@ def main(given: Namespace) -> int:
             busy = True
         if busy:
             raise SettingError(
-                "Snakemake is running in this checkout, or was killed in it; wait for it or, if there is none: "
-                ".venv/bin/snakemake --unlock. Finished results are kept."
+                "Snakemake is running in this checkout, or was killed in it: wait until it ends, or, if none runs, "
+                "say .venv/bin/snakemake --unlock. Finished results are kept."
             )
         return _rebuild(given)
 
 
 def _rebuild(given: Namespace) -> int:
-    """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
+    """Rebuild as `main` does, which holds the lock; returns the exit status."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     plan.bring(*studies)
     possible = plan.possible(studies)
@@ -56,8 +56,8 @@ def _rebuild(given: Namespace) -> int:
             remove(study.cells_folder)
             _forget(study)
     for study in possible:
-        # Of other settings and code Snakemake makes them again by itself, unless its own records are gone; that a file
-        # of a folder is gone it does not see.
+        # Snakemake makes tables of other settings or code again by itself, unless its own records are gone. It does not
+        # see that a file within a folder is missing.
         lacking = study.results.exists() and any(not Path(path).is_file() for path in table_files(study))
         if lacking or tables.outdated(study):
             _forget(study)
@@ -81,20 +81,20 @@ def _rebuild(given: Namespace) -> int:
 
 
 def _forget(study: Study) -> None:
-    """Remove a study's tables, and the marks of its parts, so that its jobs run."""
+    """Remove a study's tables and the marker files of its parts, so that Snakemake runs its jobs again."""
     for folder in (study.results, plan.parts_folder(study)):
         remove(folder)
 
 
 def _announce(studies: list[Study], given: Namespace) -> forecast.Watch:
-    """Say how much there is to do, and return what watches it."""
+    """Print the number of cells and the expected time; returns the watch that shows the progress."""
     jobs, late, cells_known = [], [], 0
     for study in studies:
         grid_cells = grid.expand(study)
         cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
         cells_known += len(grid_cells)
         parts = [grid.shard_of(grid_cells, part + 1, study.shards) for part in range(study.shards)]
-        # These wait for the others, whose ledgers they read.
+        # Studies that read ledgers wait for the others.
         late += range(len(jobs), len(jobs) + len(parts)) if study.text.get("reads") else []
         jobs += [[cell for cell in part if not cell.path.exists()] for part in parts]
     waiting = sum(map(len, jobs))
@@ -108,12 +108,12 @@ def _announce(studies: list[Study], given: Namespace) -> forecast.Watch:
 
 
 def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) -> int:
-    """Run Snakemake with its output in the log, and show how far the store is; returns its exit status."""
+    """Run Snakemake with its output in the log, and show the progress of the store; returns the exit status."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     config = [f"scale={given.scale}"]
     config += [f"studies={','.join(study.name for study in studies)}"] * bool(given.study)
     command = [sys.executable, "-m", "snakemake", "--cores", str(given.cores), "--config", *config]
-    # A group of its own: an interrupt reaches Snakemake and its jobs once, through us.
+    # Snakemake gets a process group of its own, so that an interrupt reaches it and its jobs only once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
     ) as process:  # fmt: skip
@@ -136,7 +136,7 @@ def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) ->
 
 
 def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> bool:
-    """Print what was built, what was not and why; returns whether every study that can be built was."""
+    """Print which studies were built, and why others were not; returns whether all that can be built were."""
     lacking = {study.name: reason for study in possible if (reason := _lacking(study))}
     whole = [study.name for study in possible if study.name not in lacking]
     shown = ", ".join(whole) if len(whole) <= 8 else f"{len(whole)} studies"
@@ -154,7 +154,7 @@ def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> 
 
 
 def _lacking(study: Study) -> str:
-    """Return why a study was not built, in a line; empty where it was."""
+    """Return, in one line, why a study was not built; empty if it was built."""
     absent = [path for path in (*table_files(study), *figure_files(study)) if not Path(path).is_file()]
     if not absent:
         return ""
@@ -188,13 +188,13 @@ def _compare(studies: list[Study]) -> bool:
         return True
     tables.gather_times(studies[0].home)
     outside = [comparison for comparison in comparisons if comparison.state == "outside tolerance"]
-    print(f"Against what is published: {compare.sentence(comparisons)}.")
+    print(f"Compared with what is published: {compare.sentence(comparisons)}.")
     for comparison in outside:
         print(f"  {comparison.table}: {comparison.where}")
     if others := [s.name for s in grid.load_studies(study.name for study in whole) if tables.outdated(s)]:
         print(f"Published with other settings, so not expected to agree: {', '.join(others)}")
     if beside:
-        print(f"Not as published: {', '.join(beside)}")
+        print(f"Files that differ from the published ones: {', '.join(beside)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
     after = scorecard.table(scorecard.score(studies))
     partial = {study.name for study in studies if grid.left_out(study)}
@@ -203,7 +203,7 @@ def _compare(studies: list[Study]) -> bool:
     print("Verdicts: none changed." if not changed else f"Verdicts: {counted(len(changed), 'change')}.")
     for line in changed:
         print(f"  {line}")
-    # What is new has nothing to agree with, be it a table or a claim.
+    # A new table or claim has no published one to agree with.
     return not outside and not beside and all(": new, " in line for line in changed)
 
 
@@ -217,4 +217,4 @@ def _tell_missing(studies: list[Study]) -> None:
     for study in studies:
         if not plan.possible([study]):
             print(f"  {study.name} has no cells left, and was not built")
-    print("Rows on these data sets and verdicts of these studies are not compared, and nothing of them is published.")
+    print("Rows on these data sets and verdicts of these studies are neither compared nor published.")

@@ -22,13 +22,13 @@ from privpost.lab.schema import SettingError
 from privpost.lab.study import Cell, Study
 from privpost.progress import counted, say, some
 
-# Options of Hydra that run nothing and ask nothing of a study.
+# Options of Hydra that run nothing and need no study.
 ABOUT_HYDRA = ("hydra_help", "info", "shell_completion", "experimental_rerun")
 
 
 @dataclass
 class Run:
-    """What a command line asked for and what became of it: where Hydra's sweeper, jobs and callback meet."""
+    """A command line's request and its outcome so far, which Hydra's sweeper, jobs and callback share."""
 
     argv: list[str]
     asked: Request
@@ -39,15 +39,15 @@ class Run:
     error: Exception | None = None
 
 
-# In a process that a launcher started there is none.
+# None in a process that a launcher started.
 _run: Run | None = None
 
 
 def main(argv: list[str]) -> int:
     """Run `privpost [-m] study=... [key=value ...]`; returns the exit status.
 
-    Every setting is checked first, in the study's own words, and then Hydra runs. Raises SettingError for a key or a
-    value that is not allowed, before anything runs.
+    Every setting is checked against the study's schema before Hydra runs. Raises SettingError for a key or a value that
+    is not allowed, before anything runs.
     """
     global _run  # noqa: PLW0603
     words = [word for word in argv if "=" in word and not word.startswith("-")]
@@ -64,13 +64,13 @@ def main(argv: list[str]) -> int:
         hydras = [*_in_hydras_words(asked, words), *flags]
         if options.dry_run:
             with contextlib.redirect_stdout(io.StringIO()):
-                # Composed, so that Hydra refuses what it would refuse in a run; the study has checked its settings.
+                # Compose only, so that Hydra refuses what it would refuse in a run; the settings are checked already.
                 own = [word for word in hydras if request.key_of(word) not in map(request.key_of, asked.settings)]
                 _hydra([*(word for word in own if word not in request.MULTIRUN), "--cfg", "hydra"])
             return _announce(asked)
         if options.cfg:
             return _hydra(hydras)
-        # Before the cells are computed: an edit made meanwhile is not what ran.
+        # The digest of the code is taken before the cells are computed, since later edits are not what ran.
         _run = Run(argv, asked, tables.code_of(asked.study) if asked.whole else "")
         try:
             return _hydra(hydras)
@@ -87,7 +87,7 @@ def main(argv: list[str]) -> int:
 
 
 def _options(words: list[str], flags: list[str]) -> Any:
-    """Return Hydra's options and ours; raises SettingError for others."""
+    """Return the values of Hydra's and our options; raises SettingError for unknown options."""
     from hydra._internal.utils import get_args_parser
 
     def refuse(message: str):
@@ -105,13 +105,13 @@ def _options(words: list[str], flags: list[str]) -> Any:
 
 
 def _in_hydras_words(asked: Request, words: list[str]) -> list[str]:
-    """Return the words as Hydra composes them, with the folder that has what was asked for as its name."""
+    """Return the words as Hydra composes them, and an output folder that is named after the request."""
     from privpost.commands import sweeps
 
     own = [word for word in words if request.key_of(word) in request.WORDS or word.lstrip("+~").startswith("hydra")]
     within = asked.study.config["within"]
     for word in asked.settings:
-        # An axis inside a cell has a key of its own: Hydra cannot replace a map by a list.
+        # A within axis is added as a new key (++), since Hydra cannot replace a map by a list.
         key = request.key_of(word)
         own.append(f"{'++' if key in within else ''}{key}={word.split('=', 1)[1]}")
     for word in own if asked.sweeper == request.OURS else ():
@@ -132,14 +132,14 @@ def _hydra(argv: list[str]) -> int:
     from omegaconf.errors import OmegaConfBaseException
 
     before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    # Exceptions come here instead of being printed.
+    # With this, Hydra raises exceptions instead of printing them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sys.argv = ["privpost", *(word for word in argv if word not in request.DRY_RUN)]
     folder, name = str(configurations.folder().resolve()), configurations.PRIMARY
     try:
         hydra.main(version_base="1.3", config_path=folder, config_name=name)(job)()
     except SystemExit as end:
-        # How Hydra ends after some of its options.
+        # Hydra exits in this way after some of its options.
         if end.code:
             raise
     except (HydraException, OmegaConfBaseException, ImportError, ValueError) as error:
@@ -159,7 +159,7 @@ def _hydra(argv: list[str]) -> int:
 def job(cfg: Any) -> Any:
     """Compute the cell of one of Hydra's jobs, unless the store has it; returns why it failed, or the objective.
 
-    Raises RuntimeError for an objective of a cell that failed, so that a sweeper counts it as failed.
+    Raises RuntimeError if an objective is wanted and the cell failed, so that a sweeper counts the job as failed.
     """
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
@@ -190,9 +190,9 @@ def _say_there(asked: Request) -> None:
 
 
 def sweep(launcher: Any) -> None:
-    """Compute what the store lacks of what was asked for: in one loop, or by a launcher other than Hydra's basic one.
+    """Compute the requested cells that the store lacks: in one loop, or with a launcher other than Hydra's basic one.
 
-    The loop needs neither a composition nor a folder for each point, which would take most of the time.
+    The loop needs neither a composition nor a folder for each point; these would take most of the time.
     """
     from hydra._internal.core_plugins.basic_launcher import BasicLauncher
 
@@ -214,7 +214,7 @@ def sweep(launcher: Any) -> None:
             if isinstance(result.return_value, str)
         }
     except Exception as error:
-        # A launcher whose process was killed; what its jobs stored stays.
+        # The launcher's process was killed; what its jobs stored is kept.
         reason = f"its process ended: {type(error).__name__}: {error}"
         failed |= {cell.digest: reason for cell in waiting if not cell.path.exists()}
 
@@ -234,7 +234,7 @@ def _objective(asked: Request, cell: Cell) -> float:
 
 
 class Finish(Callback):
-    """Write tables, figure and record when a run or a sweep ends, whatever launcher ran it."""
+    """Writes tables, figure and record when a run or a sweep ends, whichever launcher ran it."""
 
     def on_run_end(self, config: Any, **_: Any) -> None:
         self._end(Path(config.hydra.run.dir))
@@ -256,7 +256,7 @@ class Finish(Callback):
 
 
 def _chosen(run: Run, folder: Path) -> list[Cell]:
-    """Return the cells of the jobs of another sweeper: Hydra noted their words."""
+    """Return the cells of another sweeper's jobs, whose overrides Hydra recorded."""
     import yaml
 
     notes = (path for path in folder.glob("*/.hydra/overrides.yaml") if path.stat().st_mtime >= run.start)
@@ -265,7 +265,7 @@ def _chosen(run: Run, folder: Path) -> list[Cell]:
 
 
 def _announce(asked: Request) -> int:
-    """Say what would be computed, after every setting of every cell has been checked; returns the exit status."""
+    """Print how many of the checked cells would be computed; returns the exit status."""
     missing = [cell for cell in asked.cells if asked.fresh or not cell.path.exists()]
     print(f"{counted(len(asked.cells), 'cell')}, {len(asked.cells) - len(missing)} of them in the store already.")
     if missing:
@@ -276,7 +276,7 @@ def _announce(asked: Request) -> int:
 def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
     """Write the tables and figures of a study and return them; all its cells must be in the store.
 
-    `code` is that of `tables.write`. Raises SettingError for a cell that is not there.
+    `code` is as in `tables.write`. Raises SettingError for a cell that is not in the store.
     """
     results = []
     for cell in grid.expand(study):
@@ -293,17 +293,17 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
 
 
 def tell_unexplained(study: Study) -> None:
-    """Name columns whose meaning neither the study's TABLES, its settings nor the common columns give."""
+    """Print the columns without a meaning in the study's TABLES, in its settings or among the common columns."""
     from privpost.report.documents import dictionary
 
     of_tables = dictionary.columns(study).items()
     names = [f"{table}.{name}" for table, columns in of_tables for name, known in columns.items() if not known]
     if names:
-        say(f"No meaning for {some(names)}: say it in TABLES of {study.package.replace('.', '/')}/study.py.")
+        say(f"No meaning for {some(names)}: give it in TABLES of {study.package.replace('.', '/')}/study.py.")
 
 
 def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
-    """Write the tables and figures of what was computed, without what failed; returns the exit status."""
+    """Write the tables and figures of the cells that did not fail; returns the exit status."""
     asked, failed = run.asked, run.failed
     if asked.shard:
         number, count = asked.shard
@@ -325,17 +325,17 @@ def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
         for line in (*(f"  {path}" for path in written.paths), *written.notes):
             say(line)
         if asked.study.has("claims"):
-            say(f"Which verdicts turn: privpost claims {shlex.quote(str(folder))}")
+            say(f"To see which verdicts change: privpost claims {shlex.quote(str(folder))}")
     return name_failed(chosen, failed)
 
 
 def command_of(cell: Cell) -> str:
-    """Return the words after `privpost` that compute a cell, as users write them and as a shell reads them."""
+    """Return the arguments of `privpost` that compute a cell, as a user would write them, quoted for a shell."""
     return shlex.join(re.sub(r"^\+\+(\w+=)\[?([^][,]*)\]?$|^\+\+", r"\1\2", word) for word in cell.command())
 
 
 def name_failed(asked: list[Cell], failed: Mapping[str, str]) -> int:
-    """Name each cell that failed on one line, with the reason and the command that asks for it; returns the status."""
+    """Print a line for each failed cell, with the reason and the command that computes it; returns the exit status."""
     for cell in asked:
         if cell.digest in failed:
             reason = " ".join(failed[cell.digest].split())

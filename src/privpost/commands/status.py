@@ -1,4 +1,4 @@
-"""`privpost status` and `privpost prune`: what the store and the build hold, and the removal of what no grid names."""
+"""`privpost status` and `privpost prune`: show the store and the build, and remove files that no grid names."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -13,7 +13,7 @@ from privpost.progress import counted, some
 
 
 def status(given: Namespace) -> int:
-    """Print what the store and the build hold, a summary first, then the studies of which there is something."""
+    """Print the content of the store and the build: a summary, then each study that has any."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     lines, total, stored, behind, tabulated, incomplete = [], 0, 0, 0, 0, False
     for study in studies:
@@ -24,7 +24,7 @@ def status(given: Namespace) -> int:
         state = (tables.outdated(study) or "built") if whole else "not built"
         total, stored, behind = total + number, stored + there, behind + len(stock.behind)
         tabulated += state == "built"
-        # Whole tables need no cell: the store is a cache.
+        # Complete tables need no cells, since the store is a cache.
         incomplete |= bool(stock.missing) and state != "built"
         if there or state != "not built":
             counts = f"{number:>6}{there - len(stock.behind):>9}{len(stock.behind):>8}{len(stock.missing):>9}"
@@ -47,7 +47,7 @@ def status(given: Namespace) -> int:
 
 
 def _unnamed(study: Study) -> tuple[list[Path], list[Path]]:
-    """Return the files of a study's store that no grid names: those that are of no use, and results of sweeps."""
+    """Return the files in a study's store that its grid does not name: files of no use, and results of sweeps."""
     stale, of_sweeps = [], []
     for path in sorted({*study.cells_folder.glob("*")}.difference(cell.path for cell in grid.expand(study))):
         if path.suffix != ".npz" or path.name.startswith("."):
@@ -62,7 +62,7 @@ def _unnamed(study: Study) -> tuple[list[Path], list[Path]]:
 
 
 def prune(given: Namespace) -> int:
-    """Remove cells that no grid names, damaged files that were set aside, and temporary files of killed jobs."""
+    """Remove cells that no grid names, damaged files that were renamed, and temporary files of killed jobs."""
     paths: list[Path] = []
     for study in grid.load_studies(given.study or None, given.scale, built(given.scale)):
         stale, of_sweeps = _unnamed(study)

@@ -1,4 +1,4 @@
-"""The single steps of a rebuild, as Snakemake's rules call them, and the same on what is published."""
+"""The single steps of a rebuild, which Snakemake's rules call, and the same steps for the published files."""
 
 import re
 import sys
@@ -14,12 +14,12 @@ from privpost.lab.schema import SettingError, suggest
 from privpost.lab.study import Study
 from privpost.progress import counted, some
 
-# Where figures, documents and report of the published tables go.
+# The folder of figures, documents and report that are made of the published tables.
 OF_PUBLISHED = Path("build/published")
 
 
 def _places(given: Namespace) -> tuple[Path, Path]:
-    """Return where tables are read, and where what is made of them goes."""
+    """Return the folder of the tables, and the folder of the files that are made of them."""
     home = built(given.scale) if given.built or given.scale != "paper" else PUBLISHED
     return home, OF_PUBLISHED if home == PUBLISHED else home
 
@@ -31,7 +31,7 @@ def _tell(paths: list[Path]) -> int:
 
 
 def tell_outdated(studies: Iterable[Study]) -> None:
-    """Say on stderr, a line for each reason, which studies' tables are not what today's settings and code give."""
+    """Say on stderr which studies' tables are out of date, with a line for each reason."""
     names: dict[str, list[str]] = {}
     for study in studies:
         if why := tables.outdated(study):
@@ -71,7 +71,7 @@ def draw(given: Namespace) -> int:
 
 
 def _of_all(given: Namespace) -> tuple[list[Study], Path, Path]:
-    """Return all studies, their folder, and where what is made of them goes."""
+    """Return all studies, the folder of their tables, and the folder of the files that are made of them."""
     home, out = _places(given)
     if home != PUBLISHED:
         tables.gather_times(home)
@@ -107,7 +107,7 @@ def report(given: Namespace) -> int:
 
 
 def _claims_among(names: list[str]) -> dict[str, str]:
-    """Return the studies, or papers, of the claims that are named; empty where studies are."""
+    """Return the study or paper of each claim in `names`; empty if these are studies."""
     from privpost.report.scorecard import read
 
     path = PUBLISHED / "results/scorecard.csv"
@@ -145,7 +145,7 @@ def claims(given: Namespace) -> int:
 
 
 def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
-    """Print the verdicts on the claims of sweeps' studies from the sweeps' tables, beside the published verdicts."""
+    """Print verdicts on the claims of sweeps' studies, scored on the sweeps' tables, beside the published verdicts."""
     from privpost.commands import sweeps
     from privpost.report.scorecard import outcome, read
 
@@ -158,12 +158,12 @@ def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
             print(f"{study.name} {point.settings}".strip() + scale + without)
             _print_claims([(claim, study.name) for claim in point.claims], evidence, published=published)
             for id, why in point.unscored.items():
-                print(f"{id}: not scored, since it needs rows that are not here ({why})")
+                print(f"{id}: not scored, since it needs rows that the sweep lacks ({why})")
     return 0
 
 
 def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: bool = False, published=None) -> None:
-    """Print claims with their verdicts, after the published one where that is another, and how many have which."""
+    """Print claims with their verdicts (also the published one where it differs), and count the verdicts."""
     import shutil
     import textwrap
     from collections import Counter
@@ -191,14 +191,14 @@ def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: boo
 
 
 def _failed(name: str, claim: Claim) -> bool:
-    """Whether evidence is about a check that fails: its name has most of the check's words."""
+    """Whether evidence is about a failed check, that is, whether its name has most of the check's words."""
     words = {*re.findall(r"[\w.]+", name)}
     checks = [{*re.findall(r"[\w.]+", check)} for check in claim.failed]
     return any(len(words & check) > 0.75 * len(check) for check in checks)
 
 
 def _about(claim: Claim, study: str, evidence: bool, named: bool) -> Iterator[str]:
-    """Yield what is said of a claim beside its statement; more with `evidence`, and where the claim was `named`."""
+    """Yield lines of detail about a claim; more of them with `evidence`, or if the claim was `named`."""
     failed = "; ".join(claim.failed) if evidence else some(claim.failed)
     passed = f"{len(claim.checks) - len(claim.failed)} of {counted(len(claim.checks), 'check')} pass"
     yield passed + (f"; fails: {failed}" if failed else "")

@@ -1,4 +1,4 @@
-"""What a user's own run or sweep ends with: tables, a figure and a record, under build/sweeps."""
+"""Writes the tables, the figure and the record of a user's own run or sweep, under build/sweeps."""
 
 import hashlib
 import json
@@ -21,14 +21,14 @@ from privpost.progress import some
 FOLDER = Path("build/sweeps")
 NAME_LENGTH = 80
 RECORD, FIGURE, ENDINGS = "sweep.json", "sweep", ("pdf", "png")
-# What Hydra writes into a sweep's folder: its records, and a folder for each job.
+# Names that Hydra writes into a sweep's folder: its records, and a folder for each job.
 HYDRAS = re.compile(r"multirun\.yaml|\.hydra|\.submitit|optimization_results\.yaml|\d+")
 
 PRIVATE_METADATA = "Rows with uses_private_metadata used what no ε pays for, such as the data's own range."
 
 
 class Written(NamedTuple):
-    """The files of a sweep, sentences on what they leave out, and the errors of cells that gave none, by digest."""
+    """A sweep's files, notes on what these leave out, and the errors of cells without tables, by digest."""
 
     paths: list[Path]
     notes: list[str]
@@ -36,7 +36,7 @@ class Written(NamedTuple):
 
 
 def name_of(study: Study, settings: Iterable[str]) -> str:
-    """Return a sweep's name: the study and the overrides; other sweeps have other names."""
+    """Return a sweep's name, made of the study and its overrides; different sweeps have different names."""
     words = [study.identifier, *(word.lstrip("+") for word in settings)]
     words += [f"scale={study.scale}"] * (study.scale != "paper")
     text = "__".join(words)
@@ -47,12 +47,12 @@ def name_of(study: Study, settings: Iterable[str]) -> str:
 
 
 def folder_of(asked: Request) -> Path:
-    """Return the folder of a sweep's files: the given one, or one of its name."""
+    """Return the folder of a sweep's files: the given one, or one with the sweep's name."""
     return asked.folder or FOLDER / name_of(asked.study, asked.settings)
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
-    """Return the record of the sweep in a folder; empty where there is none."""
+    """Return the record of the sweep in a folder; empty if the folder holds no sweep."""
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
         return {key: record[key] for key in ("study", "scale", "overrides", "cells", "code", "files", "notes")}
@@ -74,7 +74,7 @@ def check_folder(folder: Path, asked: Request) -> None:
 
 
 def already(asked: Request, folder: Path, cells: list[Cell]) -> Written | None:
-    """Return what a sweep wrote, where it is there, of these cells and made by today's code; else None."""
+    """Return an earlier run's files if they are complete and were made of these cells with today's code; else None."""
     today = {**_of(asked), "cells": [cell.digest for cell in cells], "code": _code(asked.study)}
     record = _read_record(folder)
     if not record or any(record[key] != value for key, value in today.items()):
@@ -96,7 +96,7 @@ def _of(asked: Request) -> dict[str, Any]:
 
 
 def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell]) -> Written:
-    """Write the tables, the figure and the record of a sweep's cells: each point by itself, told apart by settings."""
+    """Write the tables, the figure and the record of a sweep's cells, each of which is tabulated by itself."""
     print("writing tables and drawing the figure", file=sys.stderr, flush=True)
     study = asked.study
     # Results are read one after another: a large sweep's would not fit into memory together.
@@ -105,7 +105,7 @@ def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell]) -> W
     notes = [f"The table {name} has no rows at these points." for name in study.tables if name not in points.tables]
     paths = [folder / f"{name}.csv" for name in points.tables]
     drawings = [folder / f"{FIGURE}.{ending}" for ending in ENDINGS]
-    # The record first: it says which files of the folder may be written over. Its last state names what is there.
+    # The record comes first: it lists files that may be overwritten. Its final version lists the files that exist.
     record = _record(asked, argv, cells) | {"files": [path.name for path in (*paths, *drawings)]}
     _write_record(folder, record)
     for name, frame in points.tables.items():
@@ -127,14 +127,14 @@ def _write_record(folder: Path, record: dict[str, Any]) -> None:
 
 
 def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], paths: list[Path]):
-    """Draw the table with the study's measured columns; returns paths and notes."""
+    """Draw the table that `sweep.choose` selects; returns paths and notes."""
     from privpost.commands import drawing
     from privpost.drawing import style, sweep
     from privpost.experiments.columns import of_column
 
     name = sweep.choose(frames, columns, study.schema)
     if sweep.layout(frames[name], columns[name], study.schema) is None:
-        # Known before anything that draws is loaded.
+        # Decided before anything that draws is loaded.
         return [], [sweep.NOTHING]
     meanings = {column: of_column(study, name, column) for column in frames[name]}
     labels = {column: known.label(column) for column, known in meanings.items() if known}
@@ -147,7 +147,7 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], p
 
 
 def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any]:
-    """Return what a sweep was: command, settings of its first point, versions, commit, and its cells."""
+    """Return the record of a sweep: command, settings of its first point, versions, commit, and its cells."""
     commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     first = cells[0]
     return {
@@ -163,7 +163,7 @@ def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any
 
 
 class Point(NamedTuple):
-    """The claims at a point of a sweep, what its tables lack of the published rows, and why claims have no verdict."""
+    """Claims at a point of a sweep, published rows that its tables lack, and reasons why claims have no verdict."""
 
     settings: str
     lacking: str
@@ -172,10 +172,10 @@ class Point(NamedTuple):
 
 
 def points(folder: Path) -> Iterator[tuple[Study, Point]]:
-    """Yield the claims of a sweep's study, scored on its cells' tables at each value of a setting that is no axis.
+    """Yield the claims of a sweep's study, scored for each value of settings that are not axes of the study's grid.
 
-    Cells along the axes of the study's grid are tabulated together, since claims compare them. Raises SettingError for
-    a cell that the store has no more, and for cells of which no tables can be made.
+    Cells that differ only along axes of the grid are tabulated together, since claims compare them. Raises SettingError
+    for a cell that is no longer in the store, and for cells that cannot be tabulated.
     """
     from privpost.report.scorecard import claims_of, leaves
 
@@ -194,17 +194,17 @@ def points(folder: Path) -> Iterator[tuple[Study, Point]]:
         groups.setdefault(told, []).append(result)
     for told, results in groups.items():
         try:
-            # Rows without a value on an axis of `within` are there once for each of its cells.
+            # Rows without a value on a within axis appear once for each of its cells.
             made = tables.tables_of(study, results).items()
             frames = {name: tables.as_read(frame).drop_duplicates() for name, frame in made}
         except Exception as error:
-            raise SettingError(f"{folder}: its cells give no tables together: {error}") from error
+            raise SettingError(f"{folder}: no tables can be made of its cells: {error}") from error
         unscored: dict[str, str] = {}
         with warnings.catch_warnings():
-            # Means of no rows.
+            # Means of no rows warn.
             warnings.simplefilter("ignore", RuntimeWarning)
             claims = claims_of(study, frames, unscored)
-        # A check of no rows passes; the numbers beside it tell.
+        # A check of no rows passes, but the numbers beside it are NaN.
         numbers = ((claim.id, name, value) for claim in claims for name, value in leaves(claim.evidence))
         empty = {id: name for id, name, value in numbers if isinstance(value, float) and math.isnan(value)}
         unscored |= {id: f"{name} is not a number" for id, name in empty.items()}
@@ -213,7 +213,7 @@ def points(folder: Path) -> Iterator[tuple[Study, Point]]:
 
 
 def _lacking(study: Study, frames: Mapping[str, Any], axes: Sequence[str]) -> str:
-    """Return which values on some axes the published tables have, and these tables do not."""
+    """Return the values on some axes that the published tables have and these tables lack."""
     paths = map(grid.load_study(study.name).table_path, study.tables)
     published = [tables.read_table(path) for path in paths if path.is_file()]
     said = []

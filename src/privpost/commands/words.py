@@ -1,4 +1,4 @@
-"""The words of a command line: what --help lists of groups and a study, and what a shell completes beside Hydra."""
+"""Help on configuration groups and studies, and the shell completions that Hydra does not offer."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from privpost.lab.schema import SettingError
 
 
 def groups() -> str:
-    """Return lines with the configuration groups that a command line chooses from, and their options."""
+    """Return a line for each configuration group that a command line can choose from, with its options."""
     folder = configurations.folder()
     options = {name: sorted(path.stem for path in (folder / name).glob("*.yaml")) for name in ("dataset", "scale")}
     return "\n".join(
@@ -34,10 +34,10 @@ def of_study(name: str) -> list[str]:
 
 
 def complete(commands: Iterable[str]) -> bool:
-    """Print the studies, values or commands that a shell's last word begins; False where Hydra completes it.
+    """Print completions (studies, values or commands) for a shell's last word; returns False if Hydra completes it.
 
-    Hydra knows keys, scales and data sets, but neither what a setting may be nor a group whose options are in folders,
-    as studies are.
+    Hydra completes keys, scales and data sets, but neither the values of settings nor groups with options in
+    sub-folders, such as studies.
     """
     line = os.environ.get("COMP_LINE", "").split(" ")
     key, equals, _ = line[-1].partition("=")

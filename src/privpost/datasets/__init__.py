@@ -26,7 +26,7 @@ class Design(NamedTuple):
     test_labels: np.ndarray
 
     def resplit(self, rng: np.random.Generator) -> Design:
-        """Return the same examples split at random into as many."""
+        """Return the same examples in a new random split of the same sizes."""
         import numpy as np
 
         features = np.concatenate([self.train_features, self.test_features])
@@ -44,14 +44,14 @@ def load_design(
     prepared: str | os.PathLike[str] = "data/prepared",
     conf: str | os.PathLike[str] | None = None,
 ) -> Design:
-    """Read a prepared data set and encode and split it for logistic regression.
+    """Read a prepared data set, encode it and split it for logistic regression.
 
     ``bounds`` is "data" (minimum and maximum over all rows, which are private) or "public" (declared bounds, values
     clipped to them); ``dropped_level`` is "first", "last" or "none". A random split draws one permutation from ``rng``;
     an official split draws nothing. Raises ValueError for an unknown data set, setting or a prepared file that does not
     match, and FileNotFoundError when nothing has been prepared. Encoding of Geumlek et al. (2017), section 5.
     """
-    # Imported here: the catalogue and the fetching live in this package and must not pay for numpy.
+    # Imported here, since the catalogue and `fetch`, which are in this package, should not have to load numpy.
     import numpy as np
 
     from privpost.datasets import catalogue, encoding

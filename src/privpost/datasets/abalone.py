@@ -42,6 +42,6 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
-    """Return 9 features' columns and the labels, 1 for less than 10 rings (Geumlek et al. 2017, section 5)."""
+    """Return the columns of 9 features, and labels, 1 for fewer than 10 rings (Geumlek et al. 2017, section 5)."""
     labels = arrays["rings"] < dataset.settings["rings_below"]
     return Task({name: arrays[name] for name in NUMERIC}, {"sex": arrays["sex"]}, labels)

@@ -45,12 +45,12 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def _rows(path: Path, dataset: Dataset, size: str, *, labels: tuple[str, str], remark: bool = False) -> np.ndarray:
-    """The columns and the label as whole numbers, shape (15, rows)."""
+    """Return the columns and the label as integers, shape (15, rows)."""
     lines = files.lines(path)
     # Both files end in an empty line.
     if lines[-1] == "":
         lines.pop()
-    # adult.test opens with a remark of the program that made the split; it is no record.
+    # adult.test begins with a remark by the program that made the split, which is no record.
     if remark and not (lines and lines.pop(0).startswith("|")):
         raise ValueError(f"{path} line 1: expected the remark that opens this file, starting with '|'")
     levels = dataset.public["levels"]
@@ -61,10 +61,10 @@ def _rows(path: Path, dataset: Dataset, size: str, *, labels: tuple[str, str], r
 
 
 def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
-    """Return the features' columns, the labels, 1 for over 50,000, and the official split (Geumlek et al. 2017).
+    """Return the columns of features, labels (1 for over 50,000) and the official split (Geumlek et al. 2017).
 
-    There are 100 dimensions with one level dropped per column, 108 with none; the declared levels all occur, so that
-    both kinds of bounds give the same number. The split is of shapes (32561,) and (16281,).
+    The features have 100 dimensions if one level per column is dropped, else 108; both kinds of bounds give the same
+    number, since all declared levels occur. The split has 32561 and 16281 rows.
     """
     numeric, categorical = ({name: arrays[name] for name in names} for names in (NUMERIC, CATEGORICAL))
     return Task(numeric, categorical, arrays["over_50k"], arrays["is_test"])

@@ -1,7 +1,7 @@
 """Afghan war diary: events of 2004 to 2009, counted per regional command, month and level of five fields.
 
-The data set is read from the counts that the repository has, from the release as it was published, or from an extract
-of it with a header; all three give the same arrays.
+The data set is read from the repository's counts, from the release as it was published, or from an extract of it with a
+header; all three give the same arrays.
 """
 
 import csv
@@ -30,7 +30,7 @@ RELEASE = (
     *("MGRS", "Latitude", "Longitude", "OriginatorGroup", "UpdatedByGroup", "CCIR", "Sigact", "Affiliation"),
     *("DColor", "Classification"),
 )
-# Degrees: what the extract kept, and the counts were made of. 702 events of the release lie elsewhere or nowhere.
+# Degrees of the extract and of the counts; 702 events of the release lie elsewhere or have no coordinates.
 LATITUDES, LONGITUDES = (29.0, 39.0), (60.0, 75.0)
 
 
@@ -38,8 +38,8 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Count the file's events: `counts` (cells, levels) int64, `region` and `month` (cells,) int16.
 
     A field of casualties is binary, any count above 0 (Foulds et al. 2016, section 5); an empty count reads as 0.
-    Events of other regions or months are left out, and those of the release without coordinates in the country. Raises
-    ValueError naming file and line.
+    Events of other regions or months are left out, and so are events of the release without coordinates in the country.
+    Raises ValueError naming file and line.
     """
     (path,) = paths.values()
     if war_logs.is_counts(path):

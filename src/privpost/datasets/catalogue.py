@@ -17,7 +17,7 @@ import yaml
 from privpost import configurations
 from privpost.datasets.files import checksum, parsed
 
-# What the repository has, what a user puts there, and the verified and unpacked files made of both.
+# The folders of the repository's files, of a user's own files, and of the verified and unpacked files made of both.
 ORIGINAL, OWN, RAW = "data/original", "data/mirror", "data/raw"
 ABSENT = "absent"
 ACCESS = ("public", "bring-your-own", "generated")
@@ -34,9 +34,9 @@ class CatalogueError(ValueError):
 
 @dataclass(frozen=True)
 class File:
-    """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order of trying.
+    """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order in which they are tried.
 
-    A file for which no sum is `declared` has those of the user's own file, or 0 and ABSENT.
+    If no checksum is `declared`, size and sha256 are those of the user's own file, or 0 and ABSENT without one.
     """
 
     name: str
@@ -54,9 +54,9 @@ class Dataset:
     column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
     loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder``
     is the folder of the files below data/original and data/mirror (the name unless declared otherwise), so that data
-    sets can share a file. ``serves`` says which kinds of studies can read it (`TASKS`); ``short`` is the title of its
-    panels in figures. Each file of ``instead`` alone gives the same arrays as ``files``, those whose sha256
-    (`prepared.sum_of`) is ``arrays``: a data set is known by its ``files``, whichever of them is here.
+    sets can share a file. ``serves`` lists the kinds of studies that can read it (`TASKS`); ``short`` is the title of
+    its panels in figures. Each file of ``instead`` gives by itself the same arrays as ``files``, and ``arrays`` is
+    their sha256 (`prepared.sum_of`); the identity of a data set depends on ``files`` even if such a file is read.
     """
 
     name: str
@@ -81,11 +81,11 @@ class Dataset:
         return self.folder or self.name
 
     def choices(self) -> list[tuple[File, ...]]:
-        """Return the sets of files, each of which the arrays can be made of, in the order of preference."""
+        """Return the sets of files from which the arrays can be made, the preferred one first."""
         return [self.files, *((file,) for file in self.instead)]
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that can move a number, ready for sorted JSON: no addresses, titles or licences."""
+        """Return everything that can change a number, as values for JSON; no addresses, titles or licences."""
         return {
             "name": self.name,
             "rev": self.rev,
@@ -114,7 +114,7 @@ def names(conf: str | os.PathLike[str] | None = None) -> list[str]:
 
 
 def serves(name: str, task: str) -> bool:
-    """Whether a catalogued data set can be read by a kind of studies; the file is not checked."""
+    """Whether a kind of studies (`TASKS`) can read a catalogued data set; its file is not checked."""
     text = (configurations.folder() / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
     match = _SERVES.search(text)
     return match is not None and task in match[1].split(", ")
@@ -148,7 +148,7 @@ def _checked(raw: Any, name: str) -> Dataset:
     raw = {"folder": "", "serves": [], "short": "", "instead": [], "arrays": "", **raw}
     _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)])
     demand(raw["name"] == name, "name", raw["name"], f"{name!r}, as the file is called")
-    # The name becomes a module's and a folder's name.
+    # The name is also that of a module and of a folder.
     demand(re.fullmatch(r"[a-z][a-z0-9_]*", raw["name"]) is not None, "name", raw["name"], "a lower-case identifier")
     for key in ("title", "licence", "citation", "origin"):
         demand(isinstance(raw[key], str) and raw[key].strip() != "", key, raw[key], "a non-empty string")
@@ -204,7 +204,7 @@ def _checked_files(raw: dict[str, Any], key: str) -> tuple[File, ...]:
             demand(type(size) is int and size > 0, f"{where}.bytes", size, "a positive integer")
             demand(_is_sum(sha256), f"{where}.sha256", sha256, SUM)
         else:
-            # A file that stands in for another one is no part of the identity: its arrays are checked.
+            # A file of `instead` is no part of the identity; its arrays are checked.
             size, sha256 = (0, ABSENT) if key == "instead" else _user_file(raw["name"], raw["folder"], name)
         demand(isinstance(urls, list), f"{where}.urls", urls, "a list (empty when bring-your-own)")
         for url in urls:
@@ -248,7 +248,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _user_file(dataset: str, folder: str, name: str) -> tuple[int, str]:
-    """Size and sha256 of a file that each user makes, so that digests depend on its content."""
+    """Return size and sha256 of a file that each user makes, so that digests depend on its content."""
     for path in (Path(OWN) / (folder or dataset) / name, Path(RAW) / dataset / name):
         if path.is_file():
             return checksum(path)

@@ -10,14 +10,14 @@ from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset
 
 LABEL = "income"
-# How IPUMS writes what does not apply, is unknown or missing: 99, 98, ..., 9999997.
+# IPUMS' codes for values that do not apply, are unknown or are missing: 99, 98, ..., 9999997.
 _NINES = re.compile("9+[6-9]")
 
 
 def rows(lines: Iterable[str], columns: dict[str, str], where: str) -> dict[str, np.ndarray]:
-    """Read CSV text with a header into float64 arrays of shape (n,), one per column; rows with a gap are left out.
+    """Read CSV text with a header into float64 arrays (n,), one per column; rows with an empty field are left out.
 
-    `columns` maps the file's names to ours. A gap is an empty field or NA; TRUE and FALSE are 1 and 0. Raises
+    `columns` maps the file's names to ours. Empty fields are "" and NA; TRUE and FALSE are 1 and 0. Raises
     ValueError naming `where` and the missing columns, or the line and the column of a value that is no number.
     """
     words = {"TRUE": 1.0, "FALSE": 0.0}
@@ -36,11 +36,11 @@ def rows(lines: Iterable[str], columns: dict[str, str], where: str) -> dict[str,
 
 
 def check(arrays: Mapping[str, np.ndarray], dataset: Dataset, where: str) -> None:
-    """Raise ValueError, naming `where` and the column, for values that its declared bounds show to be codes.
+    """Raise ValueError, naming `where` and the column, for values that are codes, as the declared bounds show.
 
-    Refused are other values than 0 and 1 where the bounds are [0, 1]; a value far beyond the bounds, or of nines beyond
-    them, which stands for "does not apply"; and a column that is constant within its bounds, as regression on it is
-    singular.
+    Codes are values other than 0 and 1 if the bounds are [0, 1], and values outside the bounds that are far from them
+    or written with nines, which mean "does not apply". A column that is constant within its bounds is refused too,
+    since it makes the regression singular.
     """
     for name, (low, high) in dataset.public["bounds"].items():
         values, numbers = np.unique(arrays[name], return_counts=True)

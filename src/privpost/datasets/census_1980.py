@@ -8,7 +8,7 @@ import numpy as np
 from privpost.datasets import census, files
 from privpost.datasets.catalogue import Dataset
 
-# Where the income is known, the other columns are constant or follow from these.
+# In rows with a known income, all other columns are constant or follow from these.
 COLUMNS = {
     "twoa.agefstm": "mother_age_at_first_birth",
     "twoa.agem": "mother_age",
@@ -22,9 +22,9 @@ COLUMNS = {
 
 
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
-    """Read the packed CSV into float64 arrays of shape (334535,), the rows whose income is known.
+    """Read the packed CSV into float64 arrays of shape (334535,): the rows with a known income.
 
-    Raises ValueError naming the file, and line or columns, that are at fault.
+    Raises ValueError naming the file, and the line or the columns at fault.
     """
     (path,) = paths.values()
     try:

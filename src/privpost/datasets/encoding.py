@@ -1,4 +1,4 @@
-"""From typed columns to features of bounded norm: scaling, one-hot coding, row normalisation, splits.
+"""Encodes typed columns as features of bounded norm: scaling, one-hot coding, row normalisation, splits.
 
 The encoding is that of Geumlek et al. (2017), section 5: categories one-hot, each feature scaled to [-0.5, 0.5], each
 example divided by its L2 norm, so that the constant c of their theorems 16 and 17 is 1.
@@ -16,9 +16,9 @@ DROPPED_LEVELS = ("first", "last", "none")
 
 
 class Task(NamedTuple):
-    """A classification task as a loader has it: columns of features, labels (n,) of 0 and 1, and an official split.
+    """A classification task of a loader: columns of features, labels (n,) of 0 and 1, and an official split.
 
-    Shapes of columns are those of `encode`; `is_test` (n,) bool says which rows test, None where a split is drawn.
+    Shapes of columns are those of `encode`; `is_test` (n,) bool marks the test rows, and is None if a split is drawn.
     """
 
     numeric: Mapping[str, np.ndarray]
@@ -47,11 +47,11 @@ def scale(values: np.ndarray, low: np.ndarray | float, high: np.ndarray | float)
 
 
 def one_hot(codes: np.ndarray, levels: np.ndarray, dropped_level: str) -> np.ndarray:
-    """Return one indicator column per level, less the dropped one.
+    """Return one indicator column per level, except the dropped one.
 
     Shapes: ``codes`` (n,) integers; ``levels`` (k,) the codes that get a column, ascending; result (n, k) or (n, k - 1)
-    float64. ``dropped_level`` is "first", "last" or "none". Raises ValueError for another value of it and for a code
-    that is not among the levels.
+    float64. ``dropped_level`` is "first", "last" or "none". Raises ValueError for another ``dropped_level`` and for a
+    code that is not among the levels.
     """
     if dropped_level not in DROPPED_LEVELS:
         raise ValueError(f"dropped_level = {dropped_level!r}: must be one of {', '.join(DROPPED_LEVELS)}")

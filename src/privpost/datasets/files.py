@@ -1,4 +1,4 @@
-"""Checksums of files, and files that are read or refused."""
+"""Checksums of files, and readers that refuse malformed files."""
 
 import csv
 import hashlib
@@ -11,7 +11,7 @@ import yaml
 
 
 def parsed(path: Path) -> Any:
-    """Return what a YAML file holds, by libyaml where it is there; raises YAMLError for text that is no YAML."""
+    """Return the content of a YAML file, read with libyaml if available; raises YAMLError for text that is no YAML."""
     return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
@@ -23,9 +23,9 @@ def checksum(path: Path) -> tuple[int, str]:
 
 
 def records(lines: Iterable[str], columns: Iterable[str], where: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of CSV text with a header: each row's last line number, and its fields in the asked columns.
+    """Yield the rows of CSV text with a header: each row's last line number, and its fields in the named columns.
 
-    Raises ValueError naming `where`, and the missing columns or the line that is at fault.
+    Raises ValueError naming `where`, and the missing columns or the line at fault.
     """
     columns = list(columns)
     reader = csv.reader(lines, strict=True)
@@ -54,9 +54,9 @@ def lines(path: Path) -> list[str]:
 def rows(
     texts: Iterable[str], columns: Mapping[str, Callable[[str], float]], separator: str, where: Path, first: int = 1
 ) -> list[list[float]]:
-    """Return lines without a header as rows of numbers: each field as its column's function reads it.
+    """Return lines without a header as rows of numbers; each column's function reads its fields.
 
-    Raises ValueError naming `where`, the line (the first one is number `first`) and the column that is at fault.
+    Raises ValueError naming `where`, the line (the first one is number `first`) and the column at fault.
     """
     table = []
     for line, text in enumerate(texts, start=first):
@@ -80,7 +80,7 @@ def check_rows(path: Path, found: int, expected: int, what: str = "rows") -> Non
 
 
 def code(levels: Iterable[str]) -> Callable[[str], int]:
-    """Return the function from a level to its number; it raises ValueError for another text."""
+    """Return a function from a level to its number, which raises ValueError for another text."""
     codes = {level: place for place, level in enumerate(levels)}
 
     def read(field: str) -> int:

@@ -11,8 +11,8 @@ from privpost.datasets.catalogue import Dataset
 def emissions(dataset: Dataset) -> list[np.ndarray]:
     """Return each field's probabilities of its levels in the true states, shape (states, levels).
 
-    Stated shares hold; the rest follows a power law over the other levels, in an order that the seed draws and that is
-    the same in all states.
+    Levels with a stated share have that probability. The rest follows a power law over the other levels, in a random
+    order that depends on the seed and is the same in all states.
     """
     rng = np.random.default_rng([dataset.settings["seed"], 0])
     fields = []

@@ -15,7 +15,7 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Read the training archives and keep the images of the two digits of the settings, in the file's order.
 
     ``pixels`` is (11982, 784) uint8, row by row from the top, 0 for background; ``digit`` is (11982,) uint8. All 60,000
-    images are checked before. Raises ValueError naming the file.
+    images are checked first. Raises ValueError naming the file.
     """
     digits = dataset.settings["digits"]
     valid = len(digits) == 2 and all(type(digit) is int and 0 <= digit <= 9 for digit in digits)

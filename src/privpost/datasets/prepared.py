@@ -24,14 +24,14 @@ def prepare(
     prepared: str | os.PathLike[str] = "data/prepared",
     code: str = "",
 ) -> Path:
-    """Verify the raw files, parse them and write ``<prepared>/<name>.npz`` in one step (equal input, equal bytes).
+    """Verify the raw files, parse them and write ``<prepared>/<name>.npz`` atomically; equal input gives equal bytes.
 
-    `code` is a digest of the loader's code, as `code_of` gives it back.
+    `code` is a digest of the loader's code, which `code_of` returns.
 
-    Raises FileNotFoundError when a raw file is missing and ValueError when its sum is wrong or its content malformed;
-    an existing prepared file stays as it is then. Where files stand in for the data set's own, the first that is there
-    is read, and arrays that differ from the declared ones are refused. Says on standard error how many values lie
-    outside the declared bounds.
+    Raises FileNotFoundError when a raw file is missing, and ValueError when its checksum is wrong or its content
+    malformed; an existing prepared file is then kept. Without the data set's own files, the first available one of its
+    `instead` is read, and its arrays must be the declared ones. Prints to standard error how many values lie outside
+    the declared bounds.
     """
     paths = _verified(dataset, Path(raw) / dataset.name)
     arrays = dataset.loader().parse(paths, dataset)
@@ -56,7 +56,7 @@ def prepare(
 
 
 def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
-    """Return name to path of the raw files that the data set is made of, after comparing their sums."""
+    """Return by name the paths of the raw files that the data set is made of, after comparing their checksums."""
     there = [files for files in dataset.choices() if all((raw / file.name).is_file() for file in files)]
     for file in (there or [dataset.files])[0]:
         path = raw / file.name
@@ -74,7 +74,7 @@ def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
 
 
 def outside(arrays: dict[str, np.ndarray], dataset: Dataset) -> list[str]:
-    """Return a line for each column with values outside its declared bounds: encodings by public bounds clip them."""
+    """Return a line for each column with values outside its declared bounds, to which public encodings clip them."""
     lines = []
     for name, (low, high) in dataset.public.get("bounds", {}).items():
         if name in arrays and (number := int(np.sum((arrays[name] < low) | (arrays[name] > high)))):
@@ -88,7 +88,7 @@ def outside(arrays: dict[str, np.ndarray], dataset: Dataset) -> list[str]:
 
 
 def _otherwise(dataset: Dataset, arrays: dict[str, np.ndarray], raw: Path, actual: str) -> str:
-    """Return in one line how arrays differ from the declared ones, as far as a file that has them is there."""
+    """Return in a line how arrays differ from the declared ones, in detail if a file with the declared ones exists."""
     said = f"its arrays have the sha256 {actual}, but conf/dataset/{dataset.name}.yaml declares {dataset.arrays}"
     loader = dataset.loader()
     path = raw / dataset.name / dataset.instead[-1].name if dataset.instead else raw
@@ -126,7 +126,7 @@ def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/p
 
 
 def code_of(name: str, prepared: str | os.PathLike[str] = "data/prepared") -> str:
-    """Return the digest of the code that prepared a file, or "" where it has none; errors as `read`'s."""
+    """Return the digest of the code that prepared a file, or "" if it has none; raises as `read` does."""
     with np.load(Path(prepared) / f"{name}.npz", allow_pickle=False) as file:
         return str(file[CODE]) if CODE in file.files else ""
 

@@ -13,22 +13,22 @@ from urllib.parse import urlsplit
 from privpost import __version__
 
 CHUNK = 1 << 16
-# Answers of a server that pass: it is asked again.
+# Status codes of a server's temporary failures, after which it is asked again.
 PASSING = (408, 425, 429)
 
 
 class Unusable(Exception):
-    """One source did not give the file."""
+    """A source could not give the file."""
 
 
 class NoNetwork(Unusable):
-    """A publisher could not be reached at all."""
+    """A publisher's server could not be reached."""
 
 
 def places(folder: Path, name: str) -> Iterator[Path]:
-    """Yield the files of a folder that a raw file can come from: itself, with ``.gz``, and each zip that holds it.
+    """Yield the files of a folder that a raw file can come from: ``name``, ``name.gz``, and each zip that holds it.
 
-    A zip that cannot be opened counts as one that may hold the file, so that reading it says what is wrong.
+    A zip that cannot be opened counts too, so that reading it says what is wrong.
     """
     for path in (folder / name, folder / f"{name}.gz"):
         if path.exists():
@@ -44,7 +44,7 @@ def _members(path: Path, name: str) -> list[zipfile.ZipInfo]:
 
 
 def read(path: Path, name: str) -> Generator[bytes, None, None]:
-    """Yield the bytes of the raw file `name` that a path is or, as ``.gz`` or ``.zip``, holds; raises Unusable."""
+    """Yield the bytes of the raw file `name` from a path: the file itself, a ``.gz`` or a ``.zip``; raises Unusable."""
     try:
         if path.suffix == ".zip" and path.name != name:
             members = _members(path, name)
@@ -70,8 +70,8 @@ def _chunks(handle: Any) -> Iterator[bytes]:
 def download(url: str, name: str, sha256: str, folder: Path, timeout: float, retries: int) -> Path:
     """Download the raw file `name`, or the archive that an address names, into a folder; returns its path.
 
-    Asks again, `retries` times, after failures that may pass. What is the file itself has to have the sha256. Raises
-    Unusable saying why there is none, and NoNetwork where no connection could be made.
+    Temporary failures are tried again, `retries` times. An unpacked file must have the sha256. Raises Unusable, saying
+    why, if there is no such file, and NoNetwork if no connection could be made.
     """
     import pooch
     import requests
@@ -79,7 +79,7 @@ def download(url: str, name: str, sha256: str, folder: Path, timeout: float, ret
     pooch.get_logger().setLevel("CRITICAL")
     stored = PurePosixPath(urlsplit(url).path).name or name
     known = None if stored == f"{name}.gz" or (stored.endswith(".zip") and stored != name) else f"sha256:{sha256}"
-    # Under the file's own name, unless it is packed, so that `read` knows what to do with it.
+    # Save it under the file's own name unless it is packed, so that `read` knows what to do with it.
     stored = stored if known is None else name
     fetcher = pooch.create(folder, base_url="", registry={stored: known}, urls={stored: url}, retry_if_failed=retries)
     headers = {"User-Agent": f"privpost/{__version__}"}
@@ -109,7 +109,7 @@ def download(url: str, name: str, sha256: str, folder: Path, timeout: float, ret
     except requests.RequestException as error:
         raise Unusable(f"connection lost ({error}; asked {retries + 1} times)") from error
     except ValueError as error:
-        # Pooch has removed it; its message ends with advice.
+        # Pooch has removed the file, and its message ends with advice.
         found = re.search("got ([0-9a-f]{64})", str(error))
         raise Unusable(f"wrong content: found sha256 {found[1]}" if found else f"wrong content ({error})") from error
 
@@ -127,7 +127,7 @@ def _unreachable(error: Exception) -> bool:
 
 
 def likeness(head: bytes, name: str) -> str:
-    """Return what the first bytes of a wrong file look like, in words that begin with a comma; empty where unknown."""
+    """Return what the first bytes of a wrong file look like, in words after a comma; empty if unknown."""
     packed = {b"\x1f\x8b": ".gz", b"PK\x03\x04": ".zip", b"\xfd7zXZ\x00": ".xz"}
     kind = next((ending for magic, ending in packed.items() if head.startswith(magic)), "")
     if head.lstrip()[:300].lower().startswith((b"<!doctype", b"<html", b"<?xml")):

@@ -1,8 +1,8 @@
 """War logs: events counted per region, month and level of each categorical field; nothing finer leaves this module.
 
 Every loader of war logs gives the same arrays, which `load` returns with their names:
-`counts` (cells, levels of all fields one after the other), `region` (cells,) and `month` (cells,), in the order of
-regions and then months, cells without events left out. A study never sees an event.
+`counts` (cells, levels of all fields one after the other), `region` (cells,) and `month` (cells,), sorted by region and
+then month. Cells without events are left out. A study never sees an event.
 """
 
 import os
@@ -16,7 +16,7 @@ from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset
 
 OTHER = "other"
-# The columns of a file of counts: events of a region and month that have a level of a field.
+# The columns of a file of counts: the number of events of a region and month that have a level of a field.
 COLUMNS = ("region", "month", "field", "level", "events")
 
 
@@ -49,7 +49,7 @@ def load(
 ) -> WarLogs:
     """Read prepared war logs.
 
-    Raises ValueError for another kind of data set, and what `prepared.read` raises.
+    Raises ValueError for another kind of data set, and the errors of `prepared.read`.
     """
     from privpost.datasets import catalogue
     from privpost.datasets import prepared as store
@@ -89,15 +89,15 @@ def fold(word: str) -> str:
 
 
 def code(word: str, codes: dict[str, int]) -> int:
-    """Return the code of a level, `other` for one that is not declared."""
+    """Return the code of a level; a level that is not declared has the code of `other`."""
     return codes.get(word, codes[OTHER])
 
 
 def cells(table: np.ndarray) -> dict[str, np.ndarray]:
     """Return the arrays of the non-empty cells of a table of counts.
 
-    `table` is (regions, months, levels); the levels of the first field sum to the number of events. Leaving empty
-    cells out depends on the records, as in the paper.
+    `table` is (regions, months, levels); the levels of the first field sum to the number of events. Which cells are
+    empty depends on the records, as in the paper.
     """
     region, month = np.nonzero(table.sum(axis=2))
     return {
@@ -126,16 +126,16 @@ def empty(dataset: Dataset) -> np.ndarray:
 
 
 def is_counts(path: Path) -> bool:
-    """Whether a file is one of counts, by its first line."""
+    """Whether a file is a file of counts, judged by its first line."""
     with path.open("rb") as handle:
         return handle.readline(100).rstrip() == ",".join(COLUMNS).encode()
 
 
 def read_counts(path: Path, dataset: Dataset) -> dict[str, np.ndarray]:
-    """Read a file of counts into the arrays of `cells`; other regions and months than the settings' are left out.
+    """Read a file of counts into the arrays of `cells`; regions and months that the settings do not name are left out.
 
-    Raises ValueError naming file and line for an unknown field or level, a number that is none or a place that occurs
-    twice, and naming the cell whose fields have different numbers of events.
+    Raises ValueError, naming file and line, for an unknown field or level, a malformed number or a repeated place, and,
+    naming the cell, if its fields have different numbers of events.
     """
     regions, all_months, fields = places(dataset)
     table = empty(dataset)
@@ -172,7 +172,7 @@ def count_lines(arrays: Mapping[str, np.ndarray], dataset: Dataset) -> Iterator[
 
 
 def difference(arrays: Mapping[str, np.ndarray], declared: Mapping[str, np.ndarray], dataset: Dataset) -> str:
-    """Return in words in which months counts differ from the declared ones, and by how many events."""
+    """Return, in words, the months in which counts differ from the declared ones, and by how many events."""
     more = _table(arrays, dataset) - _table(declared, dataset)
     events = more[:, :, : len(next(iter(dataset.public["levels"].values())))].sum(axis=(0, 2))
     changed = np.abs(more).sum(axis=(0, 2))

@@ -1,4 +1,4 @@
-"""What figures of calibration share: KS distances over their limit, their band, and the finding."""
+"""Shared parts of figures of calibration: KS distances relative to their limit, the shaded band, and the finding."""
 
 import pandas as pd
 
@@ -10,16 +10,16 @@ AWARE = ("gibbs", "exact", "gibbs_normal")
 
 
 def over_limit(table):
-    """Return a table with `over`: KS distance over the limit below which 95 % of calibrated methods lie."""
+    """Return the table with `over`: KS distance divided by the limit below which 95 % of calibrated methods lie."""
     limit = table.n_trials.map(ks_limit)
     return table.assign(over=table.ks / (table.ks_limit.fillna(limit) if "ks_limit" in table else limit))
 
 
 def answer(table, aware: str = "noise-aware posteriors") -> str:
-    """Return how many points lie beyond 1, where KS rejects no noise-aware row and most naive ones; else nothing.
+    """Return a sentence on how many points lie beyond the limit if only naive posteriors are rejected; else nothing.
 
-    At 5 % over all noise-aware rows, by Bonferroni, as methods share their releases and all ε their data; at the
-    smallest ε nine tenths of the naive rows lie beyond the limit.
+    That is, KS rejects no noise-aware row at 5 % with Bonferroni's correction over these rows (methods share their
+    releases, and all ε their data), and at the smallest ε over nine tenths of the naive rows lie beyond the limit.
     """
     rows, naive = table[table.method.isin(AWARE)], table[table.method == "naive"]
     smallest = naive[naive.epsilon == table.epsilon.min()]
@@ -30,7 +30,7 @@ def answer(table, aware: str = "noise-aware posteriors") -> str:
 
 
 def band(grid, *, across: bool = True, hollow: bool = False) -> list:
-    """Shade where calibrated methods lie in each panel of a grid, if there is one; returns entries of the legend."""
+    """Shade the range of calibrated methods in each panel of a grid, if given; returns entries of the legend."""
     from matplotlib.patches import Patch
 
     for axes, _ in facets.each(grid) if grid else ():
@@ -39,7 +39,7 @@ def band(grid, *, across: bool = True, hollow: bool = False) -> list:
 
 
 def bounds(table):
-    """Return the ends, by u, of the simultaneous 95 % band of distribution functions of calibrated methods."""
+    """Return, by u, both ends of the simultaneous 95 % band for the distribution functions of calibrated methods."""
     at = tuple(sorted(table.u[(table.u > 0) & (table.u < 1)].unique()))
     low, high = simultaneous_band(at, int(table.n_trials.max()))
     return pd.Series(low, at), pd.Series(high, at)

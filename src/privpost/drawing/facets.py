@@ -1,14 +1,14 @@
-"""seaborn with the project's looks: curves, rows of points and tiles of given means and errors, in panels.
+"""seaborn in the project's style: curves, rows of points, and tiles of given means and errors, in panels.
 
     grid = facets.lines(facets.named(table), "n", "mean", "sem", col="epsilon", xscale="log")
     for axes, rows in facets.each(grid):
         axes.axhline(rows.limit.iloc[0])
     return facets.finish(grid, "OPS stays behind" if holds else "", "n", "Error")
 
-`named` gives methods the names and the order of the style, `lines`, `dots` and `tiles` draw, `each` yields the panels
-for what seaborn does not draw, and `finish` writes the answer, the labels of the axes and the legend. No value is left
-out: those unknown to style and catalogue come last, rows that lack a panel's value are in all panels, and rows that
-lack `x` are lines across.
+`named` gives methods their names and their order, `lines`, `dots` and `tiles` draw, `each` yields the panels for
+additions of your own, and `finish` writes the finding above the figure, the axes' labels and the legend. All rows are
+drawn: values unknown to style and catalogue come last, rows without a panel's value are in all panels, and rows without
+`x` are horizontal lines.
 """
 
 import itertools
@@ -22,7 +22,7 @@ import numpy as np
 from privpost.datasets import catalogue
 from privpost.drawing import style
 
-# Width of a letter as a share of the font's size, for breaking lines.
+# Width of a letter relative to the font size, used to break lines.
 LETTER = 0.6
 _NUMBER = r"-?\d+(\.\d+)?(e[+-]?\d+)?"
 _NUMBERS = re.compile(f"{_NUMBER}( {_NUMBER})*")
@@ -30,9 +30,9 @@ _PATTERNS = {"-": "", "--": (4, 1.5), ":": (1, 1), "-.": (3, 1.25, 1.5, 1.25)}
 
 
 def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
-    """Return the different values, without missing ones, in the order of `names` or else of their kind.
+    """Return the distinct values, without missing ones, in the order of `names` or else in the order of their kind.
 
-    Methods have the style's order, data sets the catalogue's, numbers that of size; unknown values come last.
+    Methods are in the style's order, data sets in the catalogue's, numbers by size; unknown values come last.
     """
     import pandas as pd
 
@@ -46,9 +46,9 @@ def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
 
 
 def words(column: str, value, names: Mapping = {}) -> str:
-    """Return the words for a value of a column: those of `names`, a method's or data set's own, or `symbol = value`.
+    """Return the label of a column's value: from `names`, a method's or data set's own, or `symbol = value`.
 
-    ε of the column `epsilon` is that of pure DP, and says so.
+    For the column `epsilon`, the label says that ε is meant for pure DP.
     """
     import pandas as pd
 
@@ -64,29 +64,29 @@ def words(column: str, value, names: Mapping = {}) -> str:
         return value.replace("_", " ")
     numbers = [float(part) for part in str(value).split()]
     number = ", ".join(f"{int(n):,}" if n.is_integer() and abs(n) < 1e6 else style.power(n) for n in numbers)
-    # The column that a sweep adds for a setting which the table has too.
+    # A sweep adds `<setting>_setting` if the table already has a column of the setting's name.
     column = column.removesuffix("_setting")
     notion = " (pure DP)" if column == "epsilon" else ""
     return f"{style.SYMBOLS.get(column, column.replace('_', ' '))} = {number}{notion}".replace("-", "−")
 
 
 def fixed(table, *columns: str) -> str:
-    """Return in words the columns that have one value in a table: `ε = 0.1 (pure DP), n = 1,000`."""
+    """Return the labels of those columns that are constant in a table: `ε = 0.1 (pure DP), n = 1,000`."""
     values = [(column, table[column].dropna().unique()) for column in columns]
     return ", ".join(words(column, found[0]) for column, found in values if len(found) == 1)
 
 
 def sized(table) -> dict[str, str]:
-    """Return words for the data sets of a table: their title and how many records train."""
+    """Return labels for the data sets of a table: title and number of training records."""
     sizes = table.groupby("dataset").n_train.max()
     return {name: f"{catalogue.title(name)}\nn = {sizes[name]:,.0f}" for name in ordered(sizes.index, "dataset")}
 
 
 def named(table, *others: str, hue: str = "method", names: Mapping = {}):
-    """Return a table with a column `Method`, the name in legends, and its rows in the order of the style's methods.
+    """Return the table with a column `Method` (the name in legends), and with rows in the order of the style's methods.
 
-    The words of the columns `others` are part of the name where they are not empty: `Laplace, exact charge`. Names are
-    of the values of another column if `hue` says so.
+    The labels of the columns `others`, unless empty, are part of the name: `Laplace, exact charge`. `hue` is the column
+    whose values are named.
     """
     for column in (*reversed(others), hue):
         table = _sorted(table, column, names)
@@ -95,14 +95,14 @@ def named(table, *others: str, hue: str = "method", names: Mapping = {}):
 
 
 def _sorted(table, column: str, names: Mapping):
-    """Return a table with its rows in the order of a column's values, those that lack one first."""
+    """Return the table sorted by a column, its values in the order of `ordered`; rows without a value come first."""
     place = {value: place for place, value in enumerate(ordered(table[column], column, names))}
     how: dict[str, Any] = {"kind": "stable", "ignore_index": True}
     return table.sort_values(column, key=lambda values: values.map(place).astype(float).fillna(-1), **how)
 
 
 def in_all(table, *columns: str):
-    """Return a table that repeats a row without a value of a column for each of its values: in all panels, along x."""
+    """Return the table with each row that lacks a column's value repeated for all values, to be in all panels."""
     import pandas as pd
 
     for column in columns:
@@ -113,7 +113,7 @@ def in_all(table, *columns: str):
 
 
 def excess(table, y: str, keys: Iterable[str], reference: str = "non_private"):
-    """Return the rows of all methods but a reference, less the reference's `y` at the same keys.
+    """Return the rows of all methods except a reference, with the reference's `y` at the same keys subtracted.
 
     Raises ValueError where the reference has more than one row for some keys.
     """
@@ -125,7 +125,7 @@ def excess(table, y: str, keys: Iterable[str], reference: str = "non_private"):
 
 
 def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
-    """Return a colour for each of some ordered values, from the part of the map viridis that is dark enough."""
+    """Return a colour for each of the ordered values, from the part of viridis that is dark enough."""
     import matplotlib as mpl
 
     colors = mpl.colormaps["viridis"](np.linspace(first, last, len(values)))
@@ -133,10 +133,10 @@ def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
 
 
 def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
-    """Return seaborn's palette, markers, dashes and orders of the names in a table from `named`.
+    """Return seaborn's palette, markers, dashes and orders for the names in a table made by `named`.
 
-    Methods have the style's look, other numbers shades and words colours. Where a value has several names, dashes tell
-    these apart, and the same dash has the same place among the names of every value.
+    Methods have the style's look, other numbers have shades, and words have colours. Dashes tell several names of one
+    value apart; the k-th name of every value has the same dash.
     """
     values = ordered(table[hue], hue, names)
     shade = {} if not values or isinstance(values[0], str) else shades(values)
@@ -153,7 +153,7 @@ def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
 
 
 def _facets(table, names: Mapping, width: float, **columns) -> tuple[Any, dict[str, Any]]:
-    """Return a table with the words for the panels' rows and columns, and seaborn's arguments for them."""
+    """Return the table with labels for the panels' rows and columns, and seaborn's arguments for them."""
     table = in_all(table, *filter(None, columns.values())).reset_index(drop=True)
     arguments: dict[str, Any] = {}
     for part, column in columns.items():
@@ -167,12 +167,12 @@ def _facets(table, names: Mapping, width: float, **columns) -> tuple[Any, dict[s
 
 
 def filled(text: str, width: float, size: float = 8) -> str:
-    """Return a text with line ends, so that it is no wider than so many inches at a font's size in points."""
+    """Return a text broken into lines of at most `width` inches, at a font size in points."""
     return "\n".join(textwrap.fill(line, int(width / (size / 72 * LETTER))) for line in text.split("\n"))
 
 
 def _grid(table, names: Mapping, size: tuple[float, float], share, **columns):
-    """Return seaborn's grid of panels for values of some columns, laid out once, when it is saved."""
+    """Return seaborn's grid of panels for the values of columns; it is laid out only once, when it is saved."""
     import seaborn as sns
 
     class Grid(sns.FacetGrid):
@@ -190,27 +190,27 @@ def lines(
     names: Mapping = {}, size: tuple[float, float] = (style.WIDTH, 1.5), share=(True, "row"), kind="line",
     markers: bool = True, **scales,
 ):  # fmt: skip
-    """Return seaborn's grid of curves: `y` on `x`, a panel per value of `row` and `col`, a curve per name.
+    """Return seaborn's grid of curves of `y` against `x`: a panel per value of `row` and `col`, a curve per name.
 
     Args:
-        table: from `named`, or named here by `hue`; a row of it is a point.
-        error: the column of standard errors, or two of ends (low, high), of which 95 % intervals are drawn.
+        table: made by `named`, or else named here by `hue`; each row is a point.
+        error: a column of standard errors, or two columns of ends (low, high), for 95 % intervals.
         solid: a column of truth values; the markers of rows where it is false are hollow.
-        names: words for values of `row`, `col` and `hue`; their order is the panels'.
+        names: labels for values of `row`, `col` and `hue`; their order is that of the panels.
         size: width of the figure and height of one panel, in inches.
         share: seaborn's `sharex` and `sharey`.
         kind: `line`, or `scatter` for points alone.
-        markers: whether curves have them.
+        markers: whether curves have markers.
         scales: `xscale`, `yscale`, `xlim`, `xticks` and more, set on each panel.
     """
     import seaborn as sns
 
-    # As pandas names a column that is not there, and seaborn does not.
+    # pandas names a missing column in its error; seaborn does not.
     table = table.assign(**{y: table[y].astype(float)})
     table = table if "Method" in table else named(table, hue=hue, names=names)
     look = looks(table, hue, names)
     if kind == "scatter" and any(look["dashes"].values()) and len(set(look["markers"].values())) < len(look["markers"]):
-        # No dashes tell points apart.
+        # Points have no dashes that tell them apart.
         look["markers"] = dict(zip(look["markers"], itertools.cycle(style.MARKERS)))
     dashes = look.pop("dashes")
     draw, how = {
@@ -219,7 +219,7 @@ def lines(
     }[kind]
     how |= look | ({} if markers else {"markers": False})
     grid = _grid(in_all(table, x), names, size, share, row=row, col=col)
-    # For the legend, which of many numbers names a few.
+    # The legend has an entry for each name, or for a few of many numbers.
     labels = look["hue_order"]
     for label in labels[:: -(-len(labels) // 8) if len(labels) > 24 else 1]:
         stroke = "" if kind == "scatter" else (0, dashes[label]) if dashes[label] else "-"
@@ -241,7 +241,7 @@ def lines(
 
 
 def ends(rows, y: str, error: str | tuple[str, str]):
-    """Return the ends of 95 % intervals: given ones, or those of means with these standard errors."""
+    """Return the ends of 95 % intervals, either given or computed from means and standard errors."""
     if isinstance(error, tuple):
         return rows[error[0]], rows[error[1]]
     return rows[y] - style.NORMAL_95 * rows[error], rows[y] + style.NORMAL_95 * rows[error]
@@ -251,9 +251,9 @@ def dots(
     table, x: str, y: str, error: str | tuple[str, str] | None = None, *, col=None, solid="", names: Mapping = {},
     size: tuple[float, float] = (style.WIDTH, 0.25), **scales,
 ):  # fmt: skip
-    """Return seaborn's grid of points: a row per value of `y`, in words, with one point a method below the other.
+    """Return seaborn's grid of points: a labelled row per value of `y`, with the methods' points below each other.
 
-    Arguments as those of `lines`; `size` has the height of one row.
+    Arguments are as in `lines`, except that `size` has the height of one row.
     """
     values, look = ordered(table[y], y, names), looks(table)
     methods, palette = look["hue_order"], look["palette"]
@@ -279,10 +279,10 @@ def tiles(
     table, x: str, y: str, value: str, text: str | None = None, *, row=None, col=None, names: Mapping = {},
     size: tuple[float, float] = (style.WIDTH, 1.6), share=(True, True), **how,
 ):  # fmt: skip
-    """Return seaborn's grid of heat maps: a tile per value of `x` and `y`, with the words of the column `text`.
+    """Return seaborn's grid of heat maps: a tile per value of `x` and `y`, with the text in the column `text`.
 
-    Numbers grow to the right and upwards, words stand in their order from above. `how`: further arguments of seaborn's
-    `heatmap`, such as `cmap`, `vmin`, `vmax`; other arguments as those of `lines`.
+    Numbers increase to the right and upwards; words are in their order from the top. `how` are further arguments of
+    seaborn's `heatmap`, such as `cmap`, `vmin`, `vmax`; other arguments are as in `lines`.
     """
     import seaborn as sns
 
@@ -308,14 +308,14 @@ def _ticks(column: str, values, names: Mapping) -> list[str]:
 
 
 def each(grid) -> Iterator[tuple[Any, Any]]:
-    """Yield the axes of each panel of a grid that has rows, and these rows."""
+    """Yield the axes and the rows of each panel of a grid, except panels without rows."""
     for (row, column, _), rows in grid.facet_data():
         if len(rows):
             yield grid.facet_axis(row, column, modify_state=False), rows
 
 
 def band(axes, low: float, high: float, across: bool = True) -> None:
-    """Shade the range of values that are no evidence, such as those that a calibrated method gives."""
+    """Shade a range of values that do not count as evidence, such as those of calibrated methods."""
     (axes.axhspan if across else axes.axvspan)(low, high, color=style.BAND, linewidth=0, zorder=0)
 
 
@@ -327,31 +327,31 @@ def subplots(rows: int, columns: int, height: float, *, width: float = style.WID
 
 
 def entry(**how):
-    """Return an entry of a legend that belongs to no single curve."""
+    """Return a legend entry that belongs to no single curve."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], **{"color": style.GREY, **how})
 
 
 def hollow(means: str):
-    """Return the legend's entry that says what hollow markers mean."""
+    """Return the legend entry that says what hollow markers mean."""
     return entry(marker="s", markerfacecolor="white", linestyle="", label=f"Hollow: {means}")
 
 
 def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, note="", below=True, **keywords):
-    """Write a figure's answer above it, one label an axis, and one legend below all panels; returns the figure.
+    """Write a figure's finding above it, one label per axis, and one legend below all panels; returns the figure.
 
     Args:
-        grid: of seaborn, or a figure of Matplotlib.
-        answer: empty where it does not hold in the tables that are drawn.
-        xlabel: words, or a name among the style's axes; ylabel likewise.
-        handles: further entries of the legend, beside those of labelled curves.
-        note: what is said below the label of the horizontal axis, such as what its symbols mean.
+        grid: a grid of seaborn, or a figure of Matplotlib.
+        answer: the finding; empty if it does not hold in the tables that are drawn.
+        xlabel: text, or a key of the style's `AXES`; ylabel likewise.
+        handles: further entries of the legend, besides those of labelled curves.
+        note: text below the label of the horizontal axis, such as the meaning of its symbols.
         below: whether there is a legend below.
         keywords: further arguments of Matplotlib's `legend`.
     """
     figure = getattr(grid, "figure", None) or grid
-    # In lines of about one length.
+    # Break the finding into lines of about equal length.
     letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
     even = len(answer) // -(-len(answer) // letters) + 6 if len(answer) > letters else letters
     figure.suptitle(textwrap.fill(answer, min(letters, even)), fontsize=9, weight="bold")
@@ -365,7 +365,7 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, n
 
 
 def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
-    """Draw one legend, each label once, with as many columns as the figure is wide for."""
+    """Draw one legend with each label once, in as many columns as the figure has room for."""
     entries: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -376,7 +376,7 @@ def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
         return
     labels, columns = list(entries), len(entries)
     while columns > 1:
-        # Matplotlib fills column by column, the first ones with one entry more where they do not come out even.
+        # Matplotlib fills column by column; if they come out uneven, the first ones have one entry more.
         widest = [max(map(_longest, part)) for part in np.array_split(np.array(labels, object), columns)]
         if sum(0.41 + 7 / 72 * LETTER * length for length in widest) <= figure.get_figwidth():
             break
@@ -384,7 +384,7 @@ def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
     depth = max(label.count("\n") for label in labels) + 1
     height = (0.03 + 0.12 * depth) * -(-len(labels) // columns) + 0.13 * xlabel.count("\n")
     figure.set_figheight(figure.get_figheight() + height)
-    # The axis' label is the legend's title: the layout would draw both in the same place.
+    # The axis' label becomes the legend's title, since the layout would draw both in the same place.
     title = {"title": xlabel, "title_fontsize": 8} if xlabel else {}
     how = {"loc": "outside lower center", "ncols": columns, "columnspacing": 1.2, **title, **keywords}
     figure.legend(entries.values(), entries.keys(), **how).get_title().set_multialignment("center")

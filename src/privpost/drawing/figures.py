@@ -1,4 +1,4 @@
-"""Figures: functions of tables, marked with the name of the file that they make; the docstring is the caption.
+"""Figures: functions of tables, marked with the name of their file; the function's docstring is the caption.
 
     @figure("fig2_sampling_error")
     def errors(sampling_error):
@@ -32,7 +32,7 @@ def figure(name: str) -> Callable[[Callable], Callable]:
 
 
 def names(path: Path) -> list[str]:
-    """Return the names of the figures that a file draws, in its order, without importing it."""
+    """Return the names of the figures that a file draws, in the file's order, without importing it."""
     return _MARK.findall(path.read_text(encoding="utf-8")) if path.is_file() else []
 
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Width of a page's text and of half of it, in inches: figures are printed at the size at which they are drawn.
+# Width of a page's text, and of half of it, in inches: figures are printed at the size at which they are drawn.
 WIDTH = 5.5
 NARROW = 3.2
-# Standard errors on either side of an estimate in its 95 % interval.
+# Half the width of a 95 % interval, in standard errors.
 NORMAL_95 = 1.96
 FONTS = ["DejaVu Sans", "Verdana", "sans-serif"]
 
@@ -47,7 +47,7 @@ RC: Any = {
     "lines.markersize": 3.5,
     "errorbar.capsize": 1.5,
     "pdf.fonttype": 42,
-    # Text as text: half the size, and a change of a word is a change of a line.
+    # Text stays text: files are half as large, and a changed word changes one line.
     "svg.fonttype": "none",
     "svg.hashsalt": "privpost",
     "savefig.facecolor": "white",
@@ -70,8 +70,8 @@ class Look(NamedTuple):
         return {**self._asdict(), "markersize": size}
 
 
-# In the order of legends. Colours differ, for methods of one table, in lightness and under the three colour
-# blindnesses, and have a contrast of at least 3 on white.
+# In the order of legends. Colours of methods in one table differ in lightness and under the three colour blindnesses;
+# their contrast with white is at least 3.
 LOOKS = {
     "non_private": Look("#000000", "o", "--", "Non-private"),
     "laplace": Look("#004881", "s", "-", "Laplace"),
@@ -108,7 +108,7 @@ LOOKS = {
     "prior": Look("#460953", "v", "-", "Prior"),
     "randomised_response": Look("#8e78ff", "X", "-", "Randomised response"),
 }
-# For methods that have no look yet; the name decides which one is taken.
+# For methods without a look of their own; a method's name decides which one is taken.
 RESERVE = ("#A05A2C", "#6B4C9A", "#2F6F73", "#4D4D4D")
 RESERVE_MARKERS = ("*", "8", "H", "p")
 # For curves that stand for no method.
@@ -116,12 +116,12 @@ COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#8A6414", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
 GREY = "#555555"
-# Notes of several figures.
+# Notes that several figures have.
 ABSENT = "A method that a panel lacks was not run for it"
 TRUNCATION = "M: OPS keeps the probability of each of K levels above 1/(M K)"
 BAND = "#dddddd"
 
-# One word for each axis, whatever the study.
+# The labels of axes, which are the same in all studies.
 AXES = {
     "epsilon": "Privacy cost ε (pure DP)",
     "epsilon_delta": "Privacy cost ε of (ε, δ)-DP",
@@ -152,7 +152,7 @@ def context() -> Iterator[None]:
     # Fixed dates inside PDF and SVG files: the same tables give the same bytes.
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     matplotlib.use("Agg")
-    # A figure's parts refer to each other until it is closed: there is no garbage among them to look for.
+    # A figure's parts refer to each other until it is closed, so frequent garbage collection would find nothing.
     thresholds = gc.get_threshold()
     gc.set_threshold(100_000, *thresholds[1:])
     try:
@@ -166,9 +166,9 @@ def context() -> Iterator[None]:
 
 
 def power(value: float, wide: bool = False) -> str:
-    """Return a number: plain where it is short, else as a power of ten, in letters instead of a formula.
+    """Return a number as text: plain if it is short, else as a power of ten with raised digits instead of a formula.
 
-    On a `wide` axis fewer numbers are plain: those from 0.01 to 100.
+    On a `wide` axis fewer numbers are plain: those from 0.01 to below 1000.
     """
     if not np.isfinite(value):
         return f"{value:g}".replace("inf", "∞").replace("-", "−")
@@ -181,7 +181,7 @@ def power(value: float, wide: bool = False) -> str:
 
 
 def decades(axes, smallest: float, values, which: str = "y") -> None:
-    """Scale an axis logarithmically from `smallest` on, in both directions, and linearly around 0, for some values."""
+    """Make an axis linear between ±`smallest` and logarithmic beyond, with ticks up to the largest of some values."""
     values = np.asarray(values, float)
     values = values[np.isfinite(values)]
 
@@ -199,14 +199,14 @@ def decades(axes, smallest: float, values, which: str = "y") -> None:
 
 
 def _label_decades(axis) -> None:
-    """Replace the ticks of a logarithmic axis: Matplotlib's are formulas, whose digits stand apart in other fonts."""
+    """Replace the ticks of a logarithmic axis: Matplotlib's are formulas, whose digits spread out in other fonts."""
     from matplotlib import ticker
 
     if axis.get_scale() != "log" or not axis.isDefault_majloc:
         return
     low, high = sorted(axis.get_view_interval())
     ratio, wide = high / low, low < 5e-5 or high > 2e4
-    # Two ticks between powers of ten where they have room.
+    # There are two ticks between powers of ten if they have room.
     steps = (1, 2, 5) if 3 * np.log10(ratio) < min(axis.get_tick_space(), 6) else (1,)
     axis.set_major_locator(ticker.MaxNLocator(4) if ratio < 4 else ticker.LogLocator(subs=steps))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: power(value, wide)))
@@ -214,16 +214,16 @@ def _label_decades(axis) -> None:
 
 
 def _no_layout() -> contextlib.AbstractContextManager[None]:
-    """Leave figures without a layout's engine: for any, even an empty one, Matplotlib draws twice to write a file."""
+    """Give figures no layout engine: with any engine, even an empty one, Matplotlib draws twice to write a file."""
     import matplotlib
 
     return matplotlib.rc_context({"figure.constrained_layout.use": False})
 
 
 def lay_out(figure) -> None:
-    """Place the axes of a figure, once for all formats and resolutions, to a millionth of the figure's size.
+    """Place a figure's axes once for all formats and resolutions, rounded to a millionth of the figure's size.
 
-    The layout's solver differs in last digits from run to run, and an SVG names its clip paths by all of them.
+    The layout's solver gives other last digits in each run, and all digits enter the names of an SVG's clip paths.
     """
     from matplotlib.transforms import Bbox
 
@@ -232,7 +232,7 @@ def lay_out(figure) -> None:
     for axes in figure.axes:
         _label_decades(axes.xaxis)
         _label_decades(axes.yaxis)
-    # That of SVG and PDF.
+    # The resolution of SVG and PDF.
     figure.dpi = 72
     engine.execute(figure)
     with _no_layout():
@@ -242,7 +242,7 @@ def lay_out(figure) -> None:
 
 
 def save(figure, path: Path, dpi: int = 300) -> None:
-    """Write a figure in the format of the path's ending, with no date or version inside; `dpi` is that of a PNG."""
+    """Write a figure in the format of the path's ending, with no date or version inside; `dpi` applies to a PNG."""
     kind = path.suffix[1:]
     metadata = {
         "png": {"Software": None},
@@ -251,7 +251,7 @@ def save(figure, path: Path, dpi: int = 300) -> None:
     }[kind]
     # Drawn in memory: on a full disk Matplotlib's PDF writer fails with an error that hides the cause.
     content = io.BytesIO()
-    # A tenth larger than at zlib's best, and written in nine tenths of the time.
+    # Files are a tenth larger than at zlib's best level, and are written in nine tenths of the time.
     quick = {"pil_kwargs": {"compress_level": 3}} if kind == "png" else {}
     lay_out(figure)
     with _no_layout(), _letters_alone() if kind == "pdf" else contextlib.nullcontext():
@@ -259,14 +259,14 @@ def save(figure, path: Path, dpi: int = 300) -> None:
     path.write_bytes(_fixed_widths(content.getvalue()) if kind == "svg" else content.getvalue())
 
 
-# The tables of a font that a PDF needs (ISO 32000-2, 9.9): it says itself where each letter stands.
+# The font tables that a PDF needs (ISO 32000-2, 9.9); the PDF itself says where each letter stands.
 _EMBEDDED = {"GlyphOrder", "cvt ", "fpgm", "glyf", "head", "hhea", "hmtx", "loca", "maxp", "prep"}
 
 
 def _letters_alone() -> contextlib.AbstractContextManager:
-    """Embed of a font what a PDF needs: the subsets of other tables take most of the time, and no viewer reads them.
+    """Embed only the font tables that a PDF needs; no viewer reads the others, and cutting them takes most of the time.
 
-    Matplotlib leaves its callers no choice of tables.
+    Matplotlib does not let its callers choose the tables.
     """
     from unittest import mock
 
@@ -287,7 +287,7 @@ _TEXT = re.compile(r'<text style="([^"]*?font-size: ([\d.]+)px;[^"]*)"([^>]*)>([
 
 
 def _fixed_widths(svg: bytes) -> bytes:
-    """Give every text of an SVG the width that it was laid out with: in any other font it still has its place."""
+    """Give every text of an SVG the width that the layout assumed, so that it keeps its place in any other font."""
     import html
 
     from matplotlib.font_manager import FontProperties

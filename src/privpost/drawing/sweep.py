@@ -1,4 +1,4 @@
-"""The figure of any sweep: keys that vary become the axis, curves and panels; measures become rows of panels."""
+"""Draws any sweep: varying settings become the axis, curves and panels; measures become rows of panels."""
 
 import re
 import textwrap
@@ -17,7 +17,7 @@ STYLES = 4
 # Most curves in a panel, if they do not differ by a number.
 LINES = 12
 NOTHING = "There is no figure: the table has no measured number that varies with a setting."
-# Names of columns that hold the spread of another column, a test or a count; they are no measures.
+# Names of columns with the spread of another column, a test or a count; they are no measures.
 _SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p|p_value|limit)|n_.+")
 # Most letters of a note on curves that coincide: two lines.
 LONGEST = 200
@@ -26,7 +26,7 @@ _COUNTS = ("n_trials", "n_repeats")
 
 
 class Layout(NamedTuple):
-    """The part that each column has in the figure."""
+    """The role of each column in the figure."""
 
     x: str
     lines: list[str]
@@ -36,7 +36,7 @@ class Layout(NamedTuple):
 
 
 def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
-    """Return the parts of a table's columns, None where it has no measure or no key that varies.
+    """Return the roles of a table's columns; None without a measure, or without a key that varies.
 
     Args:
         swept: columns of the sweep's settings.
@@ -50,16 +50,16 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     ]
     for key in reversed(keys):
         others = [other for other in keys if other != key]
-        # A column that the others determine, such as how a method draws, is no key.
+        # A column that other keys determine, such as a method's way of drawing, is no key.
         if others and key not in (*swept, "method") and _constant(table, others, key):
             keys = others
     measures = [c for c in numeric if c not in keys and not _SPREAD.fullmatch(c) and table[c].nunique() > 1]
-    # A column that repeats a setting, which stands in another one, is no measure.
+    # A column that repeats a setting given in another column is no measure.
     measures = [c for c in measures if not any(_repeats(table, c, key) for key in (*keys, *swept))]
     keys += (places := _places(table, keys, measures))
     if not keys:
         return None
-    # Seeds have no order: a curve over them says nothing, unless they are all that differs.
+    # Seeds have no order, so they become the axis only if nothing else differs.
     # A column of words that is empty in some rows becomes the axis only if no other key can.
     lacking = {key for key in keys if key not in numeric and table[key].isna().any()}
     x, *rest = sorted(
@@ -88,7 +88,7 @@ def _constant(table, keys: list[str], column: str) -> bool:
 
 
 def _repeats(table, column: str, key: str) -> bool:
-    """Whether a column has the value of a key wherever it has one."""
+    """Whether a column equals a numeric key in all rows in which it has a value."""
     if not is_numeric_dtype(table[key]) or column == key:
         return False
     rows = table[table[column].notna()]
@@ -97,7 +97,7 @@ def _repeats(table, column: str, key: str) -> bool:
 
 def _places(table, keys: list[str], measures: list[str]) -> list[str]:
     """Return measures with recurring values, such as points of a grid, that tell rows with equal keys apart."""
-    # Grouping needs a column: this one, in which all rows are equal, serves where there are no keys.
+    # Grouping needs at least one column; this constant one serves if there are no keys.
     table, chosen_measures = table.assign(**{"": 0}), [""]
     while (alike := table.duplicated([*keys, *chosen_measures], keep=False)).any():
         grids = [m for m in measures if m not in chosen_measures and 1 < table[m].nunique() <= alike.sum() / 2]
@@ -110,13 +110,13 @@ def _places(table, keys: list[str], measures: list[str]) -> list[str]:
 
 
 def error_of(table, measure: str) -> str | None:
-    """Return the column with a measure's standard error."""
+    """Return the column with a measure's standard error, or None."""
     names = [f"{measure.removesuffix('_mean')}_sem", *(["sem"] if measure in ("mean", "are", "gain") else [])]
     return next((name for name in names if name in table and table[name].notna().any()), None)
 
 
 def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container[str]) -> str:
-    """Return the table that is drawn: errors of its measures count most, then swept columns, then fewer panels."""
+    """Return the table to draw: one with standard errors first, then one with more swept columns or fewer panels."""
 
     def rank(name: str):
         if (parts := layout(tables[name], swept[name], known)) is None:
@@ -128,20 +128,20 @@ def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container
 
 
 def draw(table, swept: Sequence[str], known: Container[str], title: str = "", labels: Mapping[str, str] | None = None):
-    """Return the figure of a table, None where none makes sense, and sentences on what it leaves out or hides.
+    """Return the figure of a table (None if there is nothing to draw), and notes on what it leaves out or hides.
 
-    Rows of panels are measures, for each value of the metrics; bars are 95 % intervals. The title has what all rows
-    share. `labels`: words for columns.
+    Each measure, for each value of the metrics, is a row of panels; bars are 95 % intervals. The title has the settings
+    that all rows share. `labels` maps columns to their labels.
     """
     if "delta" in known and "delta" in table:
-        # ε of a budget of (ε, δ)-DP: not that of pure DP.
+        # In a table with δ, ε belongs to (ε, δ)-DP, not to pure DP.
         renamed = {name: name.replace("epsilon", "epsilon_delta") for name in ("epsilon", "epsilon_setting")}
         table, swept = table.rename(columns=renamed), [renamed.get(name, name) for name in swept]
         known = {*(name for name in table if name in known), *renamed.values()}
     if (parts := layout(table, swept, known)) is None:
         return None, [NOTHING]
     said = {name: name.replace("_", " ") for name in table} | dict(labels or {})
-    # If the table already has a column of a setting, the sweep adds `…_setting`: it is named like the setting.
+    # A column `…_setting`, which a sweep adds if the table has one of the setting's name, is labelled like the setting.
     bases = {name: name.removesuffix("_setting") for name in table}
     said |= {name: said.get(base, base) for name, base in bases.items() if name != base}
     said |= {
@@ -162,9 +162,9 @@ def draw(table, swept: Sequence[str], known: Container[str], title: str = "", la
 
 
 def _in_panels(table, columns: list[str]):
-    """Return a table with `panel`, the title of the panel of each row; a row without a key is in all panels of others.
+    """Return the table with `panel`, the title of each row's panel, which is missing in rows that all panels show.
 
-    It is missing in rows of all panels.
+    A row without a value of one key is repeated in all panels that share the values of its other keys.
     """
     import pandas as pd
 
@@ -182,7 +182,7 @@ def _in_panels(table, columns: list[str]):
 
 
 def _numbered(table, parts: Layout):
-    """Return a table with `Method`, the name of each row's curve, and words of the axis as places on it."""
+    """Return the table with `Method`, the name of each row's curve, and with an axis of words turned into numbers."""
     hue = parts.lines[0] if parts.lines else "panel"
     table = facets.named(table, *parts.lines[1:], hue=hue) if parts.lines else table.assign(Method="")
     if not is_numeric_dtype(table[parts.x]):
@@ -192,7 +192,7 @@ def _numbered(table, parts: Layout):
 
 
 def _measured(table, parts: Layout, said: Mapping[str, str]) -> tuple[Any, list[str], dict]:
-    """Return the rows of each measure and metric below each other, notes, and the measure of each row of panels."""
+    """Return the rows of all measures and metrics in long form, notes, and the measure of each row of panels."""
     import pandas as pd
 
     made, notes, shown, endless = [], [], {}, set()
@@ -218,7 +218,7 @@ def _measured(table, parts: Layout, said: Mapping[str, str]) -> tuple[Any, list[
 
 
 def _grid(table, drawn, parts: Layout, said: Mapping[str, str], rows: list, columns: list, title: str):
-    """Return the figure of rows and columns of panels."""
+    """Draw the rows and columns of panels; returns the figure."""
     keys = [*parts.lines, *parts.columns, *parts.metrics, "row", "panel", parts.x]
     # Words, seeds and rows that no key tells apart are drawn as points, not as a curve.
     joined = "" not in drawn and parts.x != "seed" and not drawn.duplicated(list(dict.fromkeys(keys))).any()
@@ -259,7 +259,7 @@ def _title(table, swept: Sequence[str], known: Container[str], parts: Layout, ti
 
 
 def _coinciding(rows, parts: Layout, measure: str) -> list[str]:
-    """Return a sentence on curves of equal values; of many it names the first."""
+    """Return a note that names the curves that coincide, the first ones if there are many."""
     alike: dict[tuple, list[str]] = {}
     rows = rows.dropna(subset=["value"]).fillna({"panel": ""}).sort_values(parts.x, kind="stable")
     for (panel, name), part in rows.groupby(["panel", "Method"], sort=False):
@@ -275,9 +275,9 @@ def _coinciding(rows, parts: Layout, measure: str) -> list[str]:
 
 
 def scale(axes, which: str, values) -> None:
-    """Make an axis logarithmic if values are geometric or span two decades; if they begin at 0, it is linear near 0.
+    """Make an axis logarithmic if its values are positive and span two decades (on the x axis one, or are geometric).
 
-    Of the horizontal axis one decade is enough.
+    If the values begin at 0 and vary widely, the axis is linear near 0 and logarithmic beyond.
     """
     values = values[np.isfinite(values.to_numpy(float))]
     places = np.sort(values.unique())

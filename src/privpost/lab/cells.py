@@ -1,4 +1,4 @@
-"""The one loop that computes cells: of a point, a sweep, a study or a shard, in one process or several."""
+"""The one loop that computes cells, whether they belong to a point, a sweep, a study or a shard (a part of a sweep)."""
 
 import contextlib
 import functools
@@ -24,16 +24,16 @@ from privpost.progress import Progress, counted, some
 
 
 class Origin:
-    """Where the cells of one study come from: code, versions and ledgers, as they are when it is made."""
+    """The provenance of a study's cells: code, versions and ledgers, as they are when this object is made."""
 
     def __init__(self, study: Study):
         self._study, self._since = study, time.time()
         self._of_cell = functools.cache(functools.partial(provenance.of_cell, f"{study.package}.study"))
 
     def of(self, dataset: str | None, used: Iterable[str] = ()) -> dict[str, dict[str, str]]:
-        """Return the source and versions of a cell on a data set; `used` are the modules that its ledger recorded."""
+        """Return source digests and versions of a cell on a data set; `used` are the modules in its ledger."""
         known = self._of_cell(dataset, tuple(used))
-        # A file that was edited meanwhile has no digest: nobody knows which state of it ran.
+        # A file that was edited meanwhile gets no digest, as it is unknown which version ran.
         source = {
             name: "edited meanwhile" if (provenance.PACKAGE / name).stat().st_mtime > self._since else digest
             for name, digest in known["source"].items()
@@ -44,12 +44,12 @@ class Origin:
 def compute(
     study: Study, cell: Cell, origin: Origin | None = None, *, fresh: bool = False, asked: str = "grid"
 ) -> Path:
-    """Compute a cell and store it; returns its path.
+    """Compute a cell, store it and return its path.
 
-    A result that another process stored meanwhile stays, unless `fresh`: a job that outlived its run cannot replace a
-    newer result. `asked` says who asked for it: the study's own grid, or a sweep. Raises SettingError when a mechanism,
-    the ledger or a data set refuses, and ValueError when the study returns something that is not a map from name to
-    array.
+    A result that another process stored meanwhile is kept unless `fresh` is set, so that a leftover job cannot replace
+    a newer result. `asked` says who requested the cell: the study's own grid, or a sweep. Raises SettingError when a
+    mechanism, the ledger or a data set refuses a setting, and ValueError when the study does not return a map from name
+    to array.
     """
     start = time.perf_counter()
     origin = origin or Origin(study)
@@ -93,7 +93,7 @@ def compute(
 
 
 def _is_refusal(error: ValueError) -> bool:
-    """Whether a mechanism, the ledger, a model or a data set refused a setting; other errors are shown whole."""
+    """Whether a mechanism, the ledger, a model or a data set raised the error, and so refused a setting."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -103,7 +103,7 @@ def _is_refusal(error: ValueError) -> bool:
 
 
 def stored(cell: Cell) -> store.Result | None:
-    """Return a cell as the store has it, or None; a damaged file is set aside, which is said on stderr."""
+    """Return the stored result of a cell, or None; a damaged file is renamed, with a message on stderr."""
     try:
         return store.read(cell.path, cell.digest)
     except store.CorruptCell as error:
@@ -113,16 +113,16 @@ def stored(cell: Cell) -> store.Result | None:
 
 
 class Stock(NamedTuple):
-    """Which of some cells the store lacks, and what changed in the code since the others were computed."""
+    """The cells that the store lacks, and what changed in the code since the others were computed."""
 
     missing: list[Cell]
     behind: dict[str, list[str]]
 
 
 def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Stock:
-    """Look for cells in the store; with `fresh` all of them count as missing.
+    """Return which cells the store lacks; with `fresh` all of them count as missing.
 
-    `behind` has, by digest, the files and versions that changed since a cell was computed.
+    `behind` maps the digest of a stored cell to the files and versions that changed since it was computed.
     """
     origin, missing, behind = Origin(study), [], {}
     for cell in cells:
@@ -141,7 +141,7 @@ def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Stock:
 
 
 def tell_behind(study: str, stock: Stock, total: int) -> None:
-    """Say on stderr which of a study's stored cells were computed by other code than today's."""
+    """Say on stderr how many stored cells of a study were computed by code that has changed since."""
     if not stock.behind:
         return
     changes = sorted({change for changed in stock.behind.values() for change in changed})
@@ -155,7 +155,7 @@ def tell_behind(study: str, stock: Stock, total: int) -> None:
 
 
 def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[list[Cell], dict[str, str]]:
-    """Return the cells that have to be computed, their data prepared, and why others cannot be, by digest."""
+    """Prepare data; return the cells to compute and, by digest, the reasons why others cannot be computed."""
     stock = look(study, cells, fresh=fresh)
     tell_behind(study.name, stock, len(cells))
     failed = _prepare(stock.missing)
@@ -163,26 +163,26 @@ def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[
 
 
 def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Compute the cells that the store lacks, as `compute_ready`; returns why cells failed, by digest."""
+    """Compute the cells that the store lacks, as in `compute_ready`; return the reason of each failure by digest."""
     waiting, failed = ready(study, cells, fresh=fresh)
     return failed | compute_ready(study, waiting, fresh=fresh, asked=asked)
 
 
 def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Compute cells whose data are prepared; returns why cells failed, by digest.
+    """Compute cells whose data are prepared; return the reason of each failure, by the cell's digest.
 
-    A failure stops no other cell, except that after one that cannot be written the rest is not attempted. What goes to
-    stderr: how far it is, and the traceback of each error that is no refusal, once.
+    Other cells are computed after a failure, unless a result could not be written. Stderr shows the progress and, once
+    each, the tracebacks of errors other than refused settings.
 
     Args:
-        fresh: whether cells in the store are computed again.
-        asked: who asks for them, as in `compute`.
+        fresh: whether cells that are in the store are computed again.
+        asked: who requested the cells, as in `compute`.
     """
     failed: dict[str, str] = {}
     origin, told, progress = Origin(study), set(), Progress(sys.stderr, "cells")
     for place, cell in enumerate(waiting):
         if place:
-            # A reader who has gone stops no run.
+            # The run continues when the reader of stderr has gone.
             with contextlib.suppress(OSError):
                 progress.update(place, len(waiting))
         try:
@@ -204,9 +204,9 @@ def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False,
 
 
 def _prepare(missing: Iterable[Cell]) -> dict[str, str]:
-    """Prepare the data sets that cells read; returns, by digest, why a cell's data cannot be had.
+    """Prepare the data sets that cells read; return, by digest, the reasons why data are not available.
 
-    What other code of the loader prepared is prepared again: cells record the loader's code of today.
+    Data that an older version of the loader prepared are prepared again, since cells record today's loader.
     """
     missing, reasons = list(missing), {}
     for name in sorted({cell.dataset for cell in missing if cell.dataset}):
@@ -217,7 +217,7 @@ def _prepare(missing: Iterable[Cell]) -> dict[str, str]:
             prepared.read(name, catalogue.load(name), prepared=PREPARED)
             if prepared.code_of(name, PREPARED) in ("", code):
                 continue
-        text = f"its data set {name} cannot be had (privpost fetch {name} says what is missing)"
+        text = f"its data set {name} is not available (privpost fetch {name} says what is missing)"
         if fetch.main([name]) == 0:
             try:
                 prepared.prepare(catalogue.load(name), code=code)

@@ -1,4 +1,4 @@
-"""Claims: what a paper says, and a function of a study's tables that yields the checks and numbers that decide.
+"""Claims: statements of papers, each with a function of a study's tables that yields checks and numbers.
 
 A module of claims declares them one after another:
 
@@ -8,7 +8,7 @@ A module of claims declares them one after another:
         yield check("OPS is ahead at some n <= 10", ...)
         yield number("OPS minus Laplace at n = 1", -0.021, error=0.001)
 
-The function's parameters name the tables that it reads. Why a check fails is written in the paper's document.
+The function's parameters name the tables that it reads. The paper's document explains checks that fail.
 """
 
 import inspect
@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from privpost.lab.schema import SettingError
 
 VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
-# The outcomes of checks on data that stand in for the paper's own; no verdict on a claim rests on them.
+# The outcomes of checks on data that replace the paper's own (stand-ins); they decide no verdict.
 SEEN = ("seen", "not seen")
-# All checks pass, some do, none does; a dagger follows where the data stand in for the paper's own.
+# Marks for all, some and no checks passed; a dagger marks data that stand in for the paper's own.
 MARKS = ("●", "◐", "✖")
 
 
@@ -37,9 +37,9 @@ class Part(NamedTuple):
 
 
 def check(name: str, passed: Any, stand_in: Any = False, of: str = "") -> Part:
-    """Say whether one check passes; a claim holds when all its checks on the paper's own data pass.
+    """State whether one check passes; a claim holds when all its checks on the paper's own data pass.
 
-    `of` is the data set, model or network that it is about: the scorecard shows the outcome of each.
+    `of` is the data set, model or network that the check is about; the scorecard shows an outcome for each.
     """
     return Part("stand-in" if stand_in else "check", name, bool(passed), of)
 
@@ -47,7 +47,7 @@ def check(name: str, passed: Any, stand_in: Any = False, of: str = "") -> Part:
 def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[Part]:
     """Give evidence: a value and, where it is an estimate, its standard error (`yield from number(...)`).
 
-    `of` stands for `name` in the standard error's name, where that would be long.
+    `of` replaces a long `name` in the name of the standard error.
     """
     yield Part("number", name, value)
     if error is not None:
@@ -79,17 +79,17 @@ class Claim:
     """One claim with its verdict, computed from tables.
 
     Attributes:
-        id: as in the project's list of claims, e.g. `G1`.
+        id: the claim's key in the project's list of claims, e.g. `G1`.
         place: where the paper makes it (section, theorem, figure), or `ours`.
         statement: the claim in our words.
-        test: how it is tested: statistic, threshold, and how multiplicity is accounted for.
+        test: the statistic, its threshold, and how multiple tests are accounted for.
         verdict: one of `VERDICTS`, or of `SEEN` where all its checks are on stand-ins.
         checks: each check's name and whether it passed; empty for a claim that cannot be tested.
         evidence: the numbers that decided, by name.
         variant: the variant of the study that was tested.
         stand_in: whether all its data stand in for the paper's own.
-        seen: `seen` where all checks on stand-ins pass, `not seen` where one fails, empty without any.
-        by: the outcome of the checks on each data set or model, as `check(…, of=…)` names them, one of `MARKS`.
+        seen: `seen` if all checks on stand-ins pass, `not seen` if one fails, empty if there are none.
+        by: one of `MARKS` for each data set or model that `check(…, of=…)` names.
         reason: which checks fail, or why the claim cannot be tested; empty when it holds.
     """
 
@@ -113,7 +113,7 @@ class Claim:
 
 
 class Declared(NamedTuple):
-    """A claim as its module declares it, at one of its cases; `score` gives its verdict from tables."""
+    """A claim as declared, for one of its cases; `score` computes its verdict from tables."""
 
     id: str
     place: str
@@ -125,7 +125,7 @@ class Declared(NamedTuple):
 
     @property
     def reads(self) -> set[str]:
-        """The names of the tables that its function reads."""
+        """The names of the tables that the claim's function reads."""
         return {*inspect.signature(self.function).parameters} - {*self.case}
 
     def score(self, tables: Mapping[str, Any]) -> Claim | None:
@@ -158,7 +158,7 @@ class Declared(NamedTuple):
 
 
 def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:
-    """Return how the checks on each data set or model come out."""
+    """Return one of `MARKS` for each data set or model that checks name."""
     marks = {}
     for of in dict.fromkeys(part.of for part in parts if part.of):
         checks = [part for part in parts if part.of == of and part.kind in ("check", "stand-in")]
@@ -169,9 +169,10 @@ def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:
 
 
 def claim(id: str, place: str, statement: str, test: str, *, cases: Any = ({},), **fields: Any):
-    """Declare a claim over the function below, or one for each of `cases`: maps from its other parameters to values.
+    """Declare the decorated function as a claim, or as one claim for each of `cases` (values of its other parameters).
 
-    `id` may name those in braces, `place`, `statement` and `test` words too. `fields` are `variant` and `stand_in`.
+    `id`, `place`, `statement` and `test` may name these parameters in braces; all but `id` may also name a `word` of
+    the function. `fields` are `variant` and `stand_in`.
     """
 
     def declare(function: Callable) -> Callable:
@@ -196,9 +197,10 @@ def score(
     partly: bool = False,
     unscored: dict[str, str] | None = None,
 ) -> list[Claim]:
-    """Return the claims of a module with their verdicts; `partly` leaves out claims on tables that are not there.
+    """Return a module's claims with their verdicts; `partly` leaves out claims whose tables are missing.
 
-    Raises SettingError, naming study, claim and place, for a claim that cannot be scored, unless `unscored` takes why.
+    A claim that cannot be scored raises SettingError, which names study, claim and line; with `unscored`, the reason is
+    stored there under the claim's id, and nothing is raised.
     """
     scored = []
     for declaration in declared(module):
@@ -212,7 +214,7 @@ def score(
                 unscored[declaration.id] = what
                 continue
             trace = traceback.extract_tb(error.__traceback__)
-            # The last place in the claims themselves, where there is one: a library's own says little.
+            # Name the last line in the claims' own module if there is one: a line of a library tells little.
             place = next(
                 (frame for frame in reversed(trace) if frame.filename == getattr(module, "__file__", "")), trace[-1]
             )
@@ -235,7 +237,7 @@ def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: s
 
 
 def plain(value: Any) -> Any:
-    """Return a value, or maps and lists of them, with Python's numbers in place of numpy's and pandas'."""
+    """Return a value, or nested maps and lists of values, with Python numbers instead of those of numpy and pandas."""
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -16,16 +16,16 @@ from privpost.lab.published import SUMS, altered, sums
 from privpost.lab.study import Study
 from privpost.progress import counted
 
-# A number with a standard error may differ by this many combined ones, since another processor rounds otherwise and a
-# chain then takes another path.
+# An estimate may differ by this many combined standard errors: rounding differs between processors, and a chain then
+# takes another path.
 STANDARD_ERRORS = 5.0
-# Any other number may differ by this share of its size, unless its study's YAML says more.
+# Largest relative difference of any other number, unless the study's YAML sets `tolerance`.
 RELATIVE = 1e-6
-# A number below this share of its column's largest is rounding.
+# Differences below this share of the largest number of a column are rounding errors.
 ROUNDING = 1e-12
-# A standard error may differ by this share: that of 50 repeats has itself an error of a tenth.
+# Largest relative difference of a standard error; one from 50 repeats has itself a relative error of a tenth.
 OF_AN_ERROR = 0.1
-# A column that was measured with a clock: how its meaning ends.
+# Units that end the meaning of a column measured with a clock.
 TIMED = ("[seconds]", "[1/seconds]")
 
 
@@ -34,7 +34,7 @@ class Comparison(NamedTuple):
 
     Attributes:
         table: `<paper>/<study>/<table>`.
-        size: the largest difference as a share of what is tolerated; None where nothing is published.
+        size: the largest difference divided by its tolerance; None where nothing is published.
         where: which column and row differ most, and by how much.
     """
 
@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Equal, within tolerance, outside tolerance, or not published."""
+        """`equal`, `within tolerance`, `outside tolerance` or `not published`."""
         if not self.size:
             return "not published" if self.size is None else "equal"
         return "within tolerance" if self.size <= 1 else "outside tolerance"
@@ -53,17 +53,17 @@ class Comparison(NamedTuple):
 def compare(built: Study) -> list[Comparison]:
     """Return how each built table of a study differs from the published one.
 
-    Rows of data sets that the study leaves out are not compared.
+    Rows of data sets that the build left out are not compared.
     """
     published = replace(built, home=PUBLISHED)
     return [Comparison(f"{built.name}/{name}", *_compare(built, published, name)) for name in built.tables]
 
 
 def beside(built: Study) -> list[str]:
-    """Return the published files, other than a study's tables, that a publication would change.
+    """Return the published files, other than tables, that publishing a study would change.
 
-    These are its ledger, whose numbers may differ in the last digit, and the documents that today's code makes of the
-    published tables.
+    These are its ledger, unless only last digits differ, and the documents that today's code makes of the published
+    tables.
     """
     published = replace(built, home=PUBLISHED)
     texts: dict = {}
@@ -104,9 +104,10 @@ def _compare(built: Study, published: Study, name: str) -> tuple[float | None, s
 
 
 def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequence[str] = ()) -> tuple[float, str]:
-    """Return size and place of the difference of two tables: shapes and words have to be equal, numbers near.
+    """Return the largest difference between two tables, divided by its tolerance, and where it is.
 
-    `timed` columns say how fast a machine was, and are not compared.
+    Column names, number of rows and words must be equal. Columns in `timed` hold a machine's speed and are not
+    compared.
     """
     if list(old.columns) != list(new.columns):
         changed = sorted({*old.columns} ^ {*new.columns}) or ["their order"]
@@ -118,7 +119,7 @@ def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequen
 
 
 def _difference(column: str, old: Any, new: Any, relative: float) -> tuple[float, str]:
-    """Return the largest difference in a column as a share of what is tolerated, and where it is."""
+    """Return the largest difference in a column, divided by its tolerance, and where it is."""
     if not all(is_numeric_dtype(frame[column]) and frame[column].dtype != bool for frame in (old, new)):
         # An empty cell equals an empty cell.
         one, other = (frame[column].astype(str).fillna("") for frame in (old, new))
@@ -128,7 +129,7 @@ def _difference(column: str, old: Any, new: Any, relative: float) -> tuple[float
     same = (before == after) | (np.isnan(before) & np.isnan(after))
     if same.all():
         return 0.0, ""
-    # Numbers near 0 are rounding, which differs between processors.
+    # Rounding errors near 0 differ between processors.
     largest = np.abs(before[np.isfinite(before)]).max(initial=0.0)
     allowed = np.maximum(relative * np.maximum(np.abs(before), np.abs(after)), ROUNDING * largest)
     if (sem := tables.error_of(column)) in old:
@@ -142,7 +143,7 @@ def _difference(column: str, old: Any, new: Any, relative: float) -> tuple[float
 
 
 def sentence(comparisons: Sequence[Comparison]) -> str:
-    """Return the comparison in a sentence: 71 tables: 70 equal, 1 within its tolerance (largest difference ...)."""
+    """Return a summary, such as "71 tables: 70 equal, 1 within tolerance (largest difference: ...)"."""
     count = Counter(comparison.state for comparison in comparisons)
     parts = [f"{count['equal']} equal"]
     for state, words in (("within tolerance", "within tolerance"), ("outside tolerance", "OUTSIDE tolerance")):

@@ -1,4 +1,4 @@
-"""Hydra's side of the grid: a study's composed configuration, and values in the grammar of overrides."""
+"""Calls to Hydra: a study's composed configuration, and values in the syntax of Hydra's overrides."""
 
 import re
 from typing import Any
@@ -11,17 +11,17 @@ from privpost.lab.schema import SettingError
 def study_names() -> list[str]:
     """Return the names of all studies, `<paper>/<study>`, in alphabetical order.
 
-    Raises SettingError for a file whose name no rule of Snakemake can have.
+    Raises SettingError for a file name that Snakemake's rules cannot use.
     """
     files = sorted((configurations.folder() / "study").glob("*/*.yaml"))
     for file in files:
         if not (NAME.fullmatch(file.stem) and NAME.fullmatch(file.parent.name)):
-            raise SettingError(f"{str(file)!r}: a study and its paper must be called by letters, digits, _, - and .")
+            raise SettingError(f"{str(file)!r}: names of studies and papers may only have letters, digits, _, - and .")
     return [f"{file.parent.name}/{file.stem}" for file in files]
 
 
 def compose(name: str, scale: str) -> dict[str, Any]:
-    """Return a study's configuration as a plain dict; raises SettingError, naming the file, where Hydra refuses it."""
+    """Return a study's composed configuration as a dict; raises SettingError, naming the file, if Hydra refuses it."""
     import yaml
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -33,13 +33,13 @@ def compose(name: str, scale: str) -> dict[str, Any]:
     words = [f"study={name}", f"scale={scale}"]
     if configurations.MORE:
         words.append(f"hydra.searchpath={hydra_value([f'file://{folder}' for folder in configurations.MORE])}")
-    # Within a job of Hydra, its own state comes back afterwards.
+    # A running Hydra job gets its own state back afterwards.
     running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(configurations.folder().resolve())):
             return OmegaConf.to_container(hydra_compose(configurations.PRIMARY, overrides=words), resolve=True)  # type: ignore
     except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
-        # Hydra's messages go on for many lines; the first ones say what is wrong.
+        # Hydra's messages have many lines; the first ones say what is wrong.
         reason = " ".join(line.strip() for line in str(error).splitlines()[:4])
         primary = isinstance(error, MissingConfigException) and error.missing_cfg_file == configurations.PRIMARY
         file = f"{configurations.PRIMARY if primary else f'study/{name}'}.yaml"
@@ -48,7 +48,7 @@ def compose(name: str, scale: str) -> dict[str, Any]:
         GlobalHydra.instance().hydra = running
 
 
-# What Hydra would read as a number, a truth value or null; anything else in these characters is a plain word.
+# Words that Hydra reads as a number, a truth value or null, and words that need no quotes unless they are such.
 _NO_WORD = re.compile(r"[+-]?(\d[\d_]*)?\.?(\d[\d_]*)?(e[+-]?\d+)?|[+-]?(inf|nan)|true|false|null", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 

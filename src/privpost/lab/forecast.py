@@ -1,4 +1,4 @@
-"""How long a rebuild will still take: what is done, what is under way, and what the rest took when it was published."""
+"""The time left of a rebuild, estimated from finished and running cells and from the published times of the others."""
 
 import contextlib
 import heapq
@@ -10,23 +10,23 @@ from privpost.lab import published, store
 from privpost.lab.study import Cell
 from privpost.progress import Progress
 
-# How often the store is looked at, in seconds.
+# Seconds between two looks at the store.
 PAUSE = 2.0
 # Assumed for a cell without a published time.
 DEFAULT_SECONDS = 2.0
-# A job's own start, in seconds: Python, imports, the configuration.
+# Seconds that a job takes to start: Python, imports, the configuration.
 OF_A_JOB = 3.0
-# Seconds of computing for which the published times weigh as much as this run's: the first cells tell little of others.
+# After so many seconds of computing this run's times weigh as much as the published ones: the first cells tell little.
 TRUSTED = 10.0
 
 
 class Forecast:
-    """The remaining seconds of a run, from a schedule of the remaining cells at the speed so far.
+    """The remaining seconds of a run, from a schedule of the remaining cells at the speed observed so far.
 
     Args:
         expected: seconds that each cell should take, by digest.
         jobs: the digests that each job computes, one after another.
-        late: the places in `jobs` of those that start after all others.
+        late: indices of the `jobs` that start after all others.
     """
 
     def __init__(self, expected: Mapping[str, float], jobs: Sequence[Sequence[str]], late: Iterable[int] = ()):
@@ -35,20 +35,20 @@ class Forecast:
         self.done: set[str] = set()
 
     def finished(self, digest: str, seconds: float | None = None) -> None:
-        """Note that a cell is in the store, and what it took, where that is known."""
+        """Note that a cell is in the store, and its seconds if they are known."""
         self.done.add(digest)
         if seconds is not None:
             self._took[digest] = seconds
 
     def slowness(self, running: Mapping[str, float]) -> float:
-        """Return the ratio of the cells' times to the expected ones; `running` has the seconds of unfinished cells."""
+        """Return the ratio of the cells' times to the expected ones; `running` has unfinished cells' seconds so far."""
         took, expected = TRUSTED + sum(self._took.values()), TRUSTED + sum(self._expected[d] for d in self._took)
-        # A cell that is not done after its time is slower than that.
+        # A cell that runs longer than it should already counts as slower.
         late = {d: s for d, s in running.items() if s > took / expected * self._expected.get(d, s)}
         return (took + sum(late.values())) / (expected + sum(self._expected[d] for d in late))
 
     def left(self, running: Mapping[str, float], cores: int) -> float:
-        """Return the seconds that are left on some cores."""
+        """Return the remaining seconds of the run on a number of cores."""
         slow, early, late = self.slowness(running), [], []
         for place, job in enumerate(self._jobs):
             rest = [digest for digest in job if digest not in self.done]
@@ -60,7 +60,7 @@ class Forecast:
         end = 0.0
         for jobs in (early, late):
             free = [end] * cores
-            # What is under way goes on; of the rest the longest starts first.
+            # Running jobs continue; of the others, the longest starts first.
             for _, seconds in sorted(jobs):
                 heapq.heappush(free, heapq.heappop(free) - seconds)
             end = max(free)
@@ -68,14 +68,14 @@ class Forecast:
 
 
 class Watch:
-    """Looks at the store and shows how far a rebuild is, and the time left.
+    """Watches the store, and shows a rebuild's progress and the time left.
 
     Args:
-        jobs: the cells of each job that the store lacked when the run began; a job computes one after another.
-        late: the places in `jobs` of those that start after all others.
+        jobs: the cells of each job that the store lacked when the run began; a job computes its cells one by one.
+        late: indices of the `jobs` that start after all others.
         stream: where the progress goes.
         cores: how many jobs run at a time.
-        scale: at which the published times are known, or not.
+        scale: the rebuild's scale; times are published only for `paper`.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Watch:
         self._waiting = {cell.digest: cell for cell in cells}
         self._folders = sorted({cell.path.parent for cell in cells})
         self._total, self._start, self._cores = len(self._waiting), time.time(), cores
-        # At another scale nothing is known: as if all cells took the same.
+        # No times are known at another scale: all cells count as equally long.
         known = published.expected_seconds() if scale == "paper" else {}
         took = {cell.digest: known.get(cell.study, {}).get(cell.slug, [DEFAULT_SECONDS]) for cell in cells}
         expected = {digest: sum(seconds) / len(seconds) for digest, seconds in took.items()}
@@ -93,7 +93,7 @@ class Watch:
         self.progress = Progress(stream, "cells")
 
     def left(self, running: Mapping[str, float] | None = None) -> float:
-        """Return the seconds that are left; before the run, or with the seconds of the cells that are under way."""
+        """Return the remaining seconds; `running` has the seconds so far of the cells being computed."""
         return self._forecast.left(running or {}, self._cores)
 
     def look(self) -> None:
@@ -103,12 +103,12 @@ class Watch:
             del self._waiting[cell.digest]
             self._forecast.finished(cell.digest, store.seconds(cell.path))
         done, running = self._total - len(self._waiting), self._running()
-        # After the last cell only tables and figures are left: say so once.
+        # After the last cell only tables and figures are left: show this once.
         if new or (self._waiting and (done or running)):
             self.progress.update(done, self._total, self.left(running))
 
     def _running(self) -> dict[str, float]:
-        """Return for how many seconds each cell has been under way; what a killed run left is older than this one."""
+        """Return the seconds so far of each running cell; older marks, which killed runs left, are ignored."""
         running = {}
         for mark in (path for folder in self._folders for path in folder.glob(f".*{store.STARTED}")):
             with contextlib.suppress(FileNotFoundError):

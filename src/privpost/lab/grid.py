@@ -1,7 +1,7 @@
-"""The one grid: a study's YAML becomes a list of cells, each with all that defines its numbers and a digest of it.
+"""The grid: expands a study's YAML into cells, each with everything that defines its numbers, and its digest.
 
-Points are expanded, validated against the study's typed schema and hashed in plain Python. A cell's path is
-content-addressed, so a changed setting is a missing file.
+Points are expanded, validated against the study's typed schema and hashed in plain Python. A cell's path contains its
+digest, so that a changed setting means a missing file.
 """
 
 import ast
@@ -25,7 +25,7 @@ from privpost.lab.study import SIZES, Cell, Study, canonical
 DESCRIPTION = ("title", "paper", "claim", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "fresh", "shard", "objective")
-# What a grid, a sweep or an axis may hold at most: more is a slip of the pen, and would take all memory to expand.
+# Largest number of points of a grid, a sweep or an axis; more must be a typing error, and would fill the memory.
 LARGEST_GRID = 1_000_000
 
 
@@ -42,9 +42,9 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home:
     """Return the named studies (all when None).
 
     Args:
-        names: names as `<paper>/<study>`, or a paper's for all its studies.
+        names: names `<paper>/<study>`, or `<paper>` for all its studies.
         scale: paper or smoke.
-        home: where their tables and figures are: by default what is published, or at another scale what was built.
+        home: the folder of their tables and figures: by default the published ones, or at another scale the build.
 
     Raises:
         SettingError: an unknown study or scale, with the nearest known name.
@@ -76,11 +76,10 @@ def _named(name: str, known: Sequence[str]) -> list[str]:
 
 
 def expand(study: Study) -> list[Cell]:
-    """Return the cells of the study's whole grid, in the order of its YAML; of a build, those whose data can be had.
+    """Return the cells of a study's whole grid in the order of its YAML; a build skips those whose data set is missing.
 
-    The rebuild, a command and `status` plan the same cells: what lacks its data is left out here, and nowhere else.
-    What is published has all cells. Raises SettingError for an unknown key or a value that is not allowed, naming the
-    file.
+    Such cells are skipped only here, so that the rebuild, commands and `status` plan the same cells. A published study
+    has all cells. Raises SettingError, naming the file, for an unknown key or a value that is not allowed.
     """
     lacking = [] if study.home == PUBLISHED else study.lacking
     cells = study.once("cells", lambda: make_cells(study, points(study)))
@@ -88,13 +87,13 @@ def expand(study: Study) -> list[Cell]:
 
 
 def left_out(study: Study) -> list[str]:
-    """Return the data sets that cannot be had, without which a build of a study, or of what it reads, has to do."""
+    """Return the missing data sets of a build: those of the study and of the studies whose ledgers it reads."""
     builds = (other for other in (study, *read_by(study)) if other.home != PUBLISHED)
     return sorted({name for other in builds for name in other.lacking})
 
 
 def names_read(study: Study) -> list[str]:
-    """Return the names of the studies whose ledgers a study's cells read: with `reads: all`, of all that read none."""
+    """Return the names of the studies whose ledgers a study reads; `reads: all` means all studies that read none."""
     reads = study.text.get("reads")
     if reads not in (None, "all"):
         raise SettingError(f"{study.file}: reads is {reads!r}, but must be all.")
@@ -104,7 +103,7 @@ def names_read(study: Study) -> list[str]:
 def read_by(study: Study) -> list[Study]:
     """Return the studies whose ledgers a study's cells read."""
     names = study.once("read", lambda: names_read(study))
-    # Studies that were loaded together are composed and checked once.
+    # Studies that are loaded together share their composed and checked configurations.
     beside = study.once("beside", dict)
     if new := {*names} - {*beside}:
         beside |= {other.name: other for other in load_studies(new, study.scale, study.home)}
@@ -112,7 +111,7 @@ def read_by(study: Study) -> list[Study]:
 
 
 def blocks(study: Study) -> list[dict[str, list]]:
-    """Return the maps of the study's sweep, each from key to values."""
+    """Return the blocks of the study's sweep, each a map from key to values."""
     return [
         {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
         for block in _blocks(_scaled(study).get("sweep"), study.file)
@@ -134,15 +133,15 @@ def points(study: Study) -> list[dict[str, Any]]:
 
 
 def check_size(size: int, where: str) -> None:
-    """Raise SettingError, beginning with `where`, for more points than a grid may have."""
+    """Raise SettingError, with a message that starts with `where`, for more than `LARGEST_GRID` points."""
     if size > LARGEST_GRID:
         raise SettingError(f"{where} has {size} points, but a grid may have at most {LARGEST_GRID}.")
 
 
 def axis_values(values: Any, where: str) -> list:
-    """Return an axis as a list: a list itself, or a map with start, stop, num and spacing (linear or log).
+    """Return the values of an axis, given as a list or as a map with start, stop, num and spacing (linear or log).
 
-    Raises SettingError, beginning with `where`, for anything else and for an axis without values.
+    Raises SettingError, with a message that starts with `where`, for anything else and for an empty axis.
     """
     if isinstance(values, Mapping):
         return _spaced(values, where)
@@ -165,12 +164,12 @@ def _spaced(axis: Mapping, where: str) -> list[float]:
     if log:
         start, stop = math.log(start), math.log(stop)
     numbers = (start + i / (checked["num"] - 1) * (stop - start) for i in range(checked["num"]))
-    # Twelve digits: the axis is the same on every machine, and reads well in a table.
+    # Twelve digits make the axis equal on every machine and readable in a table.
     return [float(f"{math.exp(number) if log else number:.12g}") for number in numbers]
 
 
 def _blocks(sweep: Any, where: str) -> list[dict]:
-    """Return the maps under a `sweep`, which is one map or a list of them."""
+    """Return the blocks under `sweep`, which is one map or a list of maps."""
     blocks = sweep if isinstance(sweep, list) else [sweep or {}]
     if not all(isinstance(block, Mapping) for block in blocks):
         raise SettingError(
@@ -180,7 +179,7 @@ def _blocks(sweep: Any, where: str) -> list[dict]:
 
 
 def _scaled(study: Study) -> dict[str, Any]:
-    """Return the configuration at the study's scale, with what its `smoke:` section replaces."""
+    """Return the configuration at the study's scale; at smoke scale its `smoke:` section replaces entries."""
     config = study.config
     if config["scale"] != "smoke":
         return config
@@ -188,9 +187,9 @@ def _scaled(study: Study) -> dict[str, Any]:
 
 
 def _base(study: Study) -> Cell:
-    """Return the cell of a study's base point, before any key is set: checked, and in its normal form."""
+    """Return the cell of a study's base point: its settings, checked and normalised, before any key is replaced."""
     where, schema = study.file, study.schema
-    # Checked first: the schema knows an axis without a base value, but it is no setting.
+    # Checked before the settings: an axis without a base value is in the schema, but is no setting.
     axes = _axes(study)
     config = _scaled(study)
     within = config["within"]
@@ -216,10 +215,10 @@ def _base(study: Study) -> Cell:
 
 
 def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
-    """Return the cell at the study's base point with some keys set.
+    """Return the cell at the study's base point with some keys replaced.
 
-    A key of a within axis is pinned (to a value or a list of values); any other key replaces the setting. Raises
-    SettingError for an unknown key or a value that is not allowed.
+    The key of a within axis takes a value or a list of values; any other key takes a value. Raises SettingError for an
+    unknown key or a value that is not allowed.
     """
     where, schema, base = study.file, study.schema, study.once("base", lambda: _base(study))
     settings, sizes, within = dict(base.settings), dict(base.sizes), dict(base.within)
@@ -234,7 +233,7 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
             settings[key] = schema.value(key, value, where)
         else:
             raise schema.unknown(key, where, others=SIZES)
-    # Hydra cannot replace an axis given as a map by a list, so a pinned axis is a key of its own (++).
+    # Hydra cannot replace a map by a list, so a replaced within axis is added as a new key (++).
     given = {f"++{key}" if key in within else key: {**settings, **sizes, **within}[key] for key in overrides}
     words = [f"{key}={hydra_value(value)}" for key, value in given.items()]
     schema.follow(settings, base.settings, overrides, where)
@@ -249,7 +248,7 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
 
 
 def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> list[Cell]:
-    """Return the cells of some points, each once."""
+    """Return the cells of some points, without duplicates."""
     return list({cell.digest: cell for cell in (make_cell(study, point) for point in points)}.values())
 
 
@@ -279,7 +278,7 @@ def _axes(study: Study) -> tuple[str, ...]:
 
 
 def _check_drawn(study: Study, base: Cell, key: str) -> None:
-    """Raise SettingError for a size or a seed that would change nothing."""
+    """Raise SettingError for a seed, trials or block that the study does not use."""
     if key == "seed" and not study.once("draws", lambda: draws_numbers(study)):
         raise SettingError(f"{study.name} draws no random numbers, so seed would change nothing: leave it out.")
     if key in ("trials", "block") and base.sizes["trials"] is None:
@@ -293,13 +292,13 @@ def draws_numbers(study: Study) -> bool:
 
 
 def _checked_sizes(sizes: dict, where: str, fit: bool = False) -> dict:
-    """Return trials, block, seed and rev in their normal form; with `fit` the block is one that divides the trials."""
+    """Return checked trials, block, seed and rev; with `fit` the block becomes a divisor of the trials."""
     sizes = Schema(**SIZES).checked(sizes, where)
     trials, block = sizes["trials"], sizes["block"]
     if (trials is None) != (block is None):
         raise SettingError(f"{where}: trials is {trials} and block is {block}; give both or neither.")
     if trials is not None and trials % block and fit:
-        # Users need not care about blocks: take the divisor of the trials nearest to the study's own block.
+        # Users need not care about blocks: take the divisor of the trials that is nearest to the study's own block.
         small = [size for size in range(1, math.isqrt(trials) + 1) if trials % size == 0]
         divisors = {*small, *(trials // size for size in small)}
         block = sizes["block"] = min(sorted(divisors), key=lambda size: abs(math.log(size / block)))
@@ -333,8 +332,8 @@ def _identity(study: Study, dataset: str | None) -> dict | None:
 
 
 def shard_of(cells: list[Cell], number: int, count: int) -> list[Cell]:
-    """Return shard `number`, counted from 1, of `count` shards: every `count`-th cell, so that neighbours are apart.
+    """Return shard `number` (from 1) of `count` shards: every `count`-th cell.
 
-    Neighbours on an axis take about equally long, and so the shards do too.
+    Neighbours on an axis take about equally long; as they go to different shards, the shards do too.
     """
     return cells[number - 1 :: count]

@@ -1,4 +1,4 @@
-"""A study's privacy ledger as a small shipped file, so that a reader needs no cell to see what was charged."""
+"""A study's privacy ledger as a small file in results/, which shows what was charged without reading the cells."""
 
 import hashlib
 import json
@@ -12,27 +12,28 @@ from privpost.lab.project import PUBLISHED
 from privpost.lab.store import Result
 from privpost.lab.study import Study
 
-# Six digits: below the differences between CPU types, above anything that matters in a budget. Settings of mechanisms
-# are not rounded, so that a mechanism rebuilt from them costs the same.
+# Six digits are equal on all types of CPU, and enough for any budget. Settings of mechanisms are not rounded, so that
+# a mechanism rebuilt from them costs the same.
 DIGITS = 6
 
 
 def path_of(study: Study) -> Path | None:
-    """Return the path of the study's ledger: in its build, else the published one; None without either."""
+    """Return the path of the study's ledger: the built one, or else the published one; None without either."""
     places = (study, replace(study, home=PUBLISHED)) if study.scale == "paper" else (study,)
     return next((place.ledger_path for place in places if place.ledger_path.is_file()), None)
 
 
 def describe(study: Study, results: Iterable[Result]) -> str:
-    """Return the text of a study's .ledger.json: its cells' accounts gathered by kind, and the mechanisms that drew.
+    """Return the text of a study's ledger.json: the accounts of its cells by kind, and the mechanisms that drew.
 
     The kind of an account is its name up to the first slash. A row of `accounts` has their number, repeats and releases
-    per account, ε (and δ) charged per release, the budget's ε, and the largest share of a budget that was spent; what
-    differs between the accounts is given as [smallest, largest]. `data` names the real people whom all repeats of an
-    account are about, none where each draws data of its own; `published_epsilon` is what publishing every repeat would
-    cost them. A row of `mechanisms` has a mechanism's settings, cost, budget and kind of account. Those that differ in
-    numbers only share a row; its `varied` lists the values of each number that differs, in order of cost (see
-    `unfolded`). No times and no versions: the same results give the same bytes.
+    per account, ε (and δ) charged per release, the budget's ε, and the largest share of a budget that was spent; values
+    that differ between accounts are given as [smallest, largest]. `data` names the real data set if all repeats of an
+    account are about the same people, and is empty if each repeat draws its own data; `published_epsilon` is what
+    publishing every repeat would cost these people. A row of `mechanisms` has a mechanism's settings, cost, budget and
+    kind of account. Mechanisms that differ only in numbers share a row, whose `varied` lists the values of each such
+    number in order of cost (see `unfolded`). Times and versions are left out, so that the same results give the same
+    bytes.
     """
     groups: dict[tuple, list[dict]] = {}
     used: dict[tuple, dict[str, dict]] = {}
@@ -58,7 +59,7 @@ def describe(study: Study, results: Iterable[Result]) -> str:
 
 
 def _folded(group: dict[str, dict]) -> dict:
-    """Return rows that differ in numbers only as one: the first by cost, and the values of the numbers that differ."""
+    """Merge rows that differ only in numbers: keep the row of smallest ε, and list the values of each such number."""
     ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
     columns = zip(*(dict(_leaves(row)).items() for row in ordered), strict=True)
     values = {column[0][0]: [value for _, value in column] for column in columns}
@@ -75,7 +76,7 @@ def _leaves(value, path: str = "") -> Iterable[tuple[str, Any]]:
 
 
 def alike(first: Path, second: Path) -> bool:
-    """Whether two ledgers tell of the same releases: their numbers may differ in the last digit."""
+    """Whether two ledgers are equal, except for the last digit of their numbers."""
     one, other = (dict(_leaves(json.loads(path.read_text("utf-8")))) for path in (first, second))
     return one.keys() == other.keys() and all(_near(value, other[path]) for path, value in one.items())
 
@@ -87,7 +88,7 @@ def _near(one: Any, other: Any) -> bool:
 
 
 def unfolded(row: dict) -> list[dict]:
-    """Return the rows that one row of `mechanisms` stands for, in order of cost."""
+    """Return the rows that were merged into one row of `mechanisms`, in order of cost."""
     varied = row.get("varied", {})
     numbers = range(max(map(len, varied.values()), default=1))
     fixed = {key: value for key, value in row.items() if key != "varied"}
@@ -103,7 +104,7 @@ def _exchanged(value, leaves: dict[str, Any], path: str = ""):
 
 
 def form_of(value) -> str:
-    """Return a description (`described.describe`) without its numbers."""
+    """Return a mechanism's description (`described.describe`) without its numbers."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{key}:{form_of(item)}" for key, item in sorted(value.items())) + "}"
     if isinstance(value, list):
@@ -141,10 +142,10 @@ def _digits(number: float) -> float | str:
 
 
 def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
-    """Return the ledgers of some studies by name, where there are any, as a study that reads them is given them.
+    """Return the existing ledgers of some studies by name, in the form in which a study reads them.
 
-    Of mechanisms that differ in numbers only, `mechanisms` has the three with the smallest, middle and largest cost;
-    `alike` has all.
+    Among mechanisms that differ only in numbers, `mechanisms` keeps those with the smallest, middle and largest cost;
+    the key `alike` of each has all of them.
     """
     paths = {study.name: path_of(study) for study in studies}
     ledgers = {name: json.loads(path.read_text("utf-8")) for name, path in paths.items() if path}
@@ -165,6 +166,6 @@ def digests(studies: Iterable[Study]) -> dict[str, str]:
 
 
 def read(study: Study, rows: str = "accounts") -> list[dict[str, Any]] | None:
-    """Return the `accounts` or the `mechanisms` of the study's ledger, or None where there is none."""
+    """Return the rows `accounts` or `mechanisms` of the study's ledger, or None without a ledger."""
     path = study.ledger_path
     return json.loads(path.read_text(encoding="utf-8")).get(rows, []) if path.is_file() else None

@@ -1,4 +1,4 @@
-"""What a rebuild consists of: studies, data sets and files, read from the studies' own YAML without composing it."""
+"""The studies, data sets and files of a rebuild, read from the studies' own YAML without composing it."""
 
 import functools
 import hashlib
@@ -21,22 +21,22 @@ from privpost.lab.tables import WRITING, times_path
 from privpost.progress import some
 
 TEMPLATES, REPORT = Path("docs/templates"), provenance.PACKAGE / "report"
-# A rebuild begins with some studies of a few seconds each.
+# A rebuild starts with some studies of a few seconds each, to learn how fast the machine is.
 SAMPLES, SHORTEST, LONGEST, SAMPLED = 6, 3, 15, 10**5
 
 
 def datasets(*studies: Study) -> list[str]:
-    """Return the data sets that some studies name and that can be had."""
+    """Return the data sets that some studies name and that are available."""
     return sorted({name for study in studies for name in study.datasets}.difference(missing(*studies)))
 
 
 def missing(*studies: Study) -> list[str]:
-    """Return the data sets of some studies that cannot be had."""
+    """Return the data sets that some studies name and that are not available."""
     return sorted({name for study in studies for name in study.lacking})
 
 
 def bring(*studies: Study) -> None:
-    """Ask the publishers for the data sets of some studies that are not here; a line tells of each in vain."""
+    """Download the missing data sets of some studies from their publishers; print a line for each failure."""
     names = [name for name in missing(*studies) if any(file.urls for file in catalogue.load(name).files)]
     for name in names:
         try:
@@ -47,7 +47,7 @@ def bring(*studies: Study) -> None:
 
 
 def lacking(*studies: Study) -> list[str]:
-    """Return a line for each data set that cannot be had: its files, where they belong, and what is left out."""
+    """Return a line for each missing data set: its files, where they belong, and the studies that lack cells."""
     lines = []
     for name in missing(*studies):
         dataset = catalogue.load(name)
@@ -62,23 +62,23 @@ def lacking(*studies: Study) -> list[str]:
 
 
 def possible(studies: Iterable[Study]) -> list[Study]:
-    """Return the studies that have a data set, or need none."""
+    """Return the studies that need no data set, or have at least one available data set."""
     return [study for study in studies if datasets(study) or not study.datasets]
 
 
 def prepared_files(*studies: Study) -> list[str]:
-    """Return the prepared data of some studies' data sets that can be had."""
+    """Return the paths of the prepared data of some studies' available data sets."""
     return [str(PREPARED / f"{name}.npz") for name in datasets(*studies)]
 
 
 @functools.cache
 def find(name: str, scale: str) -> Study:
-    """Return a study as a rebuild builds it."""
+    """Return a study with the build as its home."""
     return grid.load_study(name, scale, built(scale))
 
 
 def chosen(names: Sequence[str] | str | None, scale: str, refusal: type[Exception] = SettingError) -> list[Study]:
-    """Return the studies of a rebuild that can be built: all, or those that are named, also with commas between.
+    """Return the studies that a rebuild can build: all, or those in `names`, a list or a text with commas.
 
     Raises `refusal` for an unknown study or scale, and for a study whose file cannot be read.
     """
@@ -91,18 +91,18 @@ def chosen(names: Sequence[str] | str | None, scale: str, refusal: type[Exceptio
 
 @functools.cache
 def read_by(name: str, scale: str) -> list[Study]:
-    """Return the studies that a study reads and that can be built."""
+    """Return the studies that can be built and whose ledgers a study reads."""
     return possible(find(other, scale) for other in grid.names_read(find(name, scale)))
 
 
 def parts(name: str, scale: str) -> list[str]:
-    """Return the marks of the parts in which a study's cells are computed."""
+    """Return the marker files of a study's parts, each of which one job computes."""
     study = find(name, scale)
     return [str(parts_folder(study) / str(number)) for number in range(1, study.shards + 1)]
 
 
 def parts_folder(study: Study) -> Path:
-    """Return the folder of the marks of a study's parts."""
+    """Return the folder of the marker files of a study's parts."""
     return study.home / "parts" / study.name
 
 
@@ -115,12 +115,12 @@ def _ranks() -> dict[str, int]:
 
 
 def priority(name: str) -> int:
-    """Return a study's rank: short ones tell first how fast a machine is, then the longest goes first."""
+    """Return a study's priority: first some short studies, which show the machine's speed, then the longest ones."""
     return _ranks().get(name, 0)
 
 
 def settings_digest(name: str, scale: str) -> str:
-    """Return a digest of what a study's settings say, in whichever file and layout."""
+    """Return a digest of a study's settings that does not depend on the layout of the files."""
     folder = configurations.folder()
     shared = [folder / f"{configurations.PRIMARY}.yaml", folder / "scale" / f"{scale}.yaml"]
     texts = [find(name, scale).text, *map(_settings, [*shared, *sorted((folder / "network").glob("*.yaml"))])]
@@ -128,7 +128,7 @@ def settings_digest(name: str, scale: str) -> str:
 
 
 def dataset_digest(name: str) -> str:
-    """Return a digest of what is said of a data set, and of the code that parses it."""
+    """Return a digest of a data set's YAML file and of the code that parses the data."""
     return _digest([_settings(configurations.folder() / "dataset" / f"{name}.yaml"), provenance.loader_digest(name)])
 
 
@@ -138,18 +138,18 @@ def _settings(path: Path) -> Any:
 
 
 def _digest(value: Any) -> str:
-    # The order of keys counts: it is that of a table's rows.
+    # The order of keys counts, as it determines the order of a table's rows.
     return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:16]
 
 
 def table_files(study: Study) -> list[str]:
-    """Return what tabulating a study makes: its tables, its ledger and the times of its cells."""
+    """Return the files that tabulating a study writes: its tables, its ledger and the times of its cells."""
     paths = [*map(study.table_path, study.tables), study.ledger_path, times_path(study)]
     return [str(path) for path in paths]
 
 
 def figure_files(study: Study) -> list[str]:
-    """Return the figures of a study."""
+    """Return the files of a study's figures."""
     return [str(study.figure_path(stem)) for stem in study.figures]
 
 
@@ -157,7 +157,7 @@ def code_of(study: Study) -> str:
     """Return a digest of the code that a study's cells and tables depend on."""
     named = [f"privpost.datasets.{name}" for name in study.datasets]
     modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *WRITING, *named]
-    # Who looks for mechanisms finds a new one too.
+    # A study that searches for mechanisms also finds a new one.
     if provenance.PACKAGE / "discovery.py" in provenance.files(modules):
         modules += [f"privpost.mechanisms.{name}" for name in lookup.modules(provenance.PACKAGE / "mechanisms")]
     return provenance.text_digest(modules)
@@ -169,7 +169,7 @@ def figure_code_of(study: Study) -> str:
 
 
 def overall_digest(studies: list[Study]) -> str:
-    """Return a digest of what scorecard, documents and report are made with: claims, code, reasons and templates."""
+    """Return a digest of the claims, code, reasons and templates of scorecard, documents and report."""
     claims = [f"{study.package}.claims" for study in studies]
     claims += [f"privpost.experiments.{study.paper}.claims" for study in studies]
     scoring = ["privpost.lab.claims", "privpost.report.scorecard", "privpost.report.reasons"]

@@ -1,4 +1,4 @@
-"""The places of files; all paths are relative to the project's root."""
+"""The project's files and folders; all paths are relative to its root."""
 
 import os
 import re
@@ -7,17 +7,17 @@ from pathlib import Path
 
 from privpost import configurations
 
-# What is published: results/ and figures/ at the root, tracked, written by `privpost publish` alone.
+# The root of the published results/ and figures/, which Git tracks and only `privpost publish` writes.
 PUBLISHED = Path(".")
 LOGS = Path("logs")
 RAW = Path("data/raw")
 PREPARED = Path("data/prepared")
-# What a study, a table or a figure may be called.
+# Names that studies, tables and figures may have.
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def built(scale: str) -> Path:
-    """Return the folder of all that this machine makes at a scale: cells, results, figures, documents, report."""
+    """Return the folder of everything that is built at a scale: cells, results, figures, documents, report."""
     return Path("build") / scale
 
 
@@ -26,16 +26,16 @@ class CannotWrite(OSError):
 
     def __init__(self, path: Path, error: OSError):
         super().__init__(
-            f"cannot write {path}: {error.strerror or error}. Finished results are kept: make room, or the folder "
-            "writable, and run the same command again."
+            f"cannot write {path}: {error.strerror or error}. Finished results are kept: free space on the disk, "
+            "or make the folder writable, and run the same command again."
         )
 
 
 def enter(*, checkout: bool = False) -> None:
     """Change to the project's root: the nearest folder here or above that holds conf/config.yaml.
 
-    Where there is none, an installed package that brings configurations stays where it is. Raises FileNotFoundError
-    where it brings none, or `checkout` asks for a checkout.
+    Without such a folder, an installed package that contains configurations stays in the current folder. Raises
+    FileNotFoundError if it contains none, or if `checkout` requires a checkout.
     """
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -49,20 +49,20 @@ def enter(*, checkout: bool = False) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder, if there is one; raises OSError, naming it, where it cannot be removed."""
+    """Remove a folder if it exists; raises OSError, naming the folder, if it cannot be removed."""
     if not folder.exists():
         return
     try:
         shutil.rmtree(folder)
     except OSError as error:
         if error.strerror:
-            # The system names a file in the folder, without the folder.
+            # The system's error names a file without its folder.
             error.filename = os.fspath(folder)
         raise
 
 
 def plainly(error: OSError | MemoryError) -> str:
-    """Return an error of the machine, not of the settings, in words for the terminal."""
+    """Return the terminal's message for an error of the machine, such as a full disk, rather than of a setting."""
     if isinstance(error, MemoryError):
         reason = str(error) or "an allocation failed"
         return f"not enough memory ({reason}); fewer trials or fewer cores take less"

@@ -1,9 +1,8 @@
 """The origin of a result: versions, and digests of the source files that made it.
 
-The code of a cell is what its study imports, directly or through others, and the modules of the mechanisms, models and
-samplers that the cell's ledger recorded. Looking for mechanisms is not using them all: what `privpost.discovery` finds
-by name does not count until a ledger records it. Studies do not import what only reads tables (claims, figures, the
-report).
+A cell's code consists of the modules that its study imports, directly or indirectly, and of the modules of the
+mechanisms, models and samplers in the cell's ledger. A mechanism that `privpost.discovery` only finds by name does not
+count until a ledger records it. Studies do not import code that only reads tables (claims, figures, the report).
 """
 
 import ast
@@ -20,11 +19,11 @@ import privpost
 from privpost import lookup
 
 PACKAGE = Path(privpost.__file__).parent
-# A cell's numbers depend on these; the rest of the lab only moves files.
+# The libraries on whose versions a cell's numbers depend.
 LIBRARIES = ("numpy", "scipy")
-# What every cell draws with.
+# Modules with which every cell draws.
 ALWAYS = ("privpost.lab.streams", "privpost.privacy.ledger.gate")
-# These move files and find classes.
+# Modules that move files and find classes; they count only where they are named, as in `ALWAYS`.
 MOVING = ("privpost.lab", "privpost.lookup", "privpost.atomic", "privpost.configurations")
 _IMPORT = re.compile(r"^\s*(?:from (privpost[\w.]*) import (\([^)]*\)|[^\n]*)|import (privpost[\w.]*))", re.MULTILINE)
 
@@ -37,7 +36,7 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def imports(text: str) -> frozenset[str]:
-    """Return the modules of the package that a source text imports, and names that may be modules."""
+    """Return the package's modules that a source text imports, and imported names that may be modules."""
     names: set[str] = set()
     for module, imported, whole in _IMPORT.findall(text):
         words = re.findall(r"(\w+)(?: as \w+)?", imported.split("#")[0] if "(" not in imported else imported)
@@ -51,8 +50,8 @@ def text_of(path: Path) -> str:
 
 
 def file_of(module: str) -> Path | None:
-    """Return the file of a module, or of the one that defines a class which is imported from its package."""
-    # The package's own file holds its version, which is recorded as such.
+    """Return a module's file; for a class imported from its package, the file of the module that defines it."""
+    # The package's own file is left out: it holds the version, which is recorded separately.
     if not module.startswith("privpost."):
         return None
     base = PACKAGE.joinpath(*module.split(".")[1:])
@@ -64,9 +63,9 @@ def file_of(module: str) -> Path | None:
 
 
 def files(modules: Iterable[str]) -> list[Path]:
-    """Return the package's files that some modules import, directly or through others, themselves included.
+    """Return the package's files that hold some modules and everything that these import, directly or indirectly.
 
-    Files of the lab count where they are named, not where they are imported.
+    Modules in `MOVING` count if they are among `modules`, but not if they are only imported.
     """
     paths: set[Path] = set()
     waiting, seen = set(modules), set()
@@ -84,13 +83,13 @@ def files(modules: Iterable[str]) -> list[Path]:
 
 
 def text_digest(modules: Iterable[str]) -> str:
-    """Return a digest of all the text that some modules import: when it is equal, nothing has to run again."""
+    """Return a digest of the source text of modules and their imports; while it is equal, nothing has to run again."""
     texts = (f"{path.relative_to(PACKAGE)}\n{text_of(path)}" for path in files(modules))
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def _forget_words(node: ast.AST) -> None:
-    """Blank the words of a column's meaning in `TABLES` and of a setting's in `says=`."""
+    """Replace the meanings of columns (in `TABLES`) and of settings (in `says=`) by ""."""
     if isinstance(node, ast.Dict):
         for value in node.values:
             _forget_words(value)
@@ -125,7 +124,7 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
 def _code_digest(text: str, of_cell: bool = False) -> str:
     """Return a digest of a source text without its comments, docstrings, meanings and layout.
 
-    `of_cell` leaves out what a study's module only makes tables with.
+    With `of_cell`, the parts of a study's module that only make tables are left out too.
     """
     tree = ast.parse(text)
     if of_cell:
@@ -159,7 +158,7 @@ def loader_digest(dataset: str) -> str:
 def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """Return the source and the versions on which a cell of a study module depends.
 
-    `used` are the modules that its ledger recorded. What only makes tables of cells does not count.
+    `used` are the modules that its ledger recorded. Code that only makes tables does not count.
     """
     modules = [target, *ALWAYS, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
     digests = source(*modules)
@@ -169,15 +168,15 @@ def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[
 
 
 def changes(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what changed between two results of `of_cell`, in words: files of the source, versions of libraries.
+    """Return, in words, what changed between two results of `of_cell`: source files, and versions of libraries.
 
-    A file that is imported no more needs no mention: the one that imported it has changed.
+    A file that is no longer imported is not listed, since the file that imported it has changed.
     """
     before, after = recorded["source"], now["source"]
     changed = [f"{name} changed" for name in sorted(after) if before.get(name) != after[name]]
     for name in ("python", *LIBRARIES):
         old, new = recorded["versions"].get(name), now["versions"][name]
-        # A patch release of Python leaves numbers alone.
+        # A patch release of Python changes no numbers.
         if name == "python":
             old, new = (".".join(str(version).split(".")[:2]) for version in (old, new))
         if old != new:

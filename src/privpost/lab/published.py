@@ -1,4 +1,4 @@
-"""What is published: which files, their sha256 in one small file, and the times of the run that made them."""
+"""The published files: their sha256, which one small file holds, and the times of the run that made them."""
 
 import csv
 import hashlib
@@ -10,20 +10,20 @@ from privpost.lab.project import PUBLISHED
 from privpost.lab.schema import SettingError
 
 RESULTS, FIGURES = PUBLISHED / "results", PUBLISHED / "figures"
-# As `sha256sum --check` reads it, from within results/: results, and figures as ../figures. Times are not in it.
+# Checksums of results, without times, and of figures (as ../figures), for `sha256sum --check` within results/.
 SUMS = RESULTS / "SHA256SUMS"
 TIMES = RESULTS / "times.csv"
-# The digest tells which cells the tables were made of.
+# The digest identifies the cells that the tables were made of.
 COLUMNS = ("study", "cell", "wall_seconds", "peak_mib", "digest")
-# In build/: by which code they were made, and what tables and ledger were then.
+# Times in build/ also have digests of the code, and of the tables and ledger that it wrote.
 BUILT_COLUMNS = (*COLUMNS, "code", "files")
 COVERED = (".csv", ".json", ".md", ".svg")
-# Measured on one machine: a rebuild gives other numbers.
+# Tables with times that were measured on one machine, so that a rebuild gives other numbers.
 MEASURED = ("times.csv", "benchmarks.csv", "scale.csv", "optional_methods.csv")
 
 
 def covered() -> list[Path]:
-    """Return the published files whose sha256 is kept."""
+    """Return the published files whose sha256 is recorded."""
     paths = [path for folder in (RESULTS, FIGURES) for path in sorted(folder.rglob("*")) if path.is_file()]
     return [path for path in paths if path.suffix in COVERED and path.name not in MEASURED]
 
@@ -36,24 +36,24 @@ def sum_of(path: Path) -> str:
 def write_sums() -> None:
     """Write the sha256 of every published result and figure."""
     lines = (f"{sum_of(path)}  {os.path.relpath(path, RESULTS)}\n" for path in covered())
-    # Imported only to write: it loads numpy, which help does without.
+    # Imported here because it loads numpy, which the help of the command line does not need.
     from privpost.lab import store
 
     store.write_text(SUMS, "".join(lines))
 
 
 def sums() -> dict[Path, str]:
-    """Return the recorded sha256 of each published result and figure, by its path; empty if there are none."""
+    """Return the recorded sha256 of each published result and figure by its path; empty if none is recorded."""
     if not SUMS.is_file():
         return {}
-    # A file of another shape names nothing, so that every result counts as altered.
+    # A malformed file gives no entries, so that every result counts as altered.
     lines = SUMS.read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
     return {Path(os.path.normpath(RESULTS / name)): digest for digest, name in pairs}
 
 
 def altered(path: Path) -> bool:
-    """Whether a file is a published result or figure that is not the one whose sha256 is kept."""
+    """Whether a file is a published result or figure whose content does not have the recorded sha256."""
     if not (path.is_relative_to(RESULTS) or path.is_relative_to(FIGURES)) or path.name in MEASURED:
         return False
     return sums().get(path) != sum_of(path)
@@ -63,13 +63,13 @@ def check(path: Path) -> None:
     """Raise SettingError for a published result or figure that was altered by hand."""
     if altered(path):
         raise SettingError(
-            f"{path} does not have the sha256 that {SUMS} names: take it back from Git, or publish it again "
+            f"{path} does not have the sha256 that {SUMS} names: restore it from Git, or publish it again "
             "(make reproduce, make publish)"
         )
 
 
 def read_times(path: Path = TIMES) -> list[dict[str, str]]:
-    """Return rows of `COLUMNS` (in build/ of `BUILT_COLUMNS`); none without such a file."""
+    """Return the rows of a file of times (`COLUMNS`, in build/ `BUILT_COLUMNS`); none if the file is missing."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8") as handle:
@@ -77,7 +77,7 @@ def read_times(path: Path = TIMES) -> list[dict[str, str]]:
 
 
 def expected_seconds() -> dict[str, dict[str, list[float]]]:
-    """Return how long each cell took in the published run, by study and slug, which several cells may have."""
+    """Return the seconds of the published run's cells by study and slug; a list, as cells may share a slug."""
     seconds: dict[str, dict[str, list[float]]] = {}
     for row in read_times():
         of_slug = seconds.setdefault(row["study"], {}).setdefault(row["cell"], [])
@@ -86,7 +86,7 @@ def expected_seconds() -> dict[str, dict[str, list[float]]]:
 
 
 def times_text(rows: Iterable[dict], columns: Sequence[str] = COLUMNS) -> str:
-    """Return rows of times as CSV, by study."""
+    """Return rows of times as CSV text, sorted by study."""
     rows = sorted(rows, key=lambda row: str(row["study"]))
     lines = [",".join(str(row.get(name, "")) for name in columns) for row in rows]
     return "\n".join([",".join(columns), *lines]) + "\n"

@@ -1,4 +1,4 @@
-"""What a command line `[-m] study=... [key=value ...]` asks for: understood and checked before anything runs."""
+"""Parses and checks a command line `[-m] study=... [key=value ...]` before anything runs."""
 
 import itertools
 import math
@@ -17,14 +17,14 @@ from privpost.lab.study import SIZES, Cell, Study
 
 MULTIRUN = {"-m", "--multirun"}
 DRY_RUN = {"-n", "--dry-run"}
-# Words that choose what runs and where, rather than a setting of the study.
+# Keys that choose what runs and where; they are no settings of a study.
 WORDS = ("study", "scale", "shard", "fresh", "objective")
-# The sweeper that takes every point; another one (hydra/sweeper=optuna) chooses points itself.
+# Our sweeper takes every point; another one (hydra/sweeper=optuna) chooses points itself.
 OURS = "study"
 
 # A number as Hydra writes it.
 _NUMBER = re.compile(r"(?<![\w.'\"])[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?![\w.'\"])")
-# How Hydra's parser begins the reasons that speak of its grammar alone.
+# Start of the errors of Hydra's parser that only speak of its grammar.
 _GRAMMAR = re.compile("no viable|mismatched|extraneous|token recognition|missing ")
 
 
@@ -32,13 +32,13 @@ class Request(NamedTuple):
     """The cells that a command line asks for, and how to compute them.
 
     Attributes:
-        study: at its build.
-        settings: the overrides of the study's settings.
+        study: the study, with its build as home.
+        settings: the overrides `key=value` of the study's settings.
         multirun: whether it is a sweep.
-        shard: the part `(i, n)` of the cells that was asked for.
+        shard: `(i, n)` if only the i-th of n parts of the cells was asked for.
         fresh: whether cells in the store are computed again.
-        folder: where a sweep's tables and figure go; None for a folder of its name.
-        objective: the table and the column whose number at a point a sweeper optimises.
+        folder: where a sweep's tables and figure go; None for the default folder.
+        objective: the table and the column with the number that a sweeper optimises.
         sweeper: which of Hydra's sweepers chooses the points.
     """
 
@@ -66,8 +66,8 @@ def key_of(override: str) -> str:
 def understand(argv: list[str]) -> Request:
     """Return what a command line asks for; Hydra's own words (`hydra...`) and options are left to Hydra.
 
-    A whole grid and its shards skip cells whose data cannot be had, as a rebuild does. Raises
-    SettingError for a missing study, and for a key or a value that is not allowed, with the nearest right one.
+    A whole grid and its shards skip cells whose data set is missing, as a rebuild does. Raises SettingError for a
+    missing study, and for a key or a value that is not allowed, with the nearest right one.
     """
     words = [word for word in argv if "=" in word and not word.startswith("-")]
     given = _once(words)
@@ -96,7 +96,7 @@ def cell_of(study: Study, words: Sequence[str]) -> Cell:
 
 
 def _once(words: list[str]) -> dict[str, str]:
-    """Return the values of words by key; raises SettingError for a word that chooses what runs and is given twice."""
+    """Return the values of words by key; raises SettingError if a key of `WORDS` or of Hydra is given twice."""
     given: dict[str, str] = {}
     for word in words:
         key, value = word.split("=", 1)
@@ -108,7 +108,7 @@ def _once(words: list[str]) -> dict[str, str]:
 
 
 def grid_on(study: Study, settings: list[str]) -> str:
-    """Return a line with the commands that give a study's grid on a data set that was given alone, or nothing."""
+    """Return, if the only override is `dataset`, the commands that compute the study's grid on it; else nothing."""
     if [key_of(word) for word in settings] != ["dataset"]:
         return ""
     names, blocks = values(settings[0]), grid.blocks(study)
@@ -135,7 +135,7 @@ def _study(given: Mapping[str, str]) -> Study:
 
 
 def _objective(study: Study, given: Mapping[str, str], sweeper: str) -> tuple[str, str] | None:
-    """Return table and column of `objective=<table>.<column>`, which sweepers that choose points need."""
+    """Return table and column of `objective=<table>.<column>`, which a sweeper that chooses points needs."""
     known = ", ".join(f"{name}.<column>" for name in study.tables)
     if (text := given.get("objective")) is None:
         if sweeper in (OURS, "basic"):
@@ -158,7 +158,7 @@ def _shard(text: str, multirun: bool) -> tuple[int, int]:
 
 
 def _settings(study: Study, words: Sequence[str]) -> list[str]:
-    """Return the overrides of the study's settings, whose keys are checked."""
+    """Return the overrides of the study's settings after checking their keys."""
     settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
     within, keys = study.config["within"], [key_of(word) for word in settings]
     for word, key in zip(settings, keys, strict=True):
@@ -173,7 +173,7 @@ def _settings(study: Study, words: Sequence[str]) -> list[str]:
 
 
 def _sweep(study: Study, axes: Mapping[str, list], multirun: bool) -> list[Cell]:
-    """Return the cells of a sweep."""
+    """Return the cells of a sweep over all combinations of the axes' values."""
     sweeping = [key for key, axis in axes.items() if len(axis) > 1]
     if sweeping and not multirun:
         raise SettingError(
@@ -186,9 +186,9 @@ def _sweep(study: Study, axes: Mapping[str, list], multirun: bool) -> list[Cell]
 
 
 def values(word: str) -> list:
-    """Return the values that an override gives to its key: one, or those of a sweep.
+    """Return the values that an override gives to its key: one value, or those of a sweep.
 
-    Raises SettingError for a value that Hydra's grammar does not know, and for a sweep over names (glob).
+    Raises SettingError for a value that is not in Hydra's grammar, and for a sweep over names (glob).
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import Override, RangeSweep
@@ -197,14 +197,16 @@ def values(word: str) -> list:
     for number in _NUMBER.findall(word.partition("=")[2]):
         digits = re.split("[eE]", number)[0]
         if math.isinf(float(number)) or (float(number) == 0 and re.search("[1-9]", digits)):
-            raise SettingError(f"{word!r}: {number} is no number that a computer's floats hold (5e-324 to 1.8e308).")
+            raise SettingError(
+                f"{word!r}: {number} is outside the range of floating-point numbers (5e-324 to 1.8e308)."
+            )
     try:
         override = OverridesParser.create().parse_override(word)
         value = override.value()
         if not override.is_sweep_override():
             return [value]
         text = word.partition("=")[2]
-        # Within a function Hydra reads other numbers than a range has: sort(range(7,0,-3)).
+        # Within a function, such as sort(range(7,0,-3)), Hydra yields other numbers than the range has.
         in_function = isinstance(value, RangeSweep) and not text.strip().startswith("range(")
         if not override.is_discrete_sweep() or text.startswith("glob(") or in_function:
             raise SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
@@ -212,14 +214,14 @@ def values(word: str) -> list:
             return [Override._convert_value(item) for item in override.sweep_iterator()]
         if not (value.step and abs((value.stop - value.start) / value.step) <= LARGEST_GRID):
             raise SettingError(f"{word!r} has too many values; at most {LARGEST_GRID} are allowed.")
-        # The sums of a range are not the numbers that a user means: 0.1 + 0.1 + 0.1 is not 0.3, nor below 0.3.
+        # Hydra adds up steps, but 0.1 + 0.1 + 0.1 is not 0.3: rounding gives the numbers that a user means.
         numbers = [float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator()]
         if not (before := [number for number in numbers if number != value.stop]):
             raise SettingError(f"{word!r} has no values: a range stops before its second number.")
         return before
     except SettingError:
         raise
-    # Not only Hydra refuses: so do numbers of a range that are infinite or have too many digits.
+    # A range with infinite numbers, or with too many digits, raises errors that are not Hydra's.
     except (HydraException, ValueError, ArithmeticError) as error:
         reason = next(iter(str(error).splitlines()), "")
         if _GRAMMAR.match(reason):
@@ -228,7 +230,7 @@ def values(word: str) -> list:
 
 
 def ends(word: str) -> list:
-    """Return what a sweeper other than ours may choose for a key: both ends of an interval, else as `values`."""
+    """Return values to check for a sweeper other than ours: both ends of an interval, or else as `values`."""
     if (interval := re.search(r"interval\(([^(),]+),([^(),]+)\)", word)) is None:
         return values(word)
     values(f"{word.split('=', 1)[0]}=[{interval[1]},{interval[2]}]")

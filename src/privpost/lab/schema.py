@@ -1,8 +1,8 @@
-"""Typed settings: what a study's keys may hold, what they mean, and the errors for anything else.
+"""Typed settings: the values that a study's keys may have, their meanings, and the errors for other values.
 
 A study declares `SETTINGS = Schema(epsilon=Real(above=0, says="ε of one release", unit="nats"), ...)`. Values are
-normalised, so `1` and `1.0` are one setting and one digest. A value that is not allowed is a `SettingError`, which
-names the key, the value and what is allowed. This module imports nothing heavy: every Snakemake parse reads it.
+normalised, so that `1` and `1.0` give the same digest. A value that is not allowed raises `SettingError`, which names
+the key, the value and what is allowed. This module imports nothing heavy, as every Snakemake parse imports it.
 """
 
 import copy
@@ -26,7 +26,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting(ABC):
-    """What values a key may have, and what it means.
+    """The values that a key may have, and their meaning.
 
     Attributes:
         optional: whether null is allowed too, for an axis that does not apply.
@@ -51,11 +51,11 @@ class Setting(ABC):
         return self.allowed() + (" or null" if self.optional else "")
 
     def normalise(self, value: Any) -> Any:
-        """Return the normal form of a value; errors as in `checked`, or a SettingError that says more."""
+        """Return the normal form of a value; raises the errors of `checked`, or a SettingError that says more."""
         return None if value is None and self.optional else self.checked(value)
 
     def means(self, says: str, unit: str = "") -> Self:
-        """Return a setting that allows the same values and means something else."""
+        """Return a copy of the setting with another meaning and unit."""
         other = copy.copy(self)
         object.__setattr__(other, "says", says)
         object.__setattr__(other, "unit", unit)
@@ -93,17 +93,17 @@ class Real(Setting):
         return number
 
 
-# The default upper end of whole numbers: no machine has the time for more rounds, or the memory for more records.
+# Default upper bound of whole numbers; more rounds would take too long, more records too much memory.
 LARGEST_INTEGER = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Integer(Setting):
-    """A whole number within bounds; `1000.0` and `1e3` count.
+    """A whole number within bounds; `1000.0` and `1e3` are accepted.
 
     Attributes:
         under: another setting, which must be larger.
-        follows: another setting; when that one alone is changed, this one changes in proportion.
+        follows: another setting; if only that one is changed, this one is scaled by the same factor.
     """
 
     at_least: int | None = None
@@ -167,7 +167,7 @@ class Text(Setting):
 
 
 def unquoted(value: Any) -> str:
-    """Return what YAML made of a text without quotes, and that it needs some; "" for texts, lists and maps."""
+    """Return how YAML misread an unquoted text, with advice to quote it; "" for texts, lists and maps."""
     if isinstance(value, bool):
         return f"YAML reads an unquoted yes, no, true, false, on or off as {value}; quote it"
     if value is None:
@@ -194,7 +194,7 @@ class Vector(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetName(Setting):
-    """The name of a data set in conf/dataset; with `task`, of one that serves that kind of study."""
+    """The name of a data set in conf/dataset; with `task`, of one for that kind of study."""
 
     task: str = ""
 
@@ -237,7 +237,7 @@ class Schema:
         return key in self.fields
 
     def value(self, key: str, value: Any, where: str) -> Any:
-        """Return the value of one key in its normal form; a field may raise SettingError to say what is wrong."""
+        """Return the normal form of one key's value; a field may raise SettingError to say what is wrong."""
         field = self.fields[key]
         try:
             return field.normalise(value)
@@ -248,7 +248,7 @@ class Schema:
             raise SettingError(f"{_at(where)}{key} is {value!r}, but must be {field.describe()}.{hint}") from None
 
     def follow(self, settings: dict[str, Any], base: Mapping[str, Any], given: Container[str], where: str) -> None:
-        """Scale each setting that follows another one, where the other is given and it is not.
+        """Scale each setting that follows another one if only the other one was given.
 
         Args:
             settings: all settings of a point, changed in place.
@@ -261,7 +261,7 @@ class Schema:
                 settings[key] = self.value(key, round(base[key] * settings[other] / base[other]), where)
 
     def check_together(self, settings: Mapping[str, Any], where: str) -> None:
-        """Raise SettingError for a setting that is not below the other setting that bounds it."""
+        """Raise SettingError for a setting that is not below the setting that its `under` names."""
         for key, under in self._under.items():
             if {key, under} <= settings.keys() and settings[key] >= settings[under]:
                 raise SettingError(
@@ -274,9 +274,9 @@ class Schema:
         """Return the settings in a map in their normal form.
 
         Args:
-            block: what was given; the keys in `others` may be there too and are left alone.
-            where: what error messages begin with; empty where the caller says it.
-            required: keys that must be there.
+            block: the given values; keys in `others` are allowed and are left alone.
+            where: start of error messages; empty if the caller adds it.
+            required: keys that must be given.
         """
         if not isinstance(block, Mapping):
             raise SettingError(f"{where} is {block!r}, but must be a map with the keys {', '.join(self.fields)}.")

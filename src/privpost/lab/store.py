@@ -18,12 +18,12 @@ from privpost.lab.project import CannotWrite
 
 RECORD = "record"
 CORRUPT, STARTED = ".corrupt", ".started"
-# Names of arrays that numpy's savez takes for its own arguments.
+# Names that a cell's arrays may not have: that of the record, and arguments of numpy's savez.
 RESERVED = (RECORD, "file", "allow_pickle")
 
 
 class CorruptCell(ValueError):
-    """A file of the store that is not a whole, unchanged result of this project."""
+    """A file of the store that is missing, damaged or altered, or is no result of this project."""
 
 
 class Result(NamedTuple):
@@ -36,11 +36,11 @@ class Result(NamedTuple):
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Do as `atomic.replacing` does; raises CannotWrite, naming `path`, for an error of the operating system."""
+    """Do as `atomic.replacing`, but raise CannotWrite, naming `path`, for an error of the operating system."""
     try:
         with atomic.replacing(path) as temporary:
             yield temporary
-            # Results are everyone's to read, whatever the umask.
+            # Everyone may read results, whatever the umask.
             temporary.chmod(0o644)
     except CannotWrite:
         raise
@@ -54,7 +54,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Write text files in UTF-8: all are written before one replaces an old file, and the last one does so first."""
+    """Write text files in UTF-8; old files are replaced, from last to first, once all new ones are written."""
     with contextlib.ExitStack() as stack:
         for path, text in texts.items():
             stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")
@@ -66,14 +66,14 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def seal(record: Mapping[str, Any]) -> str:
-    """Return the sha256 of a record as JSON, its own seal left out; the record holds the arrays' checksum."""
+    """Return the sha256 of a record as JSON without its `seal`; it includes the arrays' checksum."""
     text = json.dumps({key: value for key, value in record.items() if key != "seal"}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
     """Write a cell's arrays and record (JSON-able; their checksums are added)."""
-    # In the form that is read back: JSON has no tuples, and texts for keys.
+    # Convert the record to the form that is read back: JSON turns tuples into lists, and keys into texts.
     record = json.loads(json.dumps({**record, "checksum": checksum(arrays)}))
     record["seal"] = seal(record)
     with replacing(path) as temporary, temporary.open("wb") as handle:
@@ -110,8 +110,8 @@ def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 @contextlib.contextmanager
 def under_way(path: Path, digest: str) -> Iterator[None]:
-    """Mark a cell as being computed, by a file next to its own, until the block ends."""
-    # Named as temporary files are: what a killed process leaves is found and removed with them.
+    """Mark a cell as being computed, with a file next to the cell's own, until the block ends."""
+    # The name is that of a temporary file, so that a mark left by a killed process is found and removed.
     mark = path.with_name(f".{digest}.{secrets.token_hex(4)}{STARTED}")
     with contextlib.suppress(OSError):
         mark.parent.mkdir(parents=True, exist_ok=True)
@@ -124,16 +124,16 @@ def under_way(path: Path, digest: str) -> Iterator[None]:
 
 
 def seconds(path: Path) -> float | None:
-    """Return what a stored cell took, by its record alone; None where that cannot be read."""
+    """Return the seconds that a stored cell took, according to its record; None if the record cannot be read."""
     with contextlib.suppress(OSError, ValueError, KeyError, EOFError), np.load(path) as stored:
         return float(json.loads(str(stored[RECORD]))["wall_seconds"])
     return None
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file to <name>.corrupt, in place of an earlier one, and return its new path.
+    """Rename a damaged file to <name>.corrupt, replacing an earlier one, and return its new path.
 
-    A folder of that name stays; the file is then called <name>.1.corrupt, and so on.
+    If a folder has that name, the file is called <name>.1.corrupt, and so on.
     """
     names = itertools.chain([path.name], (f"{path.name}.{number}" for number in itertools.count(1)))
     aside = next(place for name in names if not (place := path.with_name(name + CORRUPT)).is_dir())

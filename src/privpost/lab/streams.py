@@ -1,7 +1,7 @@
-"""Random numbers by name: a stream belongs to a study, a point, a role and a block of trials, never to a position.
+"""Named random streams: study, point, role and block of trials determine a stream; positions in a grid do not.
 
-Adding a grid point changes no other point's numbers, more trials append blocks, and methods that differ only in
-`common` axes share their data and noise (common random numbers, paired comparisons).
+A new grid point changes no other point's numbers, and further trials append blocks. Points that differ only in `common`
+axes, such as the method, share their data and noise (common random numbers, paired comparisons).
 """
 
 import hashlib
@@ -26,9 +26,9 @@ class Block(NamedTuple):
 class Streams:
     """The random generators of one cell.
 
-    `streams(role, block, **point)` returns a fresh numpy Generator for a role (`data`, `mechanism`, `sampler`, ...);
-    `point` names the within axes on which the draws depend; no draw depends on an axis that the study declares as
-    `common`, so naming one is refused.
+    `streams(role, block, **point)` returns a fresh numpy Generator for a role (`data`, `mechanism`, `sampler`, ...).
+    `point` gives the values of the within axes (axes inside a cell) on which the draws depend. Naming an axis that the
+    study declares as `common` raises ValueError, since no draw depends on it.
     """
 
     study: str
@@ -53,7 +53,7 @@ class Streams:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*words, block)))
 
     def shared(self, name: str, **point: Any) -> "Streams":
-        """Return streams of another name and point, which studies share that draw the same data."""
+        """Return streams under another name and point, which several studies can use to draw the same data."""
         return replace(self, study=name, point=point, common=())
 
     def blocks(self) -> Iterator[Block]:

@@ -1,4 +1,4 @@
-"""A study, found by place: its YAML, its modules, its tables and figures; and a cell, one point of its grid."""
+"""Studies (YAML, modules, tables and figures, found by name) and cells, the points of their grids."""
 
 import ast
 import functools
@@ -30,11 +30,11 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Study:
-    """One experiment of one paper at a scale: what its YAML and its modules say.
+    """One experiment of a paper at one scale, as its YAML and its modules define it.
 
     Attributes:
         name: `<paper>/<study>`.
-        home: the folder that holds its `results/` and `figures/`: what is published, or a build.
+        home: the folder of its `results/` and `figures/`, either the published ones or a build's.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Study:
 
     @property
     def identifier(self) -> str:
-        """The name with an underscore for the slash, as rules and flat files use it."""
+        """The name with an underscore for the slash, as in file names."""
         return self.name.replace("/", "_")
 
     @functools.cached_property
@@ -59,7 +59,7 @@ class Study:
 
     @functools.cached_property
     def text(self) -> dict[str, Any]:
-        """The study's own file, not composed: title, paper, claim, shards; raises SettingError where it is no YAML."""
+        """The study's own file before Hydra composes it; raises SettingError if it is not valid YAML."""
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         try:
             return yaml.load(Path(self.file).read_text(encoding="utf-8"), loader) or {}
@@ -68,9 +68,9 @@ class Study:
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The composed configuration.
+        """The study's configuration at its scale, as Hydra composes it.
 
-        Raises SettingError for a key that is missing, malformed or in two places.
+        Raises SettingError for a key that is missing, malformed or given in two places.
         """
         config = compose(self.name, self.scale)
         for key in ("title", "claim", "rev", "scale"):
@@ -92,13 +92,13 @@ class Study:
 
     @property
     def shards(self) -> int:
-        """How many jobs share the study's cells; two at most at smoke scale, where starting a job takes longest."""
+        """Number of jobs that share the study's cells; at most two at smoke scale, where starting takes longest."""
         shards = int(self.text.get("shards", 1))
         return min(2, shards) if self.scale == "smoke" else shards
 
     @functools.cached_property
     def datasets(self) -> list[str]:
-        """The names of the data sets in its own file, for its scale: in its sweep, or else anywhere."""
+        """Names of the data sets in the study's own file for its scale: in its sweep if any, else anywhere."""
         from privpost.datasets import catalogue
 
         sweep = (self.text.get("smoke") or {}).get("sweep") if self.scale == "smoke" else None
@@ -108,7 +108,7 @@ class Study:
 
     @property
     def lacking(self) -> list[str]:
-        """The names of those data sets that cannot be had."""
+        """Names of the study's data sets that are not available."""
         return [name for name in self.datasets if not findable(name)]
 
     # Its modules
@@ -120,7 +120,7 @@ class Study:
 
     @property
     def folder(self) -> Path:
-        """The folder of the study's modules; raises SettingError where there is none."""
+        """The folder of the study's modules; raises SettingError if it does not exist."""
         try:
             spec = importlib.util.find_spec(self.package)
         except ModuleNotFoundError:
@@ -133,12 +133,12 @@ class Study:
         return importlib.import_module(f"{self.package}.{name}")
 
     def has(self, name: str) -> bool:
-        """Whether the study has a module of this name, or a package."""
+        """Whether the study has a module or a package of this name."""
         return (self.folder / f"{name}.py").is_file() or (self.folder / name / "__init__.py").is_file()
 
     @functools.cached_property
     def schema(self) -> Schema:
-        """The SETTINGS of the study's module; raises SettingError where it has none."""
+        """The SETTINGS of the study's module; raises SettingError if the module has none."""
         schema = getattr(self.module(), "SETTINGS", None)
         if not isinstance(schema, Schema):
             raise SettingError(f"{self.package}.study has no SETTINGS = Schema(...).")
@@ -148,7 +148,7 @@ class Study:
 
     @functools.cached_property
     def tables(self) -> list[str]:
-        """The names of its tables: the keys of `TABLES` in study.py, which need not be imported for that."""
+        """Names of the tables: the keys of `TABLES` in study.py, read without an import, or else the study's name."""
         for node in ast.parse((self.folder / "study.py").read_text(encoding="utf-8")).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TABLES":
                 return [key.value for key in node.value.keys]  # type: ignore[attr-defined]
@@ -156,7 +156,7 @@ class Study:
 
     @functools.cached_property
     def figures(self) -> list[str]:
-        """The names of its figures: those that figures.py marks."""
+        """Names of the figures that functions of figures.py draw."""
         return figures.names(self.folder / "figures.py")
 
     def draw(self, stem: str, tables: Mapping[str, Any]):
@@ -177,7 +177,7 @@ class Study:
 
     @property
     def cells_folder(self) -> Path:
-        """The folder of its cells in the store: the same for all values of `home`."""
+        """The folder of its cells in the store, which is the same for all values of `home`."""
         return built(self.scale) / "cells" / self.name
 
     def table_path(self, table: str) -> Path:
@@ -191,7 +191,7 @@ class Study:
         return self.results / "ledger.json"
 
     def once(self, name: str, find):
-        """Return the result of `find`, which is called once."""
+        """Return the result of `find`, which is called only the first time that a `name` is given."""
         if name not in self._memory:
             self._memory[name] = find()
         return self._memory[name]
@@ -199,14 +199,14 @@ class Study:
 
 @functools.cache
 def findable(name: str) -> bool:
-    """Whether a data set can be had."""
+    """Whether a data set is available on this machine."""
     from privpost.datasets import catalogue, fetch
 
     return fetch.findable(catalogue.load(name))
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Yield the texts in nested maps and lists."""
+    """Yield the strings in nested maps and lists."""
     if isinstance(value, str):
         yield value
     if isinstance(value, dict | list):
@@ -216,10 +216,10 @@ def _words(value: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Cell:
-    """A point of the sweep with all its trials and all its within axes.
+    """A point of a study's sweep, with all its trials and its within axes (the axes inside a cell).
 
-    `digest` covers all that defines the numbers (settings, within axes, trials, block, seed, axes of the random
-    streams, rev, the data's identity); not the commit, host, paths or scale.
+    `digest` covers everything that defines the numbers: settings, within axes, trials, block, seed, axes of the random
+    streams, rev and the data's identity, but not the commit, host, paths or scale.
     """
 
     study: str
@@ -230,7 +230,7 @@ class Cell:
     common: tuple[str, ...]
     folder: str
     data: dict[str, Any] | None
-    # The joint digest of the cells whose ledgers the study reads, where it reads some.
+    # Joint digest of the cells whose ledgers the study reads; None if it reads none.
     reads: str | None
     overrides: tuple[str, ...] = field(compare=False)
 
@@ -267,7 +267,7 @@ class Cell:
 
     @property
     def config(self) -> SimpleNamespace:
-        """Settings, within axes (as lists), trials and block as attributes: what `simulate` is given."""
+        """The argument of `simulate`: settings, within axes (as lists), trials and block as attributes."""
         within = {key: list(values) for key, values in self.within.items()}
         return SimpleNamespace(**self.settings, **within, trials=self.sizes["trials"], block=self.sizes["block"])
 

@@ -1,4 +1,4 @@
-"""From stored cells to tidy tables: a study's own, and those of any set of points."""
+"""Tidy tables made from stored cells: the tables of a study, or of any set of points."""
 
 import hashlib
 import io
@@ -11,18 +11,18 @@ from privpost.lab import grid, ledgers, provenance, published, store
 from privpost.lab.project import PUBLISHED
 from privpost.lab.study import Cell, Study, canonical
 
-# What turns arrays into files, beside a study's own modules: its edits change tables, but no cell.
+# Modules that write tables and ledgers: editing them changes tables, but no cells.
 WRITING = ("privpost.lab.tables", "privpost.lab.ledgers")
-# How many frames are joined at once: a frame of one row takes as much memory as a hundred rows of a long one.
+# Number of frames that are joined at once: a frame of one row takes as much memory as 100 rows of a long frame.
 JOINED = 500
 
 
 def write(study: Study, results: Sequence[store.Result], code: str) -> list[Path]:
-    """Write the study's tables, its ledger and the times of its cells from its stored cells; returns the tables' paths.
+    """Write a study's tables, its ledger and its cells' times from the stored cells; return the tables' paths.
 
-    A module `documents` of the study gives further renderings of its tables: a map from file name to text. Each file
-    replaces the old one only when all have been written. `code` is what `code_of` returned before the cells were
-    computed: an edit made meanwhile is not what ran.
+    If the study has a module `documents`, its further files (a map from file name to text) are written too. No old file
+    is replaced before all new ones are written. `code` is what `code_of` returned before the cells were computed, since
+    code that was edited later is not what ran.
     """
     tables = tables_of(study, results)
     texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
@@ -50,21 +50,21 @@ def write(study: Study, results: Sequence[store.Result], code: str) -> list[Path
 
 
 def times_path(study: Study) -> Path:
-    """Return where the times of a study's built cells are."""
+    """Return the path of the times of a study's built cells."""
     return study.results / "times.csv"
 
 
 def gather_times(home: Path) -> None:
-    """Write the times of all cells that were built into one file, which documents and the report quote."""
+    """Collect the times of all built cells in one file, which documents and the report quote."""
     rows = [row for path in sorted((home / "results").glob("*/*/times.csv")) for row in published.read_times(path)]
     store.write_text(home / "results/times.csv", published.times_text(rows))
 
 
 def outdated(study: Study) -> str:
-    """Return why a study's tables are not what tabulating gives today; empty where they are, or are not there.
+    """Return why a study's tables are out of date; empty if they are current or missing.
 
-    They are `of other settings` than today's (made of other cells) or, as no published ones are, `of other code` or
-    `altered` since. Published times without digests tell nothing.
+    They are `of other settings` if made of other cells than today's; built ones can also be `of other code` or
+    `altered`. Published times without digests give no reason.
     """
     if not all(path.is_file() for path in _files(study)):
         return ""
@@ -91,15 +91,15 @@ def code_of(study: Study) -> str:
 
 
 def _joint(contents: Iterable[bytes]) -> str:
-    """Return one digest of some files' contents."""
+    """Return one digest of the contents of several files."""
     return hashlib.sha256(b"".join(hashlib.sha256(content).digest() for content in contents)).hexdigest()[:16]
 
 
 def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
     """Return the tables that the study's `tabulate` makes of some cells, by name.
 
-    `tabulate` gives a DataFrame or rows (maps from column to value): one table by itself, several by name. Raises
-    ValueError when they are not the tables that the study declares.
+    `tabulate` returns one table or a map from names to tables; a table is a DataFrame or rows (maps from column to
+    value). Raises ValueError if the names are not those that the study declares.
     """
     import pandas as pd
 
@@ -122,13 +122,13 @@ def read_tables(study: Study) -> dict[str, Any]:
 
 
 def read_table(path: Path):
-    """Return one table; errors as `read_tables`."""
+    """Return one table; raises the errors of `read_tables`."""
     check_there(path)
     return _parsed(path)
 
 
 def as_read(frame):
-    """Return a table as it is when it has been written and read."""
+    """Return a table as it would be read back from its CSV file."""
     return _parsed(io.StringIO(frame.to_csv(index=False)))
 
 
@@ -136,26 +136,26 @@ def _parsed(source: Path | io.StringIO):
     import pandas as pd
 
     try:
-        # The copy has columns of one type in one block: rows are chosen in half the time.
+        # Copying puts columns of one type into one block, which halves the time of choosing rows.
         return pd.read_csv(source, keep_default_na=False, na_values=[""]).copy()
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
 
 
 def check_there(path: Path) -> None:
-    """Raise FileNotFoundError, naming the command that makes it, where a file is missing; SettingError if altered."""
+    """Raise FileNotFoundError, naming the command that makes it, if a file is missing; SettingError if altered."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; make it with: make reproduce")
     published.check(path)
 
 
 def error_of(column: str) -> str:
-    """Return the column with another's standard error: `x_sem` for `x` and `x_mean`, `sem` for `mean`."""
+    """Return the name of a column's standard error: `x_sem` for `x` and `x_mean`, `sem` for `mean`."""
     return "sem" if column == "mean" else f"{column.removesuffix('_mean')}_sem"
 
 
 class Points(NamedTuple):
-    """The tables of some points, the column of each setting in each table, and the errors of points by digest."""
+    """Tables of some points, the columns of settings in each table, and by digest the errors of points that failed."""
 
     tables: dict[str, Any]
     columns: dict[str, list[str]]
@@ -163,16 +163,15 @@ class Points(NamedTuple):
 
 
 def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Result], asked: Iterable[str]) -> Points:
-    """Return the tables of some points, each tabulated by itself, with the settings that tell points apart.
+    """Tabulate each point by itself, and return the joined tables with columns for the settings that tell points apart.
 
-    Each setting that is in `asked`, or that differs between the cells and has a value at a point of the table, has a
-    column of its name. Where the table has a column of this name itself, that one serves if all its entries are the
-    point's value; if not, the setting's column is `<setting>_setting`, since an empty entry of the table's own may
-    stand for an average.
+    A setting gets a column if it is in `asked`, or if it differs between the cells and has a value at a point of the
+    table. If the table already has a column of that name, it serves if all its entries equal the setting; otherwise the
+    new column is `<setting>_setting`, since an empty entry in the table's own column may mean an average.
     """
     asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
     keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
-    # Arrow would keep the joined text columns in pieces, a kilobyte for each point.
+    # Arrow would keep the joined text columns in pieces, a kilobyte per point.
     import pandas as pd
 
     rows: dict[str, list] = {name: [] for name in study.tables}
@@ -182,7 +181,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
             with pd.option_context("mode.string_storage", "python"):
                 frames = tables_of(study, [result])
         except Exception as error:
-            # One point's error must not cost other points their tables; the run ends with this error and its place.
+            # An error at one point must not cost other points their tables; the run ends with this error and its line.
             place = traceback.extract_tb(error.__traceback__)[-1]
             failed[cell.digest] = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
             continue
@@ -208,7 +207,7 @@ def value_of(cell: Cell, key: str) -> Any:
 
 
 def _word(value: Any) -> Any:
-    """Return a setting's value as a table has it: a list is text."""
+    """Return a setting's value as it appears in a table, where a list becomes text."""
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
@@ -219,7 +218,7 @@ def _concat(frames: Sequence):
 
 
 def _joined(frames: Sequence, keys: Sequence[str], asked: Container[str]) -> tuple[Any, list[str]]:
-    """Return the points' rows as one DataFrame, settings first, and the settings' columns."""
+    """Return the rows of all points as one DataFrame, settings first, and the names of the settings' columns."""
     frame, columns = _concat(frames), []
     for place, key in enumerate(keys):
         column = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None

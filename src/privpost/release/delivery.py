@@ -197,8 +197,8 @@ class Delivery:
             sync_folder(self._stored)
         except OSError as error:
             raise Undelivered(
-                f"the posterior cannot be stored: {error.strerror}; {self._stored} holds the release, of which --again "
-                "draws it"
+                f"the posterior cannot be stored: {error.strerror}; {self._stored} holds the release, from which "
+                "--again draws it"
             ) from None
 
     def _to_output(self, text: str, problem: str) -> None:

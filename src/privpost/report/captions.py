@@ -1,4 +1,4 @@
-"""What figures show: the docstrings of the functions that draw them, as title and text."""
+"""Captions of figures: title and text, from the docstrings of the functions that draw them."""
 
 import re
 from typing import NamedTuple
@@ -11,7 +11,7 @@ _SENTENCE = re.compile(r"(?<!al\.)(?<=\.) (?=[A-Z(])")
 
 
 class Caption(NamedTuple):
-    """What a figure shows: one sentence for its title, and how to read it."""
+    """A caption: one sentence as the title, and a text on how to read the figure."""
 
     title: str
     text: str
@@ -22,7 +22,7 @@ class Caption(NamedTuple):
 
 
 def of_study(study: Study) -> dict[str, Caption]:
-    """Return the captions of a study's figures by stem; raises ValueError for a function without a docstring."""
+    """Return the captions of a study's figures by name; raises ValueError for a function without a docstring."""
     if not study.figures:
         return {}
     functions = marked.functions(study.module("figures"))
@@ -30,7 +30,7 @@ def of_study(study: Study) -> dict[str, Caption]:
 
 
 def overall() -> dict[str, Caption]:
-    """Return the captions of the figures that cover all studies, by stem."""
+    """Return the captions of the figures that cover all studies, by name."""
     from privpost.report import figures
 
     return {stem: split(function.__doc__ or "", stem) for stem, function in marked.functions(figures).items()}

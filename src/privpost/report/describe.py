@@ -10,11 +10,11 @@ from privpost.datasets import catalogue
 from privpost.lab import grid, provenance
 from privpost.lab.study import SIZES, Study
 
-# What a mechanism declares its neighbours to be, in words.
+# The relations between neighbouring data sets that mechanisms declare, in words.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
 NOTIONS = {"pure": "pure ε-DP", "rdp": "(λ, ε)-RDP", "approximate": "(ε, δ)-DP"}
 SOURCES = ("paper", "author code", "reconstructed", "ours")
-# Columns of tables that depend on settings and public numbers alone.
+# Columns of tables that depend only on settings and public numbers.
 PUBLIC_COLUMNS = (
     *("stand_in", "n_repeats", "n_splits", "n_train", "metric", "score", "model", "replication", "sampling"),
     *("epsilon", "delta", "order", "radius", "coefficient", "temperature", "worst_case_epsilon"),
@@ -36,9 +36,9 @@ class Setting(NamedTuple):
 def settings(study: Study) -> list[Setting]:
     """Return the study's settings and axes as its YAML has them, each with the comment beside or above it.
 
-    A comment begins with its source (one of `SOURCES`). Beside several axes, `paper; prior: author code` gives one of
-    them a source of its own. A comment above a block is for its axes without a comment, and for the blocks below it up
-    to the next block with a comment above.
+    A comment begins with its source (one of `SOURCES`). `paper; prior: author code` gives the setting `prior` a source
+    of its own. A comment above a block applies to axes without a comment in this block and in the following ones, up to
+    the next block with a comment above it.
     """
     import yaml
 
@@ -99,7 +99,7 @@ def _above(lines: list[str], first: int) -> str:
 
 
 def _split(note: str, name: str) -> tuple[str, str]:
-    """Return source and text of a comment; a source after the setting's name holds for it alone."""
+    """Return source and text of a comment; a source after the setting's own name takes precedence."""
     match = _SOURCE.match(note)
     source, text = (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
     of_setting = re.search(rf"(?:^|[;,] ){re.escape(name)}: ({'|'.join(SOURCES)})\b", note)
@@ -107,7 +107,7 @@ def _split(note: str, name: str) -> tuple[str, str]:
 
 
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
-    """Return the data sets that studies read, each with title, whether it stands in, what is here, licence, source."""
+    """Return a map for each data set that studies read: title, kind, what the repository has, licence, source."""
     notes = []
     for name in sorted({name for study in studies for name in study.datasets}):
         data = catalogue.load(name)
@@ -137,9 +137,9 @@ def _here(data: catalogue.Dataset) -> str:
 def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str, str]]) -> list[str]:
     """Return what a reader has to know before trusting a study's numbers, from its tables and its data.
 
-    `tables` are the study's DataFrames. Markov chains are recognised by the samplers that the study imports. Read are
-    the columns `guarantee`, `rhat*`, `ess_*`, `uses_private_metadata` and `*sem`; more can be said in the study
-    module's optional `NOTES`, a list of sentences.
+    `tables` are the study's DataFrames; their columns `guarantee`, `rhat*`, `ess_*`, `uses_private_metadata` and `*sem`
+    are read. Markov chains are recognised by the samplers that the study imports. The study module's optional `NOTES`,
+    a list of sentences, can add more.
     """
     notes = [
         f"{note['title']} stands in for the paper's own data." for note in data if note["kind"].startswith("stands")
@@ -165,7 +165,7 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
 def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return by table the columns that are computed from real people's records and that no release covers.
 
-    They are all columns except settings, axes and what follows from public numbers alone (`PUBLIC_COLUMNS`). A study
+    These are all columns except settings, axes and `PUBLIC_COLUMNS`, which follow from public numbers alone. A study
     without a data set has none.
     """
     if not study.datasets:
@@ -175,13 +175,13 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _text(module: str) -> str:
-    """Return a module's text; empty where there is no such file."""
+    """Return a module's text; empty if its file does not exist."""
     path = provenance.file_of(module)
     return provenance.text_of(path) if path else ""
 
 
 def _runs_chains(module: str) -> bool:
-    """Whether a study imports a sampler that does not declare itself `EXACT`, itself or through other experiments."""
+    """Whether a study imports, directly or through other experiments, a sampler that is not declared `EXACT`."""
     waiting, seen = [module], set()
     while waiting:
         if (name := waiting.pop()) not in seen:
@@ -201,9 +201,9 @@ def _declares_exact(module: str) -> bool:
 
 
 def neighbours() -> str:
-    """Return what mechanisms declare to be neighbours, in words: one relation, or each with the methods it is for.
+    """Return the relations between neighbours that mechanisms declare, in words; if several, each with its methods.
 
-    Raises ValueError naming the mechanism whose relation has no words.
+    Raises ValueError, naming the mechanism, for a relation that has no words.
     """
     methods: dict[str, set[str]] = {}
     for kind in discovery.kinds():
@@ -254,7 +254,7 @@ def _not_known(table) -> int:
 
 
 def _numbers(column):
-    """Return the numbers of a column that may have words, too."""
+    """Return the numbers of a column that may contain words, too."""
     import pandas as pd
 
     return pd.to_numeric(column, errors="coerce").dropna()

@@ -1,4 +1,4 @@
-"""The figures that cover all studies: the hero and the strip of claims."""
+"""The figures that cover all studies: the hero, with three main results, and the strip of claims."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ PER_LINE = 22
 
 
 def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
-    """Return the tables of these names that have rows below the folder of `results/`."""
+    """Return the named tables that exist in `results/` of the folder `home` and have rows."""
     import pandas as pd
 
     paths = {name: home / "results" / STUDIES.get(name, "") / f"{name}.csv" for name in names}
@@ -52,7 +52,7 @@ def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
 
 
 def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",)) -> list[Path]:
-    """Draw the figures whose tables have rows below the folder of `results/`, there or in `out`; return their paths."""
+    """Draw the figures whose tables exist in `home` and have rows, into `out` or else `home`; return their paths."""
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
         needed = figures.parameters(function)
@@ -86,7 +86,7 @@ def hero(war_logs_differences, bounds, ecdf):
     return canvas
 
 
-# What is drawn of the war logs: the rows, the colour and the words for it.
+# The curves of the war logs: the rows of each, the method whose colour it has, and its label.
 READINGS = (
     ({"second": "laplace", "variant": "paper", "start": "seeded"}, "naive", "noisy counts, taken for true"),
     ({"second": "ops", "start": "seeded"}, "ops", "one private draw, best setting"),
@@ -100,7 +100,7 @@ def _draw_or_noise(axes, table) -> str:
     rows = select(table, first="non_private", dataset=data).dropna(subset="epsilon")
     rows, losses = rows[rows.n_states == rows.n_states.max()], {}
     for where, method, words in READINGS:
-        # Of several settings the best at each ε.
+        # Of several settings take the best at each ε.
         part = select(rows, **where).sort_values("joint_mean").drop_duplicates("epsilon").sort_values("epsilon")
         color, marker, *_ = style.look(method)
         axes.errorbar(part.epsilon, part.joint_mean, style.NORMAL_95 * part.joint_sem, color=color, marker=marker)
@@ -149,7 +149,7 @@ def _intervals(axes, table) -> str:
     keys = ["method", "model", "parameter"]
     at = {u: rows[np.isclose(rows.u, u)].set_index(keys) for u in (0.025, 0.975)}
     covered = (at[0.975].ecdf - at[0.025].ecdf).groupby(level=["method", "model"]).mean()
-    # The band of the table is the KS limit of that many trials.
+    # The table's band is the KS limit for its number of trials.
     middle = rows[np.isclose(rows.u, 0.5)].iloc[0]
     trials = round((ks_limit(1) / (middle.band_high - middle.u)) ** 2)
     places = dict(zip(names := sorted(set(rows.model)), np.linspace(-0.2, 0.2, len(names)), strict=True))

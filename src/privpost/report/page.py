@@ -98,7 +98,7 @@ def render(studies: Iterable[Study], home: Path, before: str = "") -> str:
 
 
 def run_times(studies: Iterable[Study], path: Path):
-    """Return run times and memory, one row per study, from a file of cells' times; none where it is missing.
+    """Return run times and memory, one row per study, from a file of cells' times; no rows if it is missing.
 
     Columns: `study`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`, `peak_mib`.
     """
@@ -146,7 +146,7 @@ def inline(text: str) -> Markup:
 
 
 class Packed:
-    """The figures and tables of a page, compressed, each once: `texts` by the id of their element."""
+    """A page's figures and tables, compressed, each stored once; `texts` has them by the id of their element."""
 
     def __init__(self):
         self.texts: dict[str, str] = {}
@@ -157,7 +157,7 @@ class Packed:
         return name
 
     def table(self, path: Path) -> dict[str, Any]:
-        """Keep at most `ROWS` rows of a CSV file; returns its name on the page, path and size, no size without it."""
+        """Store at most `ROWS` rows of a CSV file; returns its name on the page, its path and its size, if any."""
         if not path.is_file():
             return {"path": path, "rows": None}
         with path.open(newline="", encoding="utf-8") as handle:
@@ -167,7 +167,7 @@ class Packed:
         return {"name": self._add("table", content), "path": path, "rows": len(rows), "shown": len(data["rows"])}
 
     def figure(self, path: Path, caption: captions.Caption) -> dict[str, Any]:
-        """Keep an SVG; returns its name on the page, None without the file, with its path and caption.
+        """Store an SVG; returns its name on the page (None if the file is missing), its path and its caption.
 
         Raises SettingError for a published one that was altered.
         """
@@ -187,7 +187,7 @@ def _short(cell: str) -> str:
 
 
 def _study(study: Study, card, packed: Packed) -> dict[str, Any]:
-    """Return all that the page says about a study, by the names that the template uses."""
+    """Return everything that the page says about a study, by the names that the template uses."""
     data = describe.data_notes([study])
     return {
         "name": study.name,
@@ -224,6 +224,6 @@ def _range(pair: list | None) -> str:
 
 
 def _moment() -> datetime.datetime:
-    """Return when the page is made; a build with a fixed date gives the same bytes."""
+    """Return the time at which the page is made, or the fixed date of a build that gives the same bytes."""
     now = os.environ.get("SOURCE_DATE_EPOCH") or datetime.datetime.now().timestamp()
     return datetime.datetime.fromtimestamp(int(now), datetime.UTC)

@@ -1,4 +1,4 @@
-"""Quotations from the published tables for templates, so that nobody types a measured number.
+"""Quotes numbers from the published tables in templates, so that nobody types a measured number.
 
     {{ cell("zhang2016/stealth", "bound", t=0.01, epsilon=1) | fixed(3) }}
     {{ cell("fair_axis/logistic", "mean", dataset="adult", method="ops", epsilon=2) | pm(3) }}
@@ -23,7 +23,7 @@ from privpost.lab.claims import plain
 from privpost.report import scorecard
 from privpost.report.templates import Estimate, Grid, number
 
-# A document names a value such as 2.154 of a logarithmic grid by its first digits.
+# A document gives the values of a logarithmic grid, such as 2.154, by their first digits.
 TOLERANCE = 1e-3
 # Headings of columns that the papers write as letters.
 SYMBOLS = {"epsilon": "ε", "log_epsilon": "ln ε", "order": "λ", "beta": "β", "noise_variance": "σ²", "dataset": "data"}
@@ -31,13 +31,13 @@ SYMBOLS |= {"prior_precision": "b", "truncation": "M"}
 
 
 class Unlike(NamedTuple):
-    """A condition for rows: a column has another value than this."""
+    """A condition on rows: a column has another value than this one."""
 
     value: Any
 
 
 class Above(NamedTuple):
-    """The condition that a column is larger than a number."""
+    """A condition on rows: a column is larger than a number."""
 
     value: float
 
@@ -55,7 +55,7 @@ class Quotes:
         self._numbers: dict[str, Any] | None = None
 
     def names(self) -> dict[str, Callable]:
-        """Return what templates call, by name."""
+        """Return the functions that templates call, by name."""
         functions = {name: getattr(self, name) for name in ("cell", "pivot", "number", "verdict", "count")}
         summaries = {"largest": "max", "smallest": "min", "median": "median", "total": "sum"}
         functions |= {name: functools.partial(self._summary, how) for name, how in summaries.items()}
@@ -82,7 +82,7 @@ class Quotes:
         return rows if fits is None else rows[fits]
 
     def cell(self, table: str, column: str, error: str = "", **where: Any) -> Any:
-        """Return the value of a column in the only row that fits."""
+        """Return the value of a column in the only row that fulfils the conditions."""
         rows = self._of(table, column, where)
         if len(rows) != 1:
             raise ValueError(f"{_called(table, where)}: {len(rows)} rows fit, but one value is quoted")
@@ -109,7 +109,7 @@ class Quotes:
         return self.number(f"{id}/verdict")
 
     def count(self, table: str, **where: Any) -> int:
-        """Return how many rows fit."""
+        """Return how many rows fulfil the conditions."""
         return len(self.rows(table, where))
 
     def _summary(self, how: str, table: str, column: str, **where: Any) -> float:
@@ -150,8 +150,8 @@ class Quotes:
             columns: the column whose values become columns; rows without a value fill the whole line.
             value: the column that is shown.
             error: the column of its standard error, where `tables.error_of` does not name it.
-            how: `largest` takes the largest of several rows, which are an error else.
-            unless: a column of truth values; cells of rows where it is false are in brackets.
+            how: `largest` takes the largest of several rows; otherwise several rows are an error.
+            unless: a column of truth values; values from rows where it is false are in brackets.
             where: conditions on columns.
         """
         fitting = self._of(table, value, where)

@@ -1,4 +1,4 @@
-"""Why checks of claims fail: prose of a paper's document, bound to the checks that it explains.
+"""Reasons why checks of claims fail: prose of a paper's document, bound to the checks that it explains.
 
 `docs/templates/reasons/<paper>.md` has a heading for each claim and below it one or more reasons:
 
@@ -33,14 +33,14 @@ _SEE = re.compile(r"\s*(?:See: (\S+)\s*)?")
 
 
 class Reason(NamedTuple):
-    """A reason: the checks that it explains, as patterns, its text, and where it is derived (`docs/a.md#heading`)."""
+    """A reason: patterns of the checks that it explains, its text, and where it is derived (`docs/a.md#heading`)."""
 
     checks: tuple[str, ...]
     text: str
     see: str = ""
 
     def star(self, check: str) -> str | None:
-        """Return what a check has in place of a pattern's first `*`, empty without one; None where no pattern fits."""
+        """Return the part of a check that a pattern's first `*` matches ("" without `*`); None if no pattern fits."""
         for pattern in self.checks:
             if match := re.fullmatch("(.*)".join(map(re.escape, pattern.split("*"))), check):
                 return (*match.groups(), "")[0]
@@ -48,9 +48,9 @@ class Reason(NamedTuple):
 
 
 def read(paper: str, folder: Path = FOLDER) -> dict[str, list[Reason]]:
-    """Return the reasons that a paper's file gives, by claim; none where it has no file.
+    """Return the reasons that a paper's file gives, by claim; empty without a file.
 
-    Raises SettingError, naming file and claim, where a heading is followed by something else than reasons.
+    Raises SettingError, naming file and claim, if anything but reasons follows a heading.
     """
     path = folder / f"{paper}.md"
     if not path.is_file():
@@ -95,12 +95,12 @@ def explain(claim: Claim, reasons: list[Reason]) -> tuple[list[str], list[str], 
 
 
 def _told(reason: Reason, claim: Claim, check: str) -> str:
-    """Return a reason's text for a failed check; empty where it does not apply."""
+    """Return a reason's text for a failed check; empty if the reason does not apply."""
     from jinja2 import UndefinedError
 
     star = reason.star(check)
     try:
-        # A scorecard lists the checks that fail alone.
+        # A scorecard lists only the checks that fail, so any other check counts as passed.
         passed = defaultdict(lambda: True, dict.fromkeys(claim.failed, False))
         names = {"check": check, "star": star, "passed": passed}
         return "" if star is None else render(reason.text, claim.evidence, **names)
@@ -109,7 +109,7 @@ def _told(reason: Reason, claim: Claim, check: str) -> str:
 
 
 def render(text: str, evidence: Mapping, **given: Any) -> str:
-    """Return a reason's text with the claim's own numbers, on one line; raises UndefinedError for an unknown one."""
+    """Return a reason's text on one line, with the claim's own numbers; raises UndefinedError for an unknown number."""
     from privpost.report import templates
 
     return " ".join(templates.environment().from_string(text).render(number=evidence, **given).split())

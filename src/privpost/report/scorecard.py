@@ -1,4 +1,4 @@
-"""The scorecard: every claim of every study with its verdict, computed from the tables and from nothing else."""
+"""The scorecard: every claim of every study with its verdict, which is computed from tables alone."""
 
 import importlib
 import importlib.util
@@ -18,9 +18,9 @@ COLUMNS = (
     "id", "paper", "whose", "study", "place", "statement", "test", "verdict", "by", "reason", "checks", "failed",
     "why", "unexplained", "see", "evidence", "variant", "stand_in", "seen",
 )  # fmt: skip
-# The verdict of a study's row while it has no tables; it has no claims either, so the row stands for them all.
+# The verdict in the one row of a study without tables, which stands for all claims of the study.
 NOT_SCORED = "not scored"
-# The worst first.
+# From the worst to the best.
 SEVERITY = ("does not hold", "holds in part", "not seen", "not testable", NOT_SCORED, "holds", "seen")
 PAPERS = {
     "foulds2016": "Foulds, Geumlek, Welling and Chaudhuri (2016), On the Theory and Practice of Privacy-Preserving "
@@ -52,12 +52,12 @@ CHAPTERS = {
     "F": "foulds2016", "Z": "zhang2016", "G": "geumlek2017", "B": "bernstein2018",
     "A": "audit", "N": "noise_aware", "X": "fair_axis",
 }  # fmt: skip
-# Evidence is rounded to six digits: more than any claim turns on, fewer than differ between CPU types.
+# Evidence is rounded to six digits: enough for every claim, and the same on all types of CPU.
 DIGITS = 6
 
 
 class Scored(NamedTuple):
-    """One study's claims: None, with the reason, while its tables are missing."""
+    """A study's claims; if its tables are missing, `claims` is None and `lacking` says why."""
 
     study: str
     claims: Sequence[Claim] | None
@@ -69,11 +69,11 @@ class Scored(NamedTuple):
 
 
 def score(studies: Iterable[Study]) -> list[Scored]:
-    """Return the claims of each study from its tables, and of each paper that scores claims over several studies.
+    """Score the claims of each study from its tables, and the claims of each paper over several studies.
 
-    Claims of a study are in its claims.py, those over several studies in `experiments/<paper>/claims.py`, which names
-    studies of other papers whose tables it reads in `READS`; claims on tables of studies that are gone are left out.
-    Raises SettingError, naming study, claim and place, for a claim whose function fails.
+    A study's claims are in its claims.py. Claims over several studies are in `experiments/<paper>/claims.py`, whose
+    `READS` names studies of other papers whose tables are read too; claims on tables of removed studies are left out.
+    Raises SettingError, naming study, claim and line, for a claim whose function fails.
     """
     scored, frames = [], {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -91,7 +91,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
         declared = importlib.import_module(module)
         known = grid.study_names()
         read = [name for name in known if name.startswith(f"{paper}/") or name in getattr(declared, "READS", ())]
-        # A rebuild of some studies scores those alone.
+        # A rebuild of some studies scores only the studies' own claims.
         if {*read} - {study.name for study in studies}:
             continue
         if lacking := [name for name in read if name not in frames]:
@@ -103,7 +103,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
 
 
 def claims_of(study: Study, frames: Mapping[str, Any], unscored: dict[str, str] | None = None) -> list[Claim]:
-    """Return a study's claims from its tables; none where it has no module of claims. `unscored` as in `score`."""
+    """Return a study's claims from its tables; empty without a module of claims. `unscored` is as in `claims.score`."""
     return claims.score(study.module("claims"), frames, study.name, unscored=unscored) if study.has("claims") else []
 
 
@@ -153,13 +153,13 @@ def table(scored: Iterable[Scored]):
 
 
 def chapter(id: str, study: str) -> str:
-    """Return the chapter of a claim: of this project's studies what its first letter says, else the study's paper."""
+    """Return a claim's chapter: for this project's studies, from the id's first letter; else the study's paper."""
     paper = study.split("/", maxsplit=1)[0]
     return CHAPTERS.get(id[:1], paper) if paper in CHAPTERS.values() else paper
 
 
 def paper_order(name: str) -> tuple:
-    """Return a sort key: papers by their year, studies beyond them last."""
+    """Return a sort key: papers by their year, then studies that belong to no paper."""
     paper = name.split("/", maxsplit=1)[0]
     year = re.search(r"(\d{4})$", paper)
     # The two papers of one year are in the order of the project's list.
@@ -173,7 +173,7 @@ def _natural(id: str) -> tuple:
 
 
 def plain(value: Any) -> Any:
-    """Return evidence as JSON can hold it: numbers at `DIGITS` digits, infinite ones and NaN as words."""
+    """Return evidence in a form for JSON: numbers with `DIGITS` digits, infinite numbers and NaN as words."""
     value = claims.plain(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -208,7 +208,7 @@ def read(path: Path):
 def explanation(row) -> str:
     """Return in words why a claim (a row of the scorecard) does not hold, and which failed checks have no known cause.
 
-    Empty for a claim that holds; the list of failed checks where no cause is known at all.
+    Empty for a claim that holds; the list of failed checks if no cause is known.
     """
     if not row.why:
         return row.reason
@@ -249,10 +249,10 @@ def leaves(value: Mapping[str, Any], between: str = ": ", prefix: str = "") -> I
 
 
 def _listed(name: str, values: list) -> tuple[str, str]:
-    """Return a list of evidence with its entries labelled, as its name has them; "none" for an empty one.
+    """Return the name and the text of a list in the evidence, labelled as the name says; "none" if it is empty.
 
-    "behind at (epsilon, delta)" labels the parts of each entry, "rows, margin" after a colon each entry; of "smallest
-    and largest" it is the range.
+    A name such as "behind at (epsilon, delta)" labels the parts of each entry; "rows, margin" after a colon labels the
+    entries; with "smallest and largest" the text is a range.
     """
     inside, last = re.search(r" ?\(([^()]+)\)$", name), name.rpartition(": ")[2].split(", ")
     if inside and "," in inside[1]:
@@ -273,7 +273,7 @@ def _entry(labels: Sequence[str], values: Sequence) -> str:
 
 
 def _with_error(value: Any, error: float | None) -> str:
-    """Return a value at four digits, or rounded at the second digit of its standard error."""
+    """Return a value with four digits, or rounded to the second digit of its standard error."""
     if error and not isinstance(value, str) and math.isfinite(error):
         places = max(0, 1 - math.floor(math.log10(error)))
         if places <= DIGITS:
@@ -285,8 +285,8 @@ def _with_error(value: Any, error: float | None) -> str:
 def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]:
     """Return, in words, how the verdicts of `after` differ from those of `before` (DataFrames of the scorecard).
 
-    Only claims of studies that are in `scored` or have claims in `after` are compared, without the studies in
-    `partial`, which were built without some of their data sets.
+    A claim is compared if its study is in `scored` or has claims in `after`, and is not in `partial`, which are the
+    studies that were built without some of their data sets.
     """
     after = after[~after.study.isin(partial)]
     before = before[before.study.isin({*after.study, *scored} - {*partial})]
@@ -308,19 +308,19 @@ def outcome(claim) -> str:
 
 
 def of_papers(card):
-    """Return the claims that are sentences of papers, without those of this project."""
+    """Return the claims that papers make, without those of this project."""
     return card[card.whose == "paper"]
 
 
 def counts(card) -> dict[str, int]:
-    """Return how many claims of a scorecard have each verdict, and how many tested on stand-ins are seen or not."""
+    """Return the number of claims with each verdict, and of claims seen or not seen on stand-ins."""
     claims = card[card.id != ""]
     verdicts = {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}
     return verdicts | {seen: int((claims.seen == seen).sum()) for seen in SEEN}
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """Return how many claims have each verdict as a phrase: 1 holds, 2 do not hold."""
+    """Return the numbers of claims with each verdict as a phrase: 1 holds, 2 do not hold."""
     many = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
     shown = ((count, verdict if count == 1 else many.get(verdict, verdict)) for verdict, count in counts.items())
     said = (f"{count} {words}" for count, words in shown if count)

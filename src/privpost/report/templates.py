@@ -10,7 +10,7 @@ from privpost.evaluation.rows import markdown
 
 
 class Estimate(float):
-    """A number of a table, with its standard error where there is one; in brackets where no conclusion rests on it."""
+    """A number of a table, with its standard error if there is one; in brackets if no conclusion rests on it."""
 
     error: float | None = None
     bracketed: bool = False
@@ -81,19 +81,19 @@ def pm(value: Any, places: int = 3, kind: str = "f") -> str:
 
 
 def percent(value: float, places: int = 0) -> str:
-    """Return a share in hundredths."""
+    """Return a share in per cent."""
     return f"{number(100 * value, f'.{places}f')} %"
 
 
 def duration(seconds: float) -> str:
-    """Return a time as a reader would say it: seconds below 90, then minutes, then hours."""
+    """Return a time in words: seconds below 90, then minutes, then hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def as_markdown(grid: Grid, text: Callable[[Any], str]) -> str:
-    """Return a grid as a table in Markdown, its values written by a function."""
+    """Return a grid as a table in Markdown; the function `text` writes its values."""
     return markdown(
         grid.head,
         [[*labels, *("" if value is None else text(value) for value in values)] for labels, values in grid.lines],

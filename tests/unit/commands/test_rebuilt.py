@@ -111,7 +111,7 @@ def test_a_second_rebuild_in_a_checkout_is_refused_also_without_snakemakes_locks
 
 def test_a_build_names_columns_without_a_meaning(rebuilt, capsys):
     assert privpost("build", "toy/curve") == 0
-    assert "No meaning for curve.level: say it in TABLES of privpost/experiments/toy/curve" in capsys.readouterr().out
+    assert "No meaning for curve.level: give it in TABLES of privpost/experiments/toy/curve" in capsys.readouterr().out
 
 
 SWEPT = """
@@ -142,15 +142,15 @@ def test_claims_of_a_sweep_are_scored_on_its_cells_beside_the_published_verdicts
     (rebuilt.package / "curve/claims.py").write_text(SWEPT)
     sys.modules.pop("privpost.experiments.toy.curve.claims", None)
     assert privpost("-m", "study=toy/curve", "level=1,5", "trials=10,20") == 0
-    command = capsys.readouterr().out.splitlines()[-1].removeprefix("Which verdicts turn: privpost ")
+    command = capsys.readouterr().out.splitlines()[-1].removeprefix("To see which verdicts change: privpost ")
     assert privpost(*command.split()) == 0
     one, other = capsys.readouterr().out.split("toy/curve trials=20")
     head, verdict, *_ = one.splitlines()
     assert head == "toy/curve trials=10; without the published rows of method = b; level = 2"
     assert verdict == "T1  holds → holds in part  Toy." and "1 of 2 checks pass; fails: a low one" in one
     assert "1 claim: 1 holds in part; 1 not as published\n" in one and "T1  holds → holds in part" in other
-    assert "T2: not scored, since it needs rows that are not here (KeyError: 'b')\n" in one
-    assert "T3: not scored, since it needs rows that are not here (mean of b is not a number)\n" in one
+    assert "T2: not scored, since it needs rows that the sweep lacks (KeyError: 'b')\n" in one
+    assert "T3: not scored, since it needs rows that the sweep lacks (mean of b is not a number)\n" in one
     shutil.rmtree("build/paper/cells")
     assert privpost(*command.split()) == 2
     assert "is not in the store; run the sweep again." in capsys.readouterr().err
@@ -363,7 +363,7 @@ def test_another_ledger_does_not_agree_and_its_last_digit_does_not_matter(rebuil
     alter(BUILT / LEDGER)
     assert reproduce.compare.beside(study) == [str(LEDGER)]
     assert not reproduce._compare([study])
-    assert f"Not as published: {LEDGER}" in capsys.readouterr().out
+    assert f"Files that differ from the published ones: {LEDGER}" in capsys.readouterr().out
 
 
 def test_a_document_that_todays_code_writes_otherwise_does_not_agree(rebuilt, capsys):
@@ -378,7 +378,7 @@ def test_a_document_that_todays_code_writes_otherwise_does_not_agree(rebuilt, ca
     published.write_sums()
     capsys.readouterr()
     assert privpost("reproduce") == 1
-    assert f"Not as published: {document}" in capsys.readouterr().out
+    assert f"Files that differ from the published ones: {document}" in capsys.readouterr().out
 
 
 def test_a_published_table_that_is_gone_does_not_agree(rebuilt, capsys):

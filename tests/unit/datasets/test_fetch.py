@@ -184,8 +184,8 @@ def test_every_missing_file_is_named_and_the_others_are_fetched(raw: Path, mirro
         get(toy(names=("a", "b", "c")), raw, (mirror,))
     assert left(raw) == ["b"]
     message = str(caught.value)
-    assert "a (Toy) could not be had" in message
-    assert "c (Toy) could not be had" in message
+    assert "a (Toy) could not be fetched" in message
+    assert "c (Toy) could not be fetched" in message
     assert "b (Toy)" not in message
 
 
@@ -257,7 +257,7 @@ settings: {{}}
     assert fetching.main(["absent", "absnt", "present"]) == 1
     shown = capsys.readouterr()
     assert shown.out == f"data/raw/present/{NAME}  {len(CONTENT)} bytes, sha256 verified\n"
-    assert f"error: {NAME} (absent) could not be had" in shown.err
+    assert f"error: {NAME} (absent) could not be fetched" in shown.err
     assert "error: dataset = 'absnt': unknown, known are absent, present; did you mean 'absent'?" in shown.err
 
 

@@ -36,7 +36,7 @@ def failure(dataset: Dataset, raw: Path, mirrors: tuple[Path, ...] = (), **setti
         assert f"expected: {file.bytes} bytes, sha256 {file.sha256}" in message
     assert "put it into " in message
     # The first line alone says what matters.
-    assert message.startswith(f"{dataset.files[0].name} ({dataset.title}) could not be had: ")
+    assert message.startswith(f"{dataset.files[0].name} ({dataset.title}) could not be fetched: ")
     return message
 
 

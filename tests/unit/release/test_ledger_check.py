@@ -56,11 +56,11 @@ def test_a_ledger_that_was_rolled_back_is_told_by_its_statements(paid):
     status, _, problems = check(paid, "1.json", "2.json", "3.json", "other.json")
     assert status == 1
     assert any("3.json: the ledger has no such line" in problem for problem in problems)
-    assert any("release 3 is 3.json too, with other content" in problem for problem in problems)
+    assert any("3.json is release 3, too, but with other content" in problem for problem in problems)
 
 
 def test_statements_that_are_missing_edited_or_none_are_told(paid):
-    assert check(paid, "1.json", "3.json")[2] == ["privpost: no statement of release 2"]
+    assert check(paid, "1.json", "3.json")[2] == ["privpost: no statement was given for release 2"]
     found = json.loads((paid.path / "2.json").read_text())
     found["ledger"]["spent"]["epsilon"] = 1
     (paid.path / "edited.json").write_text(json.dumps(found))
@@ -74,10 +74,10 @@ def test_statements_that_are_missing_edited_or_none_are_told(paid):
         assert part in problem
     # Words for users, not the interpreter's.
     assert problems[2:] == [
-        "privpost: none.json: no statement of a release with a ledger",
+        "privpost: none.json: it is not the statement of a release with a ledger",
         "privpost: gone.json: it cannot be read: No such file or directory",
     ]
-    assert check(paid, "3.json")[2] == ["privpost: no statement of releases 1, 2"]
+    assert check(paid, "3.json")[2] == ["privpost: no statement was given for releases 1, 2"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_other_statistics_of_one_release_are_told(paid):
     found["statistics"] = {"counts": {"smokes": {"yes": 0.5}}}
     (paid.path / "edited.json").write_text(json.dumps(found))
     problems = check(paid, "1.json", "2.json", "3.json", "edited.json")[2]
-    assert problems == ["privpost: edited.json: release 1 is 1.json too, with other content"]
+    assert problems == ["privpost: edited.json: 1.json is release 1, too, but with other content"]
 
 
 def test_a_damaged_ledger_is_refused_in_one_line(paid):

@@ -44,7 +44,7 @@ def told(folder, *argv: str) -> list[str]:
 def number(line: str) -> tuple[int, float, float]:
     """Releases, ε and δ in a line."""
     found = re.fullmatch(
-        r"  (\d+) releases? together: epsilon (\S+) at delta (\S+) if no specification was .*, nor when to stop; .*",
+        r"  (\d+) releases? together: epsilon (\S+) at delta (\S+) if no earlier result .* or the decision to stop; .*",
         line,
     )
     return int(found[1]), float(found[2]), float(found[3])

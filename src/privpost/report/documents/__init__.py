@@ -55,15 +55,15 @@ def sources() -> dict[str, Path]:
 
 
 def file(name: str) -> Path:
-    """Return where a document is: README.md above the others."""
+    """Return the path of a document: README.md at the root, the others in docs/."""
     return Path("README.md") if name == "README" else Path("docs", f"{name}.md")
 
 
 def write(studies: Iterable[Study], home: Path, out: Path) -> list[Path]:
     """Render README.md and docs/ into a folder; returns their paths.
 
-    A document that cannot be rendered, as that of a study that is gone, stays as it is; all others are written. Then
-    raises SettingError as `render`.
+    A document that cannot be rendered, such as that of a removed study, stays as it is; all others are written. Then
+    SettingError is raised, as by `render`.
     """
     texts, problems = rendered(Published({study.name: study for study in studies}, home))
     paths = {out / file(name): text for name, text in texts.items()}
@@ -86,7 +86,7 @@ def render(published: Published) -> dict[str, str]:
 
 
 def rendered(published: Published) -> tuple[dict[str, str], list[str]]:
-    """Return the texts of the documents that can be rendered, by name, and what is wrong with others and claims."""
+    """Return by name the texts of the documents that can be rendered, and what is wrong with others and with claims."""
     card, texts, problems = scorecard.read(published.results / "scorecard.csv"), {}, []
     if lines := claims.problems(card):
         problems.append(f"{'; '.join(lines)}. Reasons are written in {TEMPLATES}/reasons/<paper>.md")
@@ -120,7 +120,7 @@ def _template(name: str) -> jinja2.Template:
 
 
 def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
-    """Return what every template may use; `up` leads from the document to the checkout."""
+    """Return the names that every template may use; `up` is the path from the document to the root."""
     from privpost.evaluation.diagnostics import LARGEST_RHAT
 
     card = scorecard.read(published.results / "scorecard.csv")

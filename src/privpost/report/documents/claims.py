@@ -1,4 +1,4 @@
-"""What documents say about claims: verdicts, why failed checks fail, and the tests of calibration behind them."""
+"""What documents say about claims: their verdicts, how many hold, and why checks fail."""
 
 import json
 import re
@@ -20,7 +20,7 @@ UNEXPLAINED = reasons.FOLDER / "unexplained.md"
 
 
 def names(card) -> dict[str, Callable]:
-    """Return what templates call, by name; studies are patterns such as `zhang2016/*`."""
+    """Return the functions that templates call, by name; they take patterns of studies, such as `zhang2016/*`."""
 
     def of(patterns: tuple[str, ...]):
         return card[card.study.map(lambda study: any(fnmatchcase(study, pattern) for pattern in patterns))]
@@ -39,13 +39,13 @@ def names(card) -> dict[str, Callable]:
 
 
 def mark(row) -> str:
-    """Return a claim's verdict with its sign, and beside it the outcome on data that stand in for the paper's."""
+    """Return a claim's verdict with its sign, followed by the outcome on data that stand in for the paper's."""
     beside = f", {row.seen} †" if row.seen and row.seen != row.verdict else ""
     return f"{MARKS[row.verdict]} {row.verdict}{beside}"
 
 
 def by(row) -> str:
-    """Return the outcome on each data set or model that a claim is about, in words; empty for a claim about one."""
+    """Return marks for the data sets or models that a claim is about, in words; empty for a claim about one."""
     marks = json.loads(row.by or "{}")
     named = {
         catalogue.title(of) if of in catalogue.names() else of.replace("_", " "): mark for of, mark in marks.items()
@@ -60,7 +60,7 @@ def statement(row) -> str:
 
 
 def tally(card) -> str:
-    """Return how many testable claims hold, in part or not, how many stand-ins show, and how many nothing can test."""
+    """Return, in words, how many claims hold, hold in part, do not hold, are seen on stand-ins or cannot be tested."""
     holds, in_part, fails, untestable, seen, unseen = scorecard.counts(card).values()
     parts = [f"{holds} of {holds + in_part + fails} hold"] if holds + in_part + fails else []
     parts += [f"{in_part} in part"] * bool(in_part) + [f"{fails} not"] * bool(fails)
@@ -75,9 +75,9 @@ def failed(card):
 
 
 def failing(card) -> str:
-    """Return the claims that do not hold as stated, each under a heading with what fails, why, and where to read on.
+    """Return the claims that do not hold as stated, each under a heading with the failed checks, reasons and links.
 
-    A claim about several data sets, "data: statement", is printed once.
+    A statement that is claimed of several data sets, "data: statement", is printed once.
     """
     parts: list[str] = []
     first: dict[str, str] = {}
@@ -95,7 +95,7 @@ def failing(card) -> str:
 
 
 def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINED) -> list[str]:
-    """Return, in words, failed checks without a reason that `unexplained` does not list, and idle reasons.
+    """Return a line for each failed check with no reason and no entry in `unexplained`, and for each unused reason.
 
     A paper without a file of reasons needs none.
     """

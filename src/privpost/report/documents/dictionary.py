@@ -9,7 +9,7 @@ from privpost.lab import grid
 from privpost.lab.study import Study
 from privpost.progress import some
 
-# The most tables or studies that a meaning names.
+# How many tables or studies a meaning names at most.
 SHOWN = 6
 
 

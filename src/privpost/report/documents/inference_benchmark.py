@@ -1,4 +1,4 @@
-"""What docs/inference_benchmark.md shows: the leaderboard, methods by release, and others' numbers beside ours."""
+"""What docs/inference_benchmark.md shows: the leaderboard, methods by release, and published numbers beside ours."""
 
 from collections.abc import Mapping
 
@@ -14,14 +14,14 @@ from privpost.lab.published import RESULTS
 from privpost.report.templates import number
 
 STUDY = "noise_aware/rivals"
-# Scores of methods whose packages are not in requirements.lock, by `privpost bench score <method> --output`, once,
-# and so published only.
+# Scores of methods whose packages are not in requirements.lock: `privpost bench score <method> --output` made them
+# once, and no rebuild makes them.
 OPTIONAL = "optional_methods.csv"
-# Methods that a release is shown with.
+# How many methods are listed for a release at most.
 FEW = 3
 # The noisy counts n_ijk of class, feature and level that Xiong, Ju and Zhang (2025) publish for their log-linear task.
 PUBLISHED = np.array([32.7540, 45.2008, 58.6172, 18.2683, 12.9260, 8.5805, 12.8789, 9.5372]).reshape(2, 2, 2)
-# Levels at which Alrawajfeh, Jälkö and Honkela (2025) take coverage, and how often they repeat an experiment.
+# Levels at which Alrawajfeh, Jälkö and Honkela (2025) measure coverage, and how often they repeat an experiment.
 LEVELS, REPEATS = np.linspace(0, 1, 21), 500
 DRAWS, RUNS = 200_000, 400
 
@@ -39,7 +39,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def board(leaderboard: pd.DataFrame) -> str:
-    """Return the leaderboard, methods that are told apart least first."""
+    """Return the leaderboard; first come methods that a classifier can least tell from exact ones."""
     head = ("method", "releases", "C2ST, median", "worst", "where", "distance", "calibrated", "draws/s")
     rows = []
     for row in leaderboard.itertuples():
@@ -61,7 +61,7 @@ def board(leaderboard: pd.DataFrame) -> str:
 
 
 def by_release(rivals: pd.DataFrame, told: float) -> str:
-    """Return for each release the fastest methods whose C2ST is below `told` everywhere, and the largest of others."""
+    """Return by release the fastest methods with a C2ST always below `told`, and the others with the largest C2ST."""
     labels = {(entry.name, entry.noise): entry.label for entry in outside.entries()}
     rivals, rows = rivals[~rivals.method.isin(["exact", "naive", "prior"])], []
     for (task, noise), part in rivals.groupby(["task", "noise"], sort=False):
@@ -102,7 +102,7 @@ def optional(scores: pd.DataFrame) -> str:
 def deviations(scale: float) -> str:
     """Return the exact posterior's standard deviations given the published noisy counts, for Laplace noise of a scale.
 
-    In the order of the reference draws: features by class, then the class.
+    Their order is that of the reference draws: features by class, then the class.
     """
     task = made("log_linear", [2, 2], 100, 4 / scale)
     # Here classes are within features; the first level is a one.
@@ -112,7 +112,7 @@ def deviations(scale: float) -> str:
 
 
 def chance() -> dict[str, str]:
-    """Return how large the TARP score is by chance, and how often it sees a posterior sd a tenth too small, by name."""
+    """Return, by name, the TARP score by chance, and how often it reveals a posterior sd that is a tenth too small."""
     exact, narrow = (tarp(factor) for factor in (1.0, 0.9))
     limit = np.quantile(exact, 0.95)
     return {
@@ -127,7 +127,7 @@ def chance() -> dict[str, str]:
 def tarp(factor: float) -> np.ndarray:
     """Return the root mean square error of coverage at `LEVELS` in simulated studies (runs,).
 
-    The posterior is normal, its standard deviation wrong by a factor, and reference points are uniform over six
+    The posterior is normal with a standard deviation that is wrong by a factor; reference points are uniform over six
     standard deviations (Lemos et al. 2023).
     """
     rng = np.random.default_rng(0)
@@ -139,5 +139,5 @@ def tarp(factor: float) -> np.ndarray:
 
 
 def _rate(value: float) -> str:
-    """Draws in a second, with one digit that counts."""
+    """Return draws per second with one significant digit."""
     return f"{float(f'{value:.1g}'):,.0f}"

@@ -25,7 +25,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def _posterior(mechanism: Mechanism) -> str:
-    """Return whether a mechanism has the posterior given its releases; a draw needs none."""
+    """Return whether the posterior given a mechanism's releases is known, or that the release is a draw from it."""
     if mechanism.releases == "sample":
         return "the draw itself"
     known = {Mechanism.posterior: False, AdditiveNoiseMechanism.posterior: type(mechanism.model) in COUNTED}
