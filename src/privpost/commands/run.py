@@ -58,7 +58,9 @@ def main(argv: list[str]) -> int:
         if alone or any(getattr(options, name) for name in ABOUT_HYDRA):
             return _hydra([*words, *flags])
         asked = request.understand([*flags, *words])
-        told = plan.lacking(asked.study) if asked.whole else [request.grid_on(asked.study, asked.settings)]
+        # Without -m a point is what was asked for, unless its only override is a data set.
+        hint = asked.multirun or [*map(request.key_of, asked.settings)] == ["dataset"]
+        told = plan.lacking(asked.study) if asked.whole else [request.grid_on(asked.study, asked.settings)] * hint
         for line in filter(None, told):
             print(line, file=sys.stderr) if options.cfg else say(line)
         hydras = [*_in_hydras_words(asked, words), *flags]

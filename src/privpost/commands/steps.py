@@ -153,12 +153,17 @@ def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
     published = {row.id: outcome(row) for row in read(card).itertuples()} if card.is_file() else {}
     for folder in folders:
         for study, point in sweeps.points(folder):
-            scale = f", {study.scale} scale" * (study.scale != "paper")
+            full = study.scale == "paper"
+            scale = "" if full else f", {study.scale} scale: too few trials to compare with published verdicts"
             without = f"; without the published rows of {point.lacking}" if point.lacking else ""
             print(f"{study.name} {point.settings}".strip() + scale + without)
-            _print_claims([(claim, study.name) for claim in point.claims], evidence, published=published)
-            for id, why in point.unscored.items():
-                print(f"{id}: not scored, since it needs rows that the sweep lacks ({why})")
+            _print_claims(
+                [(claim, study.name) for claim in point.claims], evidence, published=published if full else None
+            )
+            if point.unscored:
+                print(f"not scored, since they need rows that the sweep lacks: {', '.join(sorted(point.unscored))}")
+            for id, why in point.unscored.items() if evidence else ():
+                print(f"  {id}: {why}")
     return 0
 
 
@@ -186,7 +191,7 @@ def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: boo
     outcomes = Counter(word for claim, _ in scored for word in {claim.verdict, claim.seen})
     of_claims, on_stand_ins = ({word: outcomes[word] for word in words} for words in (VERDICTS, SEEN))
     there = f"; on stand-in data {in_words(on_stand_ins)}" if any(on_stand_ins.values()) else ""
-    other = f"; {sum(before[claim.id] != outcome(claim) for claim, _ in scored)} not as published" if published else ""
+    other = f"; {sum(before[claim.id] != outcome(claim) for claim, _ in scored)} turned" if published else ""
     print(f"{counted(len(scored), 'claim')}: {in_words(of_claims)}{there}{other}")
 
 

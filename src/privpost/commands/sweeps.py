@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -148,7 +149,9 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], p
 
 def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any]:
     """Return the record of a sweep: command, settings of its first point, versions, commit, and its cells."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    # Neither git nor a repository is needed, as in a container.
+    git = shutil.which("git") or "false"
+    commit = subprocess.run([git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     first = cells[0]
     return {
         "command": ["privpost", *argv],
@@ -174,10 +177,12 @@ class Point(NamedTuple):
 def points(folder: Path) -> Iterator[tuple[Study, Point]]:
     """Yield the claims of a sweep's study, scored for each value of settings that are not axes of the study's grid.
 
-    Cells that differ only along axes of the grid are tabulated together, since claims compare them. Raises SettingError
-    for a cell that is no longer in the store, and for cells that cannot be tabulated.
+    Cells that differ only along axes of the grid are tabulated together, since claims compare them. A claim is scored
+    only if the published tables, cut to the sweep's values on the axes, still give the published verdict: otherwise the
+    missing rows would turn it, whatever the sweep changed. Raises SettingError for a cell that is no longer in the
+    store, and for cells that cannot be tabulated.
     """
-    from privpost.report.scorecard import claims_of, leaves
+    from privpost.report.scorecard import outcome
 
     record = json.loads((folder / RECORD).read_text("utf-8"))
     study = grid.load_study(record["study"], record["scale"])
@@ -192,6 +197,9 @@ def points(folder: Path) -> Iterator[tuple[Study, Point]]:
         values = {**result.record["config"], **result.record["sizes"]}
         told = " ".join(f"{key}={_word(values[key])}" for key in keys if key not in axes)
         groups.setdefault(told, []).append(result)
+    home = grid.load_study(study.name)
+    published = {name: tables.read_table(path) for name in home.tables if (path := home.table_path(name)).is_file()}
+    as_published, _ = _scored(study, published)
     for told, results in groups.items():
         try:
             # Rows without a value on a within axis appear once for each of its cells.
@@ -199,30 +207,50 @@ def points(folder: Path) -> Iterator[tuple[Study, Point]]:
             frames = {name: tables.as_read(frame).drop_duplicates() for name, frame in made}
         except Exception as error:
             raise SettingError(f"{folder}: no tables can be made of its cells: {error}") from error
-        unscored: dict[str, str] = {}
-        with warnings.catch_warnings():
-            # Means of no rows warn.
-            warnings.simplefilter("ignore", RuntimeWarning)
-            claims = claims_of(study, frames, unscored)
+        claims, unscored = _scored(study, frames)
+        alike, lacking = _cut(published, frames, axes)
+        at_these_rows, _ = _scored(study, alike)
+        for id in [id for id in claims if id in as_published]:
+            if id not in at_these_rows or outcome(at_these_rows[id]) != outcome(as_published[id]):
+                del claims[id]
+                unscored[id] = "without them the published tables do not give the published verdict"
+        yield study, Point(told, lacking, [*claims.values()], unscored)
+
+
+def _scored(study: Study, frames: Mapping[str, Any]) -> tuple[dict[str, Claim], dict[str, str]]:
+    """Return a study's claims on some tables by id, and the reasons why others cannot be scored."""
+    from privpost.report.scorecard import claims_of, leaves
+
+    unscored: dict[str, str] = {}
+    with warnings.catch_warnings():
+        # Means of no rows warn.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        scored = {claim.id: claim for claim in claims_of(study, frames, unscored)}
+    for id, claim in list(scored.items()):
         # A check of no rows passes, but the numbers beside it are NaN.
-        numbers = ((claim.id, name, value) for claim in claims for name, value in leaves(claim.evidence))
-        empty = {id: name for id, name, value in numbers if isinstance(value, float) and math.isnan(value)}
-        unscored |= {id: f"{name} is not a number" for id, name in empty.items()}
-        kept = [claim for claim in claims if claim.id not in empty]
-        yield study, Point(told, _lacking(study, frames, axes), kept, unscored)
+        empty = [name for name, value in leaves(claim.evidence) if isinstance(value, float) and math.isnan(value)]
+        if empty and not claim.failed:
+            unscored[id] = f"{empty[0]} is not a number"
+            del scored[id]
+    return scored, unscored
 
 
-def _lacking(study: Study, frames: Mapping[str, Any], axes: Sequence[str]) -> str:
-    """Return the values on some axes that the published tables have and these tables lack."""
-    paths = map(grid.load_study(study.name).table_path, study.tables)
-    published = [tables.read_table(path) for path in paths if path.is_file()]
-    said = []
+def _cut(published: Mapping[str, Any], frames: Mapping[str, Any], axes: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """Return the published rows at the values that other tables have on some axes, and the values that these lack.
+
+    An axis on which no published value is left stays whole: the sweep has values of its own there.
+    """
+    cut, said = dict(published), []
     for axis in axes:
         there = {value for frame in frames.values() if axis in frame for value in frame[axis]}
-        known = dict.fromkeys(value for frame in published if axis in frame for value in frame[axis].dropna())
+        known = dict.fromkeys(value for frame in cut.values() if axis in frame for value in frame[axis].dropna())
         if gone := [_word(value) for value in known if value not in there]:
             said.append(f"{axis} = {some(gone)}")
-    return "; ".join(said)
+        if there & {*known}:
+            for name, frame in cut.items():
+                if axis in frame:
+                    cut[name] = frame[frame[axis].isin(there) | frame[axis].isna()]
+    return cut, "; ".join(said)
 
 
 def _word(value: Any) -> str:

@@ -108,15 +108,20 @@ def _once(words: list[str]) -> dict[str, str]:
 
 
 def grid_on(study: Study, settings: list[str]) -> str:
-    """Return, if the only override is `dataset`, the commands that compute the study's grid on it; else nothing."""
-    if [key_of(word) for word in settings] != ["dataset"]:
+    """Return the commands that compute the study's grid at some overrides, if none of these is an axis of the grid.
+
+    Such overrides (a data set, a constant of the prior) leave one point, where Hydra's users expect the grid.
+    """
+    given, blocks, commands = {key_of(word): word for word in settings}, grid.blocks(study), []
+    if not given or any(key in block for block in blocks for key in given if key != "dataset"):
         return ""
-    names, blocks = values(settings[0]), grid.blocks(study)
-    commands = []
-    for block in [one for one in blocks if {*names} & {*one.get("dataset", ())}] or blocks[:1]:
-        axes = [f"{key}={','.join(map(hydra_value, axis))}" for key, axis in block.items() if key != "dataset"]
+    if "dataset" in given:
+        names = {*values(given["dataset"])}
+        blocks = [block for block in blocks if names & {*block.get("dataset", ())}] or blocks[:1]
+    for block in blocks:
+        axes = [f"{key}={','.join(map(hydra_value, axis))}" for key, axis in block.items() if key not in given]
         commands += [shlex.join(["privpost", "-m", f"study={study.name}", *settings, *axes])] if axes else []
-    said = f"{settings[0]} alone is one point, at the study's other settings; the grid on it:"
+    said = f"{' '.join(settings)} alone is one point, at the study's other settings; the grid with it:"
     return "\n  ".join([said, *dict.fromkeys(commands)]) if commands else ""
 
 

@@ -16,7 +16,7 @@ import yaml
 from dispatched import in_store, privpost
 
 from privpost.commands import cli, words
-from privpost.lab import request
+from privpost.lab import grid, request
 from privpost.lab.schema import SettingError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -302,11 +302,19 @@ def test_a_data_set_alone_is_a_point_and_the_grid_on_it_is_told(checkout):
     asked = request.understand(["study=geumlek2017/logistic", "dataset=adult"])
     assert len(asked.cells) == 1
     said, *commands = request.grid_on(asked.study, asked.settings).splitlines()
-    assert said == "dataset=adult alone is one point, at the study's other settings; the grid on it:"
+    assert said == "dataset=adult alone is one point, at the study's other settings; the grid with it:"
     for command in commands:
         _, multirun, *words = shlex.split(command)
         assert multirun == "-m" and {cell.dataset for cell in request.understand(["-m", *words]).cells} == {"adult"}
         assert request.grid_on(asked.study, words[1:]) == ""
+
+
+def test_a_sweep_of_constants_says_how_to_keep_the_grid(checkout):
+    asked = request.understand(["-m", "study=geumlek2017/tradeoff", "alpha=1", "beta=1"])
+    assert len(asked.cells) == 1
+    said, command = request.grid_on(asked.study, asked.settings).splitlines()
+    assert said == "alpha=1 beta=1 alone is one point, at the study's other settings; the grid with it:"
+    assert len(request.understand(shlex.split(command)[1:]).cells) == len(grid.expand(asked.study)) > 1
 
 
 def test_a_sweep_that_is_there_is_not_written_again_until_its_code_changes(toy, monkeypatch, capsys):
