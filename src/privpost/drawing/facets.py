@@ -355,12 +355,14 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, n
     letters = int(figure.get_figwidth() / (9 / 72 * LETTER))
     even = len(answer) // -(-len(answer) // letters) + 6 if len(answer) > letters else letters
     figure.suptitle(textwrap.fill(answer, min(letters, even)), fontsize=9, weight="bold")
-    figure.supylabel(style.AXES.get(ylabel, ylabel), fontsize=8)
+    label = figure.supylabel(style.AXES.get(ylabel, ylabel), fontsize=8)
     xlabel = "\n".join(filter(None, (style.AXES.get(xlabel, xlabel), note)))
     if below:
         _legend(figure, handles, xlabel, keywords)
     else:
         figure.supxlabel(xlabel, fontsize=8)
+    # The legend has added to the height, which the label has to fit into.
+    label.set_text(filled(label.get_text(), figure.get_figheight()))
     return figure
 
 

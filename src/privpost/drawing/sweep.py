@@ -57,16 +57,21 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     # A column that repeats a setting given in another column is no measure.
     measures = [c for c in measures if not any(_repeats(table, c, key) for key in (*keys, *swept))]
     keys += (places := _places(table, keys, measures))
-    if not keys:
+    # Metrics have units of their own, so they never share an axis.
+    if not {*keys} - {"metric"}:
         return None
     # Seeds have no order, so they become the axis only if nothing else differs.
     # A column of words that is empty in some rows becomes the axis only if no other key can.
     lacking = {key for key in keys if key not in numeric and table[key].isna().any()}
     x, *rest = sorted(
         keys,
-        key=lambda k: (k not in numeric, k in lacking, k == "seed", k == "method", -table[k].nunique(), k not in swept),
-    )
-    metrics = [key for key in rest if key in _METRICS]
+        key=lambda k: (
+            k == "metric", k not in numeric, k in lacking, k == "seed", k == "method", -table[k].nunique(),
+            k not in swept,
+        ),
+    )  # fmt: skip
+    # A metric names what a mean is of, even where all rows have the same.
+    metrics = [key for key in _METRICS if key in rest or (key == "metric" and key in table)]
     rest = [key for key in rest if key not in metrics]
     # The method is the colour; a second swept key has panels beside it.
     rest.sort(key=lambda k: (k != "method", k not in swept, k not in numeric, -number[k]))
@@ -249,13 +254,19 @@ def _grid(table, drawn, parts: Layout, said: Mapping[str, str], rows: list, colu
 
 
 def _title(table, swept: Sequence[str], known: Container[str], parts: Layout, title: str, drawn) -> str:
-    """Return a title with the settings that all rows share and the number of trials."""
-    shared = [c for c in table if c in known and c not in swept and table[c].nunique() == 1 and c not in _COUNTS]
+    """Return a title with the settings that all rows share, overridden or not, and the number of trials."""
     counts = [table[c].dropna() for c in _COUNTS if c in table]
     trials = next((f"{int(c.min()):,} trials" if c.min() == c.max() else f"{int(c.min()):,} to {int(c.max()):,} trials"
                    for c in counts if len(c)), "")  # fmt: skip
+    shared = {}
+    for column in table.columns.drop([*_COUNTS, *(["trials"] if trials else [])], errors="ignore"):
+        base = column.removesuffix("_setting")
+        own = column == base or base not in table or not table[base].nunique()
+        if own and (base in known or column in swept):
+            words = facets.fixed(table, column)
+            shared[base] = words if "=" in words or not words else f"{base.replace('_', ' ')} = {words}"
     bars = "bars: 95 % intervals" if drawn.low.notna().any() else ""
-    return "; ".join(filter(None, (title, facets.fixed(table, *shared), trials, bars)))
+    return "; ".join(filter(None, (title, ", ".join(filter(None, shared.values())), trials, bars)))
 
 
 def _coinciding(rows, parts: Layout, measure: str) -> list[str]:

@@ -108,6 +108,7 @@ LABELS = {
     "ks": "KS distance of the quantiles from uniform",
     "log_joint_mean": "log joint density of states and counts",
     "loss_mean": "loss of log-likelihood per event against non-private",
+    "method": "method",
     "one_draw_loss_mean": "loss of one draw's score against non-private",
     "predictive_loss_mean": "loss of the predictive score per event against non-private",
     "rise_mean": "mean squared error above that at the smallest prior precision",

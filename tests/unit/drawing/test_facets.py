@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import looked_at
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,6 +145,13 @@ def test_a_legend_is_as_wide_as_its_figure_and_has_each_label_once():
     box = figure.legends[0].get_window_extent()
     assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1
     assert len(labels(figure)) == len(set(labels(figure))) == 10
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_a_label_longer_than_the_figure_is_high_is_broken(below):
+    grid = facets.lines(facets.named(table(method=["ops", "laplace"], n=[1, 2])), "n", "mean")
+    figure = facets.finish(grid, "It does", "n", 12 * "quite long ", below=below)
+    assert looked_at.faults(figure) == []
 
 
 DRAW = """

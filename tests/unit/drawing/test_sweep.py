@@ -127,6 +127,15 @@ def test_labels_are_words_and_a_mean_is_named_by_its_metric():
     assert figure.legends[0].get_title().get_text() == "Privacy cost ε (pure DP)"
 
 
+def test_metrics_share_no_axis_and_a_mean_of_one_metric_is_named_by_it():
+    table = product(metric=["test_error", "log_score"], method=["ops", "laplace"])
+    figure, _ = sweep.draw(table, ["method"], {"method"})
+    assert rows_of(figure) == ["test error", "log score"]
+    assert sweep.draw(table[table.method == "ops"], [], {"method"}) == (None, [sweep.NOTHING])
+    figure, _ = sweep.draw(table[table.metric == "test_error"], [], {"method"}, labels={"mean": "mean of its metric"})
+    assert figure.get_supylabel() == "test error"
+
+
 def test_there_is_no_figure_where_none_makes_sense():
     many = product(method=[f"m{i}" for i in range(20)], instance=[f"case {i}" for i in range(60)], n=[1, 2])
     figure, notes = sweep.draw(many, ["n"], {"n"})
@@ -229,6 +238,12 @@ def test_the_title_has_what_was_not_swept_and_the_number_of_trials():
     table = product(epsilon=[0.1, 1.0], method=["laplace", "ops"]).assign(n=500, order=2.0)
     figure, _ = sweep.draw(table, ["epsilon"], {"epsilon", "n"}, "a study, smoke scale")
     assert figure.get_suptitle().replace("\n", " ") == "a study, smoke scale; n = 500; 7 trials; bars: 95 % intervals"
+    # Overrides that the whole sweep has, also those of a column that the table lacks or that are no settings.
+    table = table.assign(dataset="loans", variant="corrected", epsilon=None, epsilon_setting=2.0, seed=3, trials=7)
+    swept = ["dataset", "variant", "epsilon_setting", "seed", "trials", "n"]
+    figure, _ = sweep.draw(table, swept, {"epsilon", "n", "dataset", "variant"}, "a study")
+    words = "ε = 2 (pure DP), n = 500, dataset = Loans, variant = corrected, seed = 3; 7 trials"
+    assert figure.get_suptitle().replace("\n", " ") == f"a study; {words}; bars: 95 % intervals"
 
 
 @pytest.mark.parametrize(

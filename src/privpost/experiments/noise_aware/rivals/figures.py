@@ -2,9 +2,10 @@
 
 import matplotlib.pyplot as plt
 
-from privpost.drawing import style
+from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 from privpost.inference_benchmark.leaderboard import TOLD
+from privpost.inference_benchmark.tasks import DELTA
 
 # Display names of tasks in column heads.
 NAMES = {
@@ -19,9 +20,10 @@ NOISES = {"gaussian": "Gaussian", "geometric": "geometric", "discrete_gaussian":
 def board(leaderboard, rivals):
     """How well a classifier tells a method's draws from exact ones (ours): accuracy in per cent; 50 is guessing.
 
-    Shown is the largest accuracy over n and ε = 0.1, 1 and 10 (pure DP; for Gaussian noise with δ = 10⁻⁶; if n is
-    private, for adding or removing a record); 95 % intervals are about ±1. Empty cells are tasks that a method does not
-    serve. Methods above the line stay below 53 everywhere.
+    Shown is the largest accuracy over n and ε (pure DP; for Gaussian noise with δ = 10⁻⁶; if n is private, for adding
+    or removing a record); 95 % intervals are about ±1. Empty cells are tasks that a method does not serve. Methods
+    above the line stay below 53 everywhere. Rows are sorted by their largest number, but exact draws come
+    first and the baselines, Prior and Noise-naive, last.
     """
     import seaborn as sns
 
@@ -33,8 +35,9 @@ def board(leaderboard, rivals):
         worst, ax=axes, vmin=50, vmax=100, cmap="YlOrBr", annot=True, fmt=".0f", annot_kws={"size": 6}, linewidths=0.5,
         cbar_kws={"label": "Accuracy of the classifier [%]; 50: cannot tell", "pad": 0.01, "ticks": [50, 75, 100]},
     )  # fmt: skip
-    words = f"Told from exact draws: {100 * TOLD:g} or more; empty: not served"
-    axes.set(xlabel=f"The largest over n and ε = 0.1, 1 and 10 (pure DP)\n{words}", ylabel="")
+    over = f"n and ε = {', '.join(map(style.power, facets.ordered(rivals.epsilon)))}"
+    words = f"Told from exact draws: {100 * TOLD:g} or more; empty: not served; baselines last"
+    axes.set(xlabel=f"The largest over {over} (pure DP; Gaussian: δ = {style.power(DELTA)})\n{words}", ylabel="")
     axes.grid(False)
     axes.tick_params(length=0)
     axes.set_xticks(axes.get_xticks(), worst.columns, rotation=45, ha="right", rotation_mode="anchor")
