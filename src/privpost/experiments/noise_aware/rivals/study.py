@@ -87,8 +87,8 @@ TABLES = {
         "distance_ratio": "distance over that of exact draws at the same point, median over points",
         "miscalibrated": "points of calibration at which z² or ranks reject the method, at a joint 5 % [count]",
         "calibrations": "points of calibration [count]",
-        "sd_seen_narrow": "shrinkage of the posterior's standard deviation that z² detects with probability 80 %, "
-        "median over points [share]",
+        "sd_seen_narrow": "shrinkage of the posterior's standard deviation that z² detects with probability 80 % "
+        "(median over points) [share]",
         "ess_per_second": "effective draws per CPU second, median over points [1/seconds]",
     },
     "approximation": {
