@@ -112,4 +112,5 @@ def _named(methods: Iterable[str]) -> str:
 
 def _with_error(rows) -> str:
     (row,) = rows.itertuples()
-    return f"{row.mean:.3f} ± {row.sem:.3f}"
+    # Where all draws err alike, the standard error is 0 but for rounding.
+    return f"{row.mean:.3f} ± {number(round(row.sem, 12), '.1g')}"
