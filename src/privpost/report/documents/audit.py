@@ -113,4 +113,5 @@ def _named(methods: Iterable[str]) -> str:
 def _with_error(rows) -> str:
     (row,) = rows.itertuples()
     # Where all draws err alike, the standard error is 0 but for rounding.
-    return f"{row.mean:.3f} ± {number(round(row.sem, 12), '.1g')}"
+    error = f"{row.sem:.4f}" if row.sem >= 5e-5 else number(round(row.sem, 12), ".1g")
+    return f"{row.mean:.4f} ± {error}"
