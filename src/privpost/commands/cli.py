@@ -16,7 +16,7 @@ privpost: studies of Bayesian inference under differential privacy, rebuilt
   privpost -m study=<paper>/<study> key=a,b ...     compute a sweep; without keys the study's whole grid
 {common}
 
-  A key is a setting of the study, trials or seed; study=<paper>/<study> --help lists them. scale=smoke is toy size;
+  Keys are the study's settings, trials and seed; study=<paper>/<study> --help lists them. scale=smoke is toy size;
   shard=3/40 computes a part; fresh=true computes again what is in the store; -n only says what would be computed.
   This is a Hydra application: hydra/launcher=joblib uses all cores, --hydra-help lists Hydra's options, and
   eval "$(privpost -sc install=bash)" completes studies, settings and values.

@@ -102,8 +102,8 @@ def _covers(spec: Specification, what: str, source: str) -> str:
     """Return in words how ε and δ limit what an observer of the release learns, with exp(ε) as a number."""
     factor = f"exp(epsilon) = {_factor(spec.epsilon)}" if spec.epsilon <= _LARGEST_PRINTED else "exp(epsilon)"
     rest = (
-        ". So whoever sees them, whatever else they know, changes the odds that a record has one content rather than "
-        "another by at most that factor."
+        ". So whoever knows all other records, or takes them for independent of this one, changes the odds that this "
+        "record has one content rather than another by at most that factor."
         if spec.delta is None
         else f", but for an additional probability delta = {spec.delta:g}."
     )

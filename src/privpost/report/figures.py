@@ -73,11 +73,11 @@ def hero(war_logs_differences, bounds, ecdf):
     """Three questions: one private draw or noise, do the printed bounds hold, and can an interval be trusted?
 
     (a) What a hidden Markov model of ten states loses on held-out months of the Afghan war diary against one without
-    privacy, pure ε-DP: one posterior draw (OPS) by its best setting at each ε; noisy counts that are clipped at 0 and
-    taken for the truth; the same noise in the model of the counts (Foulds et al. 2016 have the first two). (b) Share of
-    cases in which statements hold as our copy of Zhang et al. (2016) prints them, and with the mistake mended. (c) How
-    often 95 % intervals hold the true parameter; a point is a model (Bernstein and Sheldon 2018). Error bars are 95 %
-    intervals. A title is a finding where the tables have it.
+    privacy, pure ε-DP: one posterior draw (OPS), by the setting that is best in hindsight at each ε;
+    noisy counts clipped at 0; the same counts with their noise modelled (Foulds et al. 2016 have the first two). (b)
+    Share of cases in which statements hold as our copy of Zhang et al. (2016) prints them, and with the mistake mended.
+    (c) How often 95 % intervals contain the true parameter; a point is a model (Bernstein and Sheldon 2018). Those of
+    OPS come from many draws that share ε. Error bars are 95 % intervals. A title is a finding where the tables have it.
     """
     canvas, (axes,) = facets.subplots(1, 3, 2.9, width=7.6, gridspec_kw={"width_ratios": (1.15, 1, 1.1)})
     drawn = (_draw_or_noise(axes[0], war_logs_differences), _bounds(axes[1], bounds), _intervals(axes[2], ecdf))
@@ -88,8 +88,8 @@ def hero(war_logs_differences, bounds, ecdf):
 
 # The curves of the war logs: the rows of each, the method whose colour it has, and its label.
 READINGS = (
-    ({"second": "laplace", "variant": "paper", "start": "seeded"}, "naive", "noisy counts, taken for true"),
-    ({"second": "ops", "start": "seeded"}, "ops", "one private draw, best setting"),
+    ({"second": "laplace", "variant": "paper", "start": "seeded"}, "naive", "noisy counts, clipped at 0"),
+    ({"second": "ops", "start": "seeded"}, "ops", "one draw, best in hindsight"),
     ({"second": "gibbs"}, "gibbs", "noisy counts, noise modelled"),
 )
 
@@ -139,7 +139,7 @@ INTERVALS = {
     "non_private": "no noise",
     "gibbs": "noise\nmodelled",
     "naive": "noise\nignored",
-    "ops": "one draw\n(too wide)",
+    "ops": "draws that\nshare ε\n(too wide)",
 }
 
 

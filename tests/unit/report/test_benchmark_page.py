@@ -19,7 +19,7 @@ def test_the_leaderboard_has_a_line_for_each_method():
     }  # fmt: skip
     lines = page.board(pd.DataFrame(rows)).splitlines()
     assert lines[2] == (
-        "| Noise-aware, exact | 21 of 21 | 0.50 | 0.51 ± 0.00 | binomial, laplace, n = 10, ε = 0.1 | 1.0 "
+        "| Noise-aware, exact | 21 of 21 | 0.50 | 0.512 ± 0.004 | binomial, laplace, n = 10, ε = 0.1 | 1.0 "
         "| 19 of 19 (12 %) | 200,000 |"
     )
     assert lines[3].endswith("| x | 9.6 | not tested | 3,000,000 |") and len(lines) == 4

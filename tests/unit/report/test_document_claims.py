@@ -83,7 +83,7 @@ def test_claims_of_the_papers_are_counted_apart_and_part_is_not_whole(claim):
     theirs = [claim("G1"), claim("G2", "holds in part"), claim("G3", "seen", seen="seen"), claim("G4", "not testable")]
     ours = replace(claim("G5", "does not hold"), place="ours")
     words = claims.names(scorecard.table([Scored("geumlek2017/tradeoff", [*theirs, ours])]))
-    seen = "; 1 more could be tried on stand-in data only, 1 of them seen there; 1 cannot be tested"
+    seen = "; 1 more tried on stand-in data only, 1 seen there; 1 cannot be tested"
     assert words["tally"]("geumlek2017") == "1 of 2 hold, 1 in part" + seen
     assert words["tally_ours"]() == "0 of 1 hold, 1 not"
     assert words["tally"]("zhang2016") == "none testable"

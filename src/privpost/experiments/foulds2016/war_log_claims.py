@@ -27,8 +27,8 @@ def reached(chains) -> Iterator[Part]:
     for method, rows in chains[chains.sampling == "mcmc"].groupby("method"):
         share = f"{int(rows.converged.astype(bool).sum())} of {len(rows)}"
         yield from number(f"settings whose chains converged, {method}", share)
-        words.append(f"{method} at {share}")
-    yield word("reached", f"Settings whose chains converged: {', '.join(words)}; all of them count")
+        words.append(f"{share} settings of {method}")
+    yield word("reached", f"Chains have converged at {', '.join(words)}; the other settings count, too")
 
 
 def p_values(rows, score: str, sign: int = 1) -> np.ndarray:

@@ -112,4 +112,6 @@ def _named(methods: Iterable[str]) -> str:
 
 def _with_error(rows) -> str:
     (row,) = rows.itertuples()
-    return f"{row.mean:.3f} ± {row.sem:.3f}"
+    # Where all draws err alike, the standard error is 0 but for rounding.
+    error = f"{row.sem:.4f}" if row.sem >= 5e-5 else number(round(row.sem, 12), ".1g")
+    return f"{row.mean:.4f} ± {error}"

@@ -65,7 +65,7 @@ def tally(card) -> str:
     parts = [f"{holds} of {holds + in_part + fails} hold"] if holds + in_part + fails else []
     parts += [f"{in_part} in part"] * bool(in_part) + [f"{fails} not"] * bool(fails)
     said = ", ".join(parts) or "none testable"
-    more = f"; {seen + unseen} more could be tried on stand-in data only, {seen or 'none'} of them seen there"
+    more = f"; {seen + unseen} more tried on stand-in data only, {seen or 'none'} seen there"
     return said + more * bool(seen + unseen) + f"; {untestable} cannot be tested" * bool(untestable)
 
 

@@ -50,7 +50,7 @@ def board(leaderboard: pd.DataFrame) -> str:
                 style.look(row.method).label,
                 f"{row.served} of {row.of}",
                 number(row.c2st_median, ".2f"),
-                f"{number(row.c2st_worst, '.2f')} ± {number(row.c2st_worst_sem, '.2f')}",
+                f"{number(row.c2st_worst, '.3f')} ± {number(row.c2st_worst_sem, '.3f')}",
                 str(row.worst_at).replace("epsilon", "ε"),
                 number(row.distance_ratio, ".1f"),
                 calibrated if row.calibrations else "not tested",

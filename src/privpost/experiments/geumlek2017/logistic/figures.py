@@ -12,10 +12,11 @@ from privpost.experiments.geumlek2017.logistic.study import decisive
 def test_error(logistic):
     """Test error of private logistic regression (Geumlek et al. 2017, figure 3).
 
-    Test error minus that of the non-private mode, linear below 0.01; one row per order λ, one column per data set.
-    OPS is shown twice: charged as in the paper, and as pure DP on the smallest ball sure to hold the mode (ours).
-    The dotted line is guessing the larger class. Features are scaled by the data's own range, as in the paper, which no
-    ε covers; in the last row they have public bounds (ours). Bars are 95 % intervals over the draws of one split.
+    Mean test error of draws minus that of draws from the non-private posterior, linear below 0.01; one row per order λ,
+    one column per data set. OPS is shown twice: charged as in the paper, and as pure DP on the smallest ball certain to
+    contain the mode (ours). The dotted line is guessing the larger class. Features are scaled by the data's own range,
+    as in the paper, which no ε covers; in the last row they have public bounds (ours). Bars are 95 % intervals of the
+    method's own mean over the draws of one split, not of the difference; all methods share random numbers.
     """
     table = _losses(logistic, "test_error", "paper").assign(bounds="")
     public = _losses(logistic, "test_error", "corrected").assign(bounds=", public bounds (ours)")
@@ -36,7 +37,7 @@ def test_error(logistic):
 def log_likelihood(logistic):
     """Negative test log-likelihood of private logistic regression (Geumlek et al. 2017, appendix).
 
-    Negative mean log-likelihood minus that of the non-private mode, linear below 0.01; otherwise as figure 3.
+    Negative mean log-likelihood minus that of non-private posterior draws, linear below 0.01; otherwise as figure 3.
     """
     table = _losses(logistic, "test_log_likelihood", "paper")
     table = table.assign(mean=-table["mean"])
