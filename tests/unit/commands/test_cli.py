@@ -205,6 +205,17 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["study=toy/curve", "level=1,2"], ["level has 2 values, but a run takes one", "-m study=toy/curve"]),
         (["study=toy/curve", "+extra=1"], ["'+extra=1'", "not added or removed"]),
         (["study=toy/curve", "~level=1"], ["'~level=1'", "not added or removed"]),
+        (["study=toy/curve", "~level"], ["'~level'", "not added or removed"]),
+        (["~level", "study=toy/curve"], ["'~level'", "not added or removed"]),
+        (
+            ["-m", "study=toy/curve", "scale=smoke,paper"],
+            ["scale is 'smoke,paper', but a run or a sweep has one scale"],
+        ),
+        (["claims", "toy/curve", "scale=smoke"], ["privpost claims takes no key=value", "write --scale smoke"]),
+        (["build", "toy/curve", "scale=smoke"], ["write --scale smoke"]),
+        (["draw", "study=toy/curve"], ["write toy/curve alone"]),
+        (["status", "level=2"], ["settings belong to a run"]),
+        (["release", "tea.yaml", "epsilon=0.2"], ["'epsilon=0.2'", "tea.yaml holds all settings", "edit that file"]),
         (["study=toy/curve", "within.level=1"], ["'within.level=1'"]),
         (
             ["study=toy/curve", "level=[1"],
@@ -229,6 +240,17 @@ def test_a_mistake_says_what_is_wrong_and_what_is_allowed(toy, capsys, argv, par
     for part in parts:
         assert part in message
     assert in_store(toy) == set()
+
+
+@pytest.mark.parametrize("argv", [["status"], ["study=toy/curve"], ["claims", "toy/curve"]])
+def test_a_syntax_error_in_a_module_of_the_users_is_a_line(toy, capsys, argv):
+    (toy.package / "curve/study.py").write_text("x = 1\ndef simulate(:\n")
+    sys.modules.pop("privpost.experiments.toy.curve.study", None)
+    assert privpost(*argv) == 2
+    said = capsys.readouterr().err
+    assert (
+        said.startswith("privpost: ") and "curve/study.py, line 2: invalid syntax\n" in said and said.count("\n") == 1
+    )
 
 
 def test_hydras_own_words_that_are_served(toy, tmp_path):
