@@ -154,7 +154,7 @@ def _no_setting(name: str, word: str, given: argparse.Namespace) -> Exception:
         cure = {"scale": f"write --scale {value}", "study": f"write {value} alone"}.get(key, cure)
     elif name == "release":
         cure = f"{given.specification} holds all settings of the release: edit that file"
-    return SettingError(f"privpost {name} takes no key=value words, such as {word!r}: {cure}.")
+    return SettingError(f"{name} takes no key=value words, such as {word!r}: {cure}.")
 
 
 def _help(argv: list[str]) -> int:

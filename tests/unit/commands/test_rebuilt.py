@@ -109,8 +109,10 @@ def test_a_second_rebuild_in_a_checkout_is_refused_also_without_snakemakes_locks
     assert seen == [2]
 
 
-def test_a_build_names_columns_without_a_meaning(rebuilt, capsys):
-    assert privpost("build", "toy/curve") == 0
+@pytest.mark.parametrize("command", ["build", "publish"])
+def test_a_build_names_columns_without_a_meaning(rebuilt, monkeypatch, capsys, command):
+    monkeypatch.setattr(publish, "_overall", lambda drawn: None)
+    assert privpost(command, "toy/curve") == 0
     assert "No meaning for curve.level: give it in TABLES of privpost/experiments/toy/curve" in capsys.readouterr().out
 
 
