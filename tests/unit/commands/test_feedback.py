@@ -123,7 +123,7 @@ def test_points_whose_data_cannot_be_had_have_a_line_each(toy, monkeypatch, caps
     monkeypatch.setattr(prepared, "read", absent)
     assert privpost(*SWEEP) == 1
     said = capsys.readouterr().err
-    assert said.count("its data set coins cannot be had") == 6
+    assert said.count("its data set coins is not available") == 6
     assert "6 of 6 cells could not be computed" in said
     assert in_store(toy) == set()
 
