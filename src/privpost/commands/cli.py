@@ -3,6 +3,7 @@
 import argparse
 import os
 import pkgutil
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -131,8 +132,29 @@ def call(name: str, argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"privpost {name}", description=text, allow_abbrev=False)
     for names, how in options:
         parser.add_argument(*names, **how)
-    given = parser.parse_intermixed_args(argv)
-    return pkgutil.resolve_name(f"privpost.commands.{place}")(given)
+    given, unknown = parser.parse_known_intermixed_args(argv)
+    for word in (*unknown, *(given.study if STUDIES in options or CLAIMS in options else ())):
+        if re.match(r"\w+=", word) and not Path(word).exists():
+            raise _no_setting(name, word, given)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    status = pkgutil.resolve_name(f"privpost.commands.{place}")(given)
+    # A pipe that was closed is noticed here rather than at Python's end, which would warn of it.
+    sys.stdout.flush()
+    return status
+
+
+def _no_setting(name: str, word: str, given: argparse.Namespace) -> Exception:
+    """Return the error for a word `key=value` after a command, which takes names and options."""
+    from privpost.lab.schema import SettingError
+
+    key, _, value = word.partition("=")
+    cure = "settings belong to a run: privpost study=<paper>/<study> key=value"
+    if key in given:
+        cure = {"scale": f"write --scale {value}", "study": f"write {value} alone"}.get(key, cure)
+    elif name == "release":
+        cure = f"{given.specification} holds all settings of the release: edit that file"
+    return SettingError(f"{name} takes no key=value words, such as {word!r}: {cure}.")
 
 
 def _help(argv: list[str]) -> int:
@@ -171,7 +193,7 @@ def main(argv: list[str]) -> int:
             if argv[0] not in ANYWHERE:
                 project.enter(checkout=argv[0] in OF_A_CHECKOUT)
             return call(argv[0], argv[1:])
-        if argv[0].startswith("-") or "=" in argv[0]:
+        if argv[0].startswith(("-", "~")) or "=" in argv[0]:
             project.enter()
             from privpost.commands import run, words
 
@@ -183,6 +205,11 @@ def main(argv: list[str]) -> int:
         )
     except (SettingError, CatalogueError, FileNotFoundError) as error:
         print(f"privpost: {error}", file=sys.stderr)
+        return 2
+    except SyntaxError as error:
+        # In a module of a study, a loader or a mechanism, which was parsed or imported.
+        file = os.path.relpath(error.filename) if error.filename else "a module"
+        print(f"privpost: {file}, line {error.lineno}: {error.msg}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("privpost: stopped", file=sys.stderr)

@@ -5,7 +5,7 @@ from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from privpost.commands import drawing, steps
+from privpost.commands import drawing, run, steps
 from privpost.lab import cells, compare, grid, published, store, tables
 from privpost.lab.plan import table_files
 from privpost.lab.project import PUBLISHED, built
@@ -24,7 +24,7 @@ def main(given: Namespace) -> int:
             f"{absent[0]} is not built" if absent else ", ".join(grid.left_out(study)) and "its data are incomplete"
         )
         if not reason and (outdated := tables.outdated(study)):
-            reason = f"its built tables are {outdated} (make reproduce)"
+            reason = f"its built tables were {outdated} (make reproduce)"
         if reason:
             refused[study.name] = reason
         else:
@@ -67,7 +67,8 @@ def _take_over(study: Study) -> set[str]:
     grid_cells = grid.expand(study)
     cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
     for comparison in (differing := [each for each in compare.compare(study) if each.state != "equal"]):
-        print(f"{comparison.table}: {comparison.state} {comparison.where}".rstrip())
+        print(f"{comparison.table}: {comparison.state}{': ' * bool(comparison.where)}{comparison.where}")
+    run.tell_unexplained(study)
     for path in (beside := compare.beside(study)):
         print(f"{path} changes")
     home = replace(study, home=PUBLISHED)

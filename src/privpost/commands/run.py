@@ -23,7 +23,7 @@ from privpost.lab.study import Cell, Study
 from privpost.progress import counted, say, some
 
 # Options of Hydra that run nothing and need no study.
-ABOUT_HYDRA = ("hydra_help", "info", "shell_completion", "experimental_rerun")
+ABOUT_HYDRA = ("hydra_help", "shell_completion", "experimental_rerun")
 
 
 @dataclass
@@ -50,11 +50,12 @@ def main(argv: list[str]) -> int:
     is not allowed, before anything runs.
     """
     global _run  # noqa: PLW0603
-    words = [word for word in argv if "=" in word and not word.startswith("-")]
+    words = request.words_of(argv)
     flags = [word for word in argv if word not in words]
     options = _options(words, flags)
     with configurations.found_by(options.config_name, options.config_dir or options.config_path):
-        alone = options.cfg and "study" not in map(request.key_of, words)
+        shown = options.cfg or options.info
+        alone = shown and "study" not in map(request.key_of, words)
         if alone or any(getattr(options, name) for name in ABOUT_HYDRA):
             return _hydra([*words, *flags])
         asked = request.understand([*flags, *words])
@@ -62,7 +63,7 @@ def main(argv: list[str]) -> int:
         hint = asked.multirun or [*map(request.key_of, asked.settings)] == ["dataset"]
         told = plan.lacking(asked.study) if asked.whole else [request.grid_on(asked.study, asked.settings)] * hint
         for line in filter(None, told):
-            print(line, file=sys.stderr) if options.cfg else say(line)
+            print(line, file=sys.stderr) if shown else say(line)
         hydras = [*_in_hydras_words(asked, words), *flags]
         if options.dry_run:
             with contextlib.redirect_stdout(io.StringIO()):
@@ -70,7 +71,7 @@ def main(argv: list[str]) -> int:
                 own = [word for word in hydras if request.key_of(word) not in map(request.key_of, asked.settings)]
                 _hydra([*(word for word in own if word not in request.MULTIRUN), "--cfg", "hydra"])
             return _announce(asked)
-        if options.cfg:
+        if shown:
             return _hydra(hydras)
         # The digest of the code is taken before the cells are computed, since later edits are not what ran.
         _run = Run(argv, asked, tables.code_of(asked.study) if asked.whole else "")

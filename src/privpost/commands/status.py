@@ -32,13 +32,14 @@ def status(given: Namespace) -> int:
         if stock.behind:
             lines.append(f"    since they were computed: {some(sorted(set().union(*stock.behind.values())))}")
     print(
-        f"{counted(len(studies), 'study', 'studies')}: {stored} of {counted(total, 'cell')} in the store, "
-        f"{behind} of them by other code; tables of {tabulated} built."
+        f"{counted(len(studies), 'study', 'studies')} at {given.scale} scale: {stored} of "
+        f"{counted(total, 'cell')} in the store, {behind} of them by other code; tables of {tabulated} built."
     )
     if altered := [str(path) for path in published.covered() if published.altered(path)]:
         print(f"{counted(len(altered), 'published file')} altered by hand: {some(altered)}")
     if incomplete:
-        print("make reproduce computes what is missing.")
+        made = "make reproduce" if given.scale == "paper" else f"privpost reproduce --scale {given.scale}"
+        print(f"{made} computes what is missing.")
     if lines:
         print(f"{'study':<34}{'cells':>6}{'current':>9}{'behind':>8}{'missing':>9}  tables", *lines, sep="\n")
     for line in lacking(*studies):

@@ -36,10 +36,14 @@ def tell_outdated(studies: Iterable[Study]) -> None:
     for study in studies:
         if why := tables.outdated(study):
             published = study.home == PUBLISHED
-            which, cure = ("published", "make reproduce, make publish") if published else ("built", "make reproduce")
-            names.setdefault(f"{which} tables {why} ({cure})", []).append(study.name)
+            made = "make reproduce" if study.scale == "paper" else f"privpost reproduce --scale {study.scale}"
+            which, cure = ("published", f"{made}, then make publish") if published else ("built", made)
+            read = f" (it reads {some(others)})" if (others := tables.read_outdated(study)) else ""
+            names.setdefault(f"the {which} tables of {{}} were {why}; to renew them: {cure}", []).append(
+                study.name + read
+            )
     for what, of_studies in names.items():
-        print(f"privpost: {what}: {', '.join(of_studies)}", file=sys.stderr)
+        print(f"privpost: {what.format(', '.join(of_studies))}", file=sys.stderr)
 
 
 def build(given: Namespace) -> int:

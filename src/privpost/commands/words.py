@@ -3,10 +3,10 @@
 import contextlib
 import os
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from privpost import configurations
-from privpost.lab import compose, grid, study
+from privpost.lab import compose, grid, request, study
 from privpost.lab.schema import SettingError
 
 
@@ -33,23 +33,27 @@ def of_study(name: str) -> list[str]:
     return lines
 
 
-def complete(commands: Iterable[str]) -> bool:
-    """Print completions (studies, values or commands) for a shell's last word; returns False if Hydra completes it.
+def complete(commands: Mapping[str, tuple]) -> bool:
+    """Print completions for a shell's last word; returns False if Hydra completes it.
 
-    Hydra completes keys, scales and data sets, but neither the values of settings nor groups with options in
-    sub-folders, such as studies.
+    Hydra completes scales, data sets, and its own keys and options. Its keys of a study lack the axes, and have
+    entries of the study's file that are no settings.
     """
     line = os.environ.get("COMP_LINE", "").split(" ")
-    key, equals, _ = line[-1].partition("=")
-    if key == "study" and equals:
-        known: Iterable[str] = compose.study_names()
+    last, first = line[-1], line[1] if len(line) > 2 else ""
+    key, equals, _ = last.partition("=")
+    given, fields = dict(word.split("=", 1) for word in line[1:] if "=" in word), {}
+    with contextlib.suppress(SettingError, KeyError):
+        fields = grid.load_study(given["study"]).schema.fields
+    if first in commands:
+        known = compose.study_names() if any(names == ("study",) for names, _ in commands[first][2:]) else []
+    elif equals:
+        values = compose.study_names() if key == "study" else getattr(fields.get(key), "words", ())
+        known = [f"{key}={value}" for value in values]
     else:
-        given = dict(word.split("=", 1) for word in line[1:] if "=" in word)
-        setting = None
-        with contextlib.suppress(SettingError, KeyError):
-            setting = grid.load_study(given["study"]).schema.fields.get(key)
-        known = getattr(setting, "words", ()) if equals else ()
-    words = [f"{key}={value}" for value in known] if equals else (commands if len(line) == 2 else ())
-    offered = [word for word in words if word.startswith(line[-1])]
+        keys = dict.fromkeys([*request.WORDS, *fields, *(study.SIZES if fields else ())])
+        known = [*(f"{name}=" for name in keys), *(commands if len(line) == 2 else ())]
+    offered = [word for word in known if word.startswith(last)]
     print(" ".join(offered), end="")
-    return bool(offered)
+    hydras = bool(equals) or last.startswith(("hydra", "-")) or (last != "" and "hydra".startswith(last))
+    return bool(offered) or first in commands or not hydras

@@ -14,7 +14,7 @@ from privpost.lab import grid, ledgers, tables
 from privpost.lab.project import PUBLISHED
 from privpost.lab.published import SUMS, altered, sums
 from privpost.lab.study import Study
-from privpost.progress import counted
+from privpost.progress import counted, some
 
 # An estimate may differ by this many combined standard errors: rounding differs between processors, and a chain then
 # takes another path.
@@ -36,15 +36,19 @@ class Comparison(NamedTuple):
         table: `<paper>/<study>/<table>`.
         size: the largest difference divided by its tolerance; None where nothing is published.
         where: which column and row differ most, and by how much.
+        columns: whether other columns are there, or another order; `size` is then of the columns of both tables.
     """
 
     table: str
     size: float | None = 0.0
     where: str = ""
+    columns: bool = False
 
     @property
     def state(self) -> str:
-        """`equal`, `within tolerance`, `outside tolerance` or `not published`."""
+        """`equal`, `within tolerance`, `outside tolerance`, `with other columns` or `not published`."""
+        if self.columns and self.size is not None and self.size <= 1:
+            return "with other columns"
         if not self.size:
             return "not published" if self.size is None else "equal"
         return "within tolerance" if self.size <= 1 else "outside tolerance"
@@ -85,7 +89,7 @@ def _lacks(path: Path) -> bool:
     return not path.is_file() or altered(path)
 
 
-def _compare(built: Study, published: Study, name: str) -> tuple[float | None, str]:
+def _compare(built: Study, published: Study, name: str) -> tuple[Any, ...]:
     path = published.table_path(name)
     if not path.is_file():
         return (inf, f"{path} is not there, but {SUMS} names it") if path in sums() else (None, "")
@@ -103,19 +107,22 @@ def _compare(built: Study, published: Study, name: str) -> tuple[float | None, s
     return compare_frames(old, new, float(built.text.get("tolerance", RELATIVE)), timed)
 
 
-def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequence[str] = ()) -> tuple[float, str]:
-    """Return the largest difference between two tables, divided by its tolerance, and where it is.
+def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequence[str] = ()) -> tuple[Any, ...]:
+    """Return the size and the place of the largest difference between two tables, as in `Comparison`.
 
     Column names, number of rows and words must be equal. Columns in `timed` hold a machine's speed and are not
     compared.
     """
     if list(old.columns) != list(new.columns):
-        changed = sorted({*old.columns} ^ {*new.columns}) or ["their order"]
-        return inf, f"columns differ: {', '.join(changed)}"
+        both = [column for column in old if column in new]
+        changes = {"new column": [*new.columns.drop(both)], "without the column": [*old.columns.drop(both)]}
+        changed = " and ".join(f"{what} {', '.join(names)}" for what, names in changes.items() if names)
+        size, where = compare_frames(old[both], new[both], relative, timed)
+        return size, f"{changed or 'columns in another order'}; {where or 'all else is equal'}", True
     if len(old) != len(new):
         return inf, f"{len(old)} rows became {len(new)}"
     found = [_difference(column, old, new, relative) for column in old if column not in timed]
-    return max(found, key=lambda difference: difference[0])
+    return max(found, key=lambda difference: difference[0], default=(0.0, ""))
 
 
 def _difference(column: str, old: Any, new: Any, relative: float) -> tuple[float, str]:
@@ -146,6 +153,8 @@ def sentence(comparisons: Sequence[Comparison]) -> str:
     """Return a summary, such as "71 tables: 70 equal, 1 within tolerance (largest difference: ...)"."""
     count = Counter(comparison.state for comparison in comparisons)
     parts = [f"{count['equal']} equal"]
+    if others := [f"{each.table}: {each.where}" for each in comparisons if each.state == "with other columns"]:
+        parts.append(f"{len(others)} with other columns ({some(others)})")
     for state, words in (("within tolerance", "within tolerance"), ("outside tolerance", "OUTSIDE tolerance")):
         if count[state]:
             worst = max((each for each in comparisons if each.state == state), key=lambda each: each.size or 0.0)

@@ -121,12 +121,12 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 @functools.cache
-def _code_digest(text: str, of_cell: bool = False) -> str:
-    """Return a digest of a source text without its comments, docstrings, meanings and layout.
+def _code_digest(text: str, path: Path, of_cell: bool = False) -> str:
+    """Return a digest of a file's source text without its comments, docstrings, meanings and layout.
 
     With `of_cell`, the parts of a study's module that only make tables are left out too.
     """
-    tree = ast.parse(text)
+    tree = ast.parse(text, str(path))
     if of_cell:
         tree.body = _without_tables(tree)
     for node in ast.walk(tree):
@@ -141,7 +141,7 @@ def _code_digest(text: str, of_cell: bool = False) -> str:
 
 def source(*modules: str) -> dict[str, str]:
     """Return a digest of each file that the modules import; comments, docstrings, meanings and layout do not count."""
-    return {path.relative_to(PACKAGE).as_posix(): _code_digest(text_of(path)) for path in files(modules)}
+    return {path.relative_to(PACKAGE).as_posix(): _code_digest(text_of(path), path) for path in files(modules)}
 
 
 def source_digest(*modules: str) -> str:
@@ -163,7 +163,7 @@ def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[
     modules = [target, *ALWAYS, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
     digests = source(*modules)
     if own := file_of(target):
-        digests[own.relative_to(PACKAGE).as_posix()] = _code_digest(text_of(own), of_cell=True)
+        digests[own.relative_to(PACKAGE).as_posix()] = _code_digest(text_of(own), own, of_cell=True)
     return {"source": digests, "versions": versions()}
 
 

@@ -63,13 +63,18 @@ def key_of(override: str) -> str:
     return override.split("=", 1)[0].lstrip("+").removeprefix("within.")
 
 
+def words_of(argv: Sequence[str]) -> list[str]:
+    """Return the words `key=value` of a command line, and deletions `~key` of anything but Hydra's own keys."""
+    return [word for word in argv if word[:1] != "-" and ("=" in word or re.match("~(?!hydra)", word))]
+
+
 def understand(argv: list[str]) -> Request:
     """Return what a command line asks for; Hydra's own words (`hydra...`) and options are left to Hydra.
 
     A whole grid and its shards skip cells whose data set is missing, as a rebuild does. Raises SettingError for a
     missing study, and for a key or a value that is not allowed, with the nearest right one.
     """
-    words = [word for word in argv if "=" in word and not word.startswith("-")]
+    words = words_of(argv)
     given = _once(words)
     multirun = bool(MULTIRUN & set(argv)) or given.get("hydra.mode") == "MULTIRUN"
     study = _study(given)
@@ -99,8 +104,7 @@ def _once(words: list[str]) -> dict[str, str]:
     """Return the values of words by key; raises SettingError if a key of `WORDS` or of Hydra is given twice."""
     given: dict[str, str] = {}
     for word in words:
-        key, value = word.split("=", 1)
-        key = key.lstrip("+")
+        key, _, value = word.lstrip("+").partition("=")
         if key in given and (key in WORDS or key.startswith("hydra")):
             raise SettingError(f"{key} is given twice, as {given[key]!r} and {value!r}; leave one of them out.")
         given[key] = value
@@ -135,7 +139,11 @@ def _study(given: Mapping[str, str]) -> Study:
             f"study is {given['study']!r}, but a run computes one study: say privpost -m study={first} and the others "
             "one by one, or privpost reproduce with several names."
         )
-    scale = given.get("scale", "paper")
+    if "," in (scale := given.get("scale", "paper")):
+        first = scale.split(",")[0]
+        raise SettingError(
+            f"scale is {scale!r}, but a run or a sweep has one scale: say scale={first} and the others one by one."
+        )
     return grid.load_study(given["study"], scale, built(scale))
 
 

@@ -149,7 +149,7 @@ class Study:
     @functools.cached_property
     def tables(self) -> list[str]:
         """Names of the tables: the keys of `TABLES` in study.py, read without an import, or else the study's name."""
-        for node in ast.parse((self.folder / "study.py").read_text(encoding="utf-8")).body:
+        for node in ast.parse((path := self.folder / "study.py").read_text(encoding="utf-8"), str(path)).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TABLES":
                 return [key.value for key in node.value.keys]  # type: ignore[attr-defined]
         return [self.name.split("/")[1]]

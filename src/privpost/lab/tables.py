@@ -15,6 +15,7 @@ from privpost.lab.study import Cell, Study, canonical
 WRITING = ("privpost.lab.tables", "privpost.lab.ledgers")
 # Number of frames that are joined at once: a frame of one row takes as much memory as 100 rows of a long frame.
 JOINED = 500
+OTHER_SETTINGS = "made with other settings than today's"
 
 
 def write(study: Study, results: Sequence[store.Result], code: str) -> list[Path]:
@@ -63,22 +64,27 @@ def gather_times(home: Path) -> None:
 def outdated(study: Study) -> str:
     """Return why a study's tables are out of date; empty if they are current or missing.
 
-    They are `of other settings` if made of other cells than today's; built ones can also be `of other code` or
-    `altered`. Published times without digests give no reason.
+    They were `made with other settings than today's` if today's cells are others; built ones may also be `made by other
+    code than today's` or `altered`. Published times without digests give no reason.
     """
     if not all(path.is_file() for path in _files(study)):
         return ""
     if study.home == PUBLISHED:
         digests = {row.get("digest") for row in published.read_times() if row["study"] == study.name}
         known = all(digests) and digests
-        return "of other settings" * bool(known and digests != {cell.digest for cell in grid.expand(study)})
+        return OTHER_SETTINGS * bool(known and digests != {cell.digest for cell in grid.expand(study)})
     rows = published.read_times(times_path(study))
     if {row.get("digest") for row in rows} != {cell.digest for cell in grid.expand(study)}:
-        return "of other settings"
+        return OTHER_SETTINGS
     if {row.get("code") for row in rows} != {code_of(study)}:
-        return "of other code"
+        return "made by other code than today's"
     whole = {row["files"] for row in rows} == {_joint(path.read_bytes() for path in _files(study))}
     return "" if whole else "altered"
+
+
+def read_outdated(study: Study) -> list[str]:
+    """Return the names of the studies whose ledgers a study reads and whose tables are out of date."""
+    return [other.name for other in grid.read_by(study) if outdated(other)]
 
 
 def _files(study: Study) -> list[Path]:
@@ -118,7 +124,10 @@ def read_tables(study: Study) -> dict[str, Any]:
 
     Raises FileNotFoundError naming the command that makes a missing table, and SettingError for one that was altered.
     """
-    return {name: read_table(study.table_path(name)) for name in study.tables}
+    made = f"privpost reproduce {study.name}" + f" --scale {study.scale}" * (study.scale != "paper")
+    for name in study.tables:
+        check_there(study.table_path(name), made)
+    return {name: _parsed(study.table_path(name)) for name in study.tables}
 
 
 def read_table(path: Path):
@@ -142,10 +151,10 @@ def _parsed(source: Path | io.StringIO):
         return pd.DataFrame()
 
 
-def check_there(path: Path) -> None:
-    """Raise FileNotFoundError, naming the command that makes it, if a file is missing; SettingError if altered."""
+def check_there(path: Path, made: str = "make reproduce") -> None:
+    """Raise FileNotFoundError, naming the command `made`, if a file is missing; SettingError if it was altered."""
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; make it with: make reproduce")
+        raise FileNotFoundError(f"{path} does not exist; make it with: {made}")
     published.check(path)
 
 

@@ -209,7 +209,7 @@ def _study(study: Study, card, packed: Packed) -> dict[str, Any]:
 
 def _validity(study: Study, data: list[dict[str, str]]) -> list[str]:
     outdated = tables.outdated(study)
-    notes = [f"Its tables are {outdated}, not what today's give: `make reproduce`."] if outdated else []
+    notes = [f"Its tables were {outdated}: `make reproduce`."] if outdated else []
     try:
         return notes + describe.validity_notes(study, tables.read_tables(study), data)
     except FileNotFoundError as error:

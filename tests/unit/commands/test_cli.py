@@ -205,6 +205,17 @@ def test_a_sweep_whose_cells_fail_says_which(toy, capsys, monkeypatch):
         (["study=toy/curve", "level=1,2"], ["level has 2 values, but a run takes one", "-m study=toy/curve"]),
         (["study=toy/curve", "+extra=1"], ["'+extra=1'", "not added or removed"]),
         (["study=toy/curve", "~level=1"], ["'~level=1'", "not added or removed"]),
+        (["study=toy/curve", "~level"], ["'~level'", "not added or removed"]),
+        (["~level", "study=toy/curve"], ["'~level'", "not added or removed"]),
+        (
+            ["-m", "study=toy/curve", "scale=smoke,paper"],
+            ["scale is 'smoke,paper', but a run or a sweep has one scale"],
+        ),
+        (["claims", "toy/curve", "scale=smoke"], ["privpost: claims takes no key=value", "write --scale smoke"]),
+        (["build", "toy/curve", "scale=smoke"], ["write --scale smoke"]),
+        (["draw", "study=toy/curve"], ["write toy/curve alone"]),
+        (["status", "level=2"], ["settings belong to a run"]),
+        (["release", "tea.yaml", "epsilon=0.2"], ["'epsilon=0.2'", "tea.yaml holds all settings", "edit that file"]),
         (["study=toy/curve", "within.level=1"], ["'within.level=1'"]),
         (
             ["study=toy/curve", "level=[1"],
@@ -229,6 +240,17 @@ def test_a_mistake_says_what_is_wrong_and_what_is_allowed(toy, capsys, argv, par
     for part in parts:
         assert part in message
     assert in_store(toy) == set()
+
+
+@pytest.mark.parametrize("argv", [["status"], ["study=toy/curve"], ["claims", "toy/curve"]])
+def test_a_syntax_error_in_a_module_of_the_users_is_a_line(toy, capsys, argv):
+    (toy.package / "curve/study.py").write_text("x = 1\ndef simulate(:\n")
+    sys.modules.pop("privpost.experiments.toy.curve.study", None)
+    assert privpost(*argv) == 2
+    said = capsys.readouterr().err
+    assert (
+        said.startswith("privpost: ") and "curve/study.py, line 2: invalid syntax\n" in said and said.count("\n") == 1
+    )
 
 
 def test_hydras_own_words_that_are_served(toy, tmp_path):
@@ -291,7 +313,15 @@ def test_mechanisms_are_listed_with_their_curves(toy, capsys):
     assert "its own" in lines["GaussianMechanism"]
 
 
-def test_a_reader_that_stops_early_sees_no_traceback():
-    command = f"{sys.executable} -m privpost mechanisms | head -n 1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("method") and done.stderr == ""
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_stops_early_sees_no_traceback(unbuffered):
+    """Also if Python writes only at its end."""
+    given, environment = (
+        [sys.executable, "-m", "privpost", "mechanisms"],
+        {**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(given, env=environment, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")

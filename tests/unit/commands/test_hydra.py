@@ -51,6 +51,7 @@ def settings(tmp_path, monkeypatch) -> Path:
         (["--info", "defaults"], ["Defaults List", "hydra/sweeper/study"]),
         (["--info", "plugins"], ["StudySweeper", "BasicLauncher", "JoblibLauncher"]),
         (["--info", "searchpath"], ["Provider", "main", "conf"]),
+        (["study=toy/curve", "order=2", "--info", "config"], ["order: 2"]),
         (["--cfg", "hydra", "-p", "hydra.launcher"], ["# @package hydra.launcher", "BasicLauncher"]),
         (["--cfg", "job", "-p", "seed"], ["20171204"]),
         (["study=toy/curve", "--cfg", "job", "level=3"], ["level: 3", "title: A toy", "start: 2"]),
@@ -120,7 +121,13 @@ def test_help_shows_the_groups_and_a_studys_settings(toy, capsys):
     ("line", "offered"),
     [
         ("privpost study=toy/", ["study=toy/curve"]),
-        ("privpost study=toy/curve sc", []),
+        ("privpost study=toy/curve sc", ["scale="]),
+        ("privpost study=toy/curve or", ["order="]),
+        ("privpost study=toy/curve shards", []),
+        ("privpost stu", ["study="]),
+        ("privpost claims to", ["toy/curve"]),
+        ("privpost fetch to", []),
+        ("privpost hyd", []),
         ("privpost study=nothing", []),
         ("privpost study=toy/curve method=", ["method=a", "method=b"]),
         ("privpost study=toy/curve level=", []),
@@ -131,7 +138,8 @@ def test_help_shows_the_groups_and_a_studys_settings(toy, capsys):
 )
 def test_studies_values_and_commands_are_completed_and_hydra_does_the_rest(toy, monkeypatch, capsys, line, offered):
     monkeypatch.setenv("COMP_LINE", line)
-    assert words.complete(cli.COMMANDS) == bool(offered)
+    hydras = "=" in line.split()[-1] or "hyd" in line
+    assert words.complete(cli.COMMANDS) == (bool(offered) or not hydras)
     assert capsys.readouterr().out.split() == offered
 
 

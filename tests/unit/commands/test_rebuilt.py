@@ -56,13 +56,13 @@ def test_built_files_that_were_altered_are_told_and_not_published(rebuilt, capsy
     assert tables.outdated(rebuilt.study()) == "altered"
     before = path.read_bytes()
     assert privpost("publish", "toy/curve") == 1
-    assert "toy/curve stays as it is: its built tables are altered (make reproduce)" in capsys.readouterr().out
+    assert "toy/curve stays as it is: its built tables were altered (make reproduce)" in capsys.readouterr().out
     assert path.read_bytes() == before
 
 
 def test_tables_that_other_code_made_are_made_again_though_snakemake_remembers_nothing(rebuilt, monkeypatch, capsys):
     other_code(monkeypatch)
-    assert tables.outdated(rebuilt.study()) == "of other code"
+    assert tables.outdated(rebuilt.study()) == "made by other code than today's"
     assert privpost("publish", "toy/curve") == 1
     assert privpost("reproduce") == 1
     assert "Not built:" in capsys.readouterr().out
@@ -109,8 +109,10 @@ def test_a_second_rebuild_in_a_checkout_is_refused_also_without_snakemakes_locks
     assert seen == [2]
 
 
-def test_a_build_names_columns_without_a_meaning(rebuilt, capsys):
-    assert privpost("build", "toy/curve") == 0
+@pytest.mark.parametrize("command", ["build", "publish"])
+def test_a_build_names_columns_without_a_meaning(rebuilt, monkeypatch, capsys, command):
+    monkeypatch.setattr(publish, "_overall", lambda drawn: None)
+    assert privpost(command, "toy/curve") == 0
     assert "No meaning for curve.level: give it in TABLES of privpost/experiments/toy/curve" in capsys.readouterr().out
 
 
@@ -173,7 +175,9 @@ def test_claims_of_what_was_built_leave_out_what_was_not(rebuilt, capsys):
     said = capsys.readouterr()
     assert said.out.startswith("T1  holds") and "left out, as their tables are missing: toy/other\n" in said.err
     assert privpost("claims", "toy/other", "--built") == 2
-    assert "does not exist; make it with" in capsys.readouterr().err
+    assert "does not exist; make it with: privpost reproduce toy/other\n" in capsys.readouterr().err
+    assert privpost("claims", "toy/other", "--built", "--scale", "smoke") == 2
+    assert "make it with: privpost reproduce toy/other --scale smoke\n" in capsys.readouterr().err
 
 
 def test_claims_of_built_tables_say_when_these_are_of_other_settings(rebuilt, capsys):
@@ -181,7 +185,7 @@ def test_claims_of_built_tables_say_when_these_are_of_other_settings(rebuilt, ca
     assert "built tables" not in capsys.readouterr().err
     rebuilt.edit("note: n", "note: m")
     assert privpost("claims", "toy/curve", "--built") == 0
-    said = "privpost: built tables of other settings (make reproduce): toy/curve\n"
+    said = f"privpost: the built tables of toy/curve were {tables.OTHER_SETTINGS}; to renew them: make reproduce\n"
     assert capsys.readouterr().err == said
     assert privpost("draw", "toy/curve", "--built") == 0
     assert capsys.readouterr().err == said
@@ -201,7 +205,8 @@ def test_published_tables_of_other_settings_are_told_by_all_that_reads_them(rebu
     assert capsys.readouterr().err == ""
     rebuilt.edit("note: n", "note: m")
     assert privpost(*words) == 0
-    said = "privpost: published tables of other settings (make reproduce, make publish): toy/curve\n"
+    cure = "make reproduce, then make publish"
+    said = f"privpost: the published tables of toy/curve were {tables.OTHER_SETTINGS}; to renew them: {cure}\n"
     assert capsys.readouterr().err == said
     lines = [line.rpartition(",")[0] for line in published.TIMES.read_text().splitlines()]
     published.TIMES.write_text("\n".join(lines) + "\n")
@@ -214,10 +219,10 @@ def test_published_tables_of_other_settings_are_marked_on_the_page_and_the_score
     shutil.copy("build/paper/results/times.csv", "results")
     rebuilt.edit("note: n", "note: m")
     study = grid.load_study("toy/curve")
-    assert page._validity(study, [])[0] == "Its tables are of other settings, not what today's give: `make reproduce`."
+    assert page._validity(study, [])[0] == "Its tables were made with other settings than today's: `make reproduce`."
     given = documents.Published({study.name: study}, Path("."))
     monkeypatch.setattr(scorecard, "read", lambda path: None)
-    assert documents.names(given, Quotes(Path("results")), "")["outdated"]() == ["toy/curve"]
+    assert documents.names(given, Quotes(Path("results")), "")["outdated"]() == {"toy/curve": []}
 
 
 def test_a_rebuild_with_other_settings_says_that_it_need_not_agree(rebuilt, capsys):
@@ -239,7 +244,7 @@ def test_publishing_says_what_is_not_built_and_what_is_left_of_other_settings(re
     assert privpost("publish") == 0
     said = capsys.readouterr()
     assert said.out == "0 studies published; left as they are, since not built (make reproduce): 1 of 1.\n"
-    assert "published tables of other settings (make reproduce, make publish): toy/curve" in said.err
+    assert "the published tables of toy/curve were made with other settings" in said.err
 
 
 def test_publishing_says_that_tables_are_published_where_documents_cannot_be_rendered(rebuilt, monkeypatch, capsys):
@@ -267,7 +272,7 @@ def test_tables_are_of_other_code_when_what_writes_them_is_edited_and_cells_are_
     study = rebuilt.study()
     before = plan.code_of(study)
     monkeypatch.setattr(provenance, "text_of", lambda path: text_of(path) + "\nEDITED = 1\n" * path.match(str(edited)))
-    assert tables.outdated(study) == "of other code"
+    assert tables.outdated(study) == "made by other code than today's"
     assert plan.code_of(study) != before
     assert not cells.look(study, grid.expand(study)).behind
 
@@ -289,7 +294,7 @@ def test_tables_of_code_that_was_edited_meanwhile_are_of_other_code(rebuilt, mon
 
     monkeypatch.setattr(cells, "compute_ready", edited_then)
     assert privpost(*words) == 0
-    assert tables.outdated(rebuilt.study()) == "of other code"
+    assert tables.outdated(rebuilt.study()) == "made by other code than today's"
 
 
 def test_a_store_that_cannot_be_emptied_stops_a_fresh_rebuild(rebuilt, capsys):

@@ -13,6 +13,8 @@ from privpost.lab import published
 from privpost.lab.schema import SettingError
 from privpost.report import captions, page
 
+OTHER = "made with other settings than today's"
+
 
 def status(capsys) -> list[str]:
     """Return what `privpost status` says of the toy: numbers of cells, and the state of its tables."""
@@ -35,10 +37,10 @@ def test_status_in_each_state(toy, capsys, monkeypatch):
     assert status(capsys) == expected(current=3, missing=1)
     victim.write_bytes(content)
     toy.edit("note: n", "note: m")
-    assert status(capsys) == expected(missing=4, tables="of other settings")
+    assert status(capsys) == expected(missing=4, tables=OTHER)
     toy.edit("note: m", "note: n")
     toy.edit("level: [1, 2]", "level: [1, 2, 3]")
-    assert status(capsys) == expected(cells=6, current=4, missing=2, tables="of other settings")
+    assert status(capsys) == expected(cells=6, current=4, missing=2, tables=OTHER)
     toy.edit("level: [1, 2, 3]", "level: [1, 2]")
     versions = {"python": "3.11.0", "numpy": "9", "scipy": "9"}
     monkeypatch.setattr("privpost.lab.provenance.versions", lambda: versions)
@@ -48,17 +50,21 @@ def test_status_in_each_state(toy, capsys, monkeypatch):
 def test_the_summary_comes_first(toy, capsys):
     privpost("status")
     assert capsys.readouterr().out.splitlines() == [
-        "1 study: 0 of 4 cells in the store, 0 of them by other code; tables of 0 built.",
+        "1 study at paper scale: 0 of 4 cells in the store, 0 of them by other code; tables of 0 built.",
         "make reproduce computes what is missing.",
     ]
+    privpost("status", "--scale", "smoke")
+    said = capsys.readouterr().out
+    assert said.startswith("1 study at smoke scale: 0 of ")
+    assert "privpost reproduce --scale smoke computes what is missing." in said
     build(toy)
     privpost("study=toy/curve", "level=9")
     toy.edit("level: [1, 2]", "level: [1]")
     capsys.readouterr()
     privpost("status")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "1 study: 2 of 2 cells in the store, 0 of them by other code; tables of 0 built."
-    assert lines[2].endswith("of other settings")
+    assert lines[0] == "1 study at paper scale: 2 of 2 cells in the store, 0 of them by other code; tables of 0 built."
+    assert lines[2].endswith(OTHER)
     privpost("prune", "-n", "--sweeps")
     assert capsys.readouterr().out.endswith("4 files would be removed\n")
 

@@ -63,7 +63,14 @@ def test_numbers_near_zero_are_rounding():
 
 def test_other_rows_and_columns_are_outside():
     assert "2 rows became 1" in frames(TABLE, TABLE.iloc[:1]).where
-    assert "columns differ: n" in frames(TABLE, TABLE.drop(columns="n")).where
+    more, fewer = frames(TABLE, TABLE.assign(m=1)), frames(TABLE, TABLE.drop(columns=["loss_sem", "n"]))
+    assert (more.state, more.where) == ("with other columns", "new column m; all else is equal")
+    assert fewer.where == "without the column n, loss_sem; all else is equal"
+    assert "1 with other columns (t: new column m; all else is equal)" in compare.sentence([more])
+    assert frames(TABLE, TABLE[TABLE.columns[::-1]]).where == "columns in another order; all else is equal"
+    far = frames(TABLE, TABLE.assign(m=1, bound=[3.0, 7.0]))
+    assert (far.state, far.where) == ("outside tolerance", "new column m; bound in row 2: inf became 7")
+    assert frames(TABLE, TABLE.iloc[:1].assign(m=1)).state == "outside tolerance"
 
 
 def test_a_study_may_state_its_own_tolerance():

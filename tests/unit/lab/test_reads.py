@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from privpost.commands import cli, publish
+from privpost.commands import cli, publish, steps
 from privpost.lab import cells, grid, ledgers, project, published, request, store, study
 from privpost.lab.schema import SettingError
 
@@ -125,6 +125,15 @@ def test_who_reads_a_ledger_that_publishing_changed_is_told(toy, reader, monkeyp
     published.write_sums()
     assert cli.main(["publish", "toy/curve"]) == 0
     assert said in capsys.readouterr().out
+
+
+def test_who_reads_what_is_outdated_is_outdated_with_that_reason(toy, reader, capsys):
+    build(toy)
+    assert cli.main(["build", "toy/reader"]) == 0
+    toy.edit("note: n", "note: m")
+    steps.tell_outdated(grid.load_studies(home=project.built("paper")))
+    said = "privpost: the built tables of toy/curve, toy/reader (it reads toy/curve) were made with other settings"
+    assert capsys.readouterr().err == f"{said} than today's; to renew them: make reproduce\n"
 
 
 def test_reads_is_all(toy, reader):

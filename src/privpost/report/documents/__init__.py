@@ -136,7 +136,7 @@ def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
         "setting": lambda study, key: published.study(study).text[key],
         "largest_rhat": LARGEST_RHAT,
         "studies": studies,
-        "outdated": lambda: [study.name for study in studies if tables.outdated(study)],
+        "outdated": lambda: {study.name: tables.read_outdated(study) for study in studies if tables.outdated(study)},
         "papers": {study.paper: scorecard.NAMES.get(study.paper, study.paper) for study in studies},
         "neighbours": describe.neighbours,
         "table": markdown,
