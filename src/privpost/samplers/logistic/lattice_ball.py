@@ -131,7 +131,7 @@ class LatticeBall(PublicTime):
 
     @property
     def log_expected(self) -> float:
-        """ln of the largest mean number of proposals per draw: that without a ball, times e and the table's factor."""
+        """ln of the largest mean number of proposals per draw: its value without a ball times e and a table's factor."""
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
 
@@ -139,8 +139,8 @@ class LatticeBall(PublicTime):
     def rounding(self) -> float:
         """The largest rounding error of the exponent in the ball.
 
-        It adds the errors of predictors, quadratic terms, elementary functions and logarithms of weights, in units of
-        2^-43, and those of sums of n terms, n 2^-53 times the sum of the terms' sizes, doubled.
+        It has two parts. Errors of predictors, quadratic terms, elementary functions and logarithms of weights are
+        counted in units of 2^-43. Errors of sums of n terms are twice n 2^-53 times the sum of the terms' sizes.
         """
         n, d, size = self.n, self.dimension, self.bound * self.ball + 1
         units = (d + 16) * (n * size + 4 * self.total * self.ball**2) + 64 * d
@@ -178,7 +178,7 @@ class Proposals:
     def draw(self, randbits: RandomBits) -> np.ndarray:
         """Return one draw in steps of the lattice, (d,).
 
-        It evaluates as many proposals as `logistic.public_time` says and returns the first accepted one.
+        The method evaluates as many proposals as `logistic.public_time` says and returns the first accepted one.
 
         Args:
             randbits: source of independent fair bits: k ↦ a whole number below 2^k.
@@ -221,7 +221,7 @@ class Proposals:
 
     @cached_property
     def _at(self) -> tuple[np.ndarray, np.ndarray]:
-        """The weights at m, and their log-likelihood."""
+        """The weights at the lattice point m, and the log-likelihood of these weights."""
         at = self.public.step * self.centre
         return at, self.posterior.log_likelihood_of_predictors((self.posterior.features @ at)[None])
 
@@ -230,7 +230,7 @@ class Proposals:
         return Uniform(randbits, known, 64).is_below(partial(self.chance, moves, cells))
 
     def chance(self, moves: np.ndarray, cells: np.ndarray):
-        """Enclose the probability that Δ = `moves` steps in `cells` is accepted in a ball, at the precision in use."""
+        """Return an interval that holds the acceptance probability of Δ = `moves` steps, which lie in `cells`."""
         table, step, total = self.public.table, Fraction(self.public.step), Fraction(self.posterior.prior_precision)
         centre, change = [int(place) for place in self.centre], [int(move) for move in moves]
         along = sum(place * move for place, move in zip(centre, change, strict=True))
@@ -243,7 +243,7 @@ class Proposals:
         return (-exponent).exp()
 
     def _loss(self, steps: list[int]):
-        """Enclose Σ ln(1 + exp(−s_i)) at a point of the lattice in a ball (interval arithmetic)."""
+        """Return an interval that holds Σ ln(1 + exp(−s_i)) at a lattice point."""
         arb, arb_mat = flint().arb, flint().arb_mat
         step = Fraction(self.public.step)
         weights = arb_mat(len(steps), 1, [ball(step * place) for place in steps])

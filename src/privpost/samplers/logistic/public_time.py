@@ -78,7 +78,7 @@ class PublicTime:
 
     @property
     def step_size(self) -> float:
-        """1/M."""
+        """Length 1/M of a step, in units of the gradient."""
         return 1 / (self.n * self.precision * (1 + self._ratio))
 
     @property
@@ -137,7 +137,7 @@ def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.
     """Return exact draws (size, d).
 
     Args:
-        posterior: of `public.n` records within the bound.
+        posterior: the posterior given `public.n` records whose features are no longer than the bound.
         public: the numbers that decide the time.
         size: number of draws.
         rng: source of randomness.
