@@ -110,8 +110,8 @@ def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
     """Return p(z_t | all other states) for the cells t in `sites`, shape (sites, K, chains).
 
-    `states` and `transitions` are arrays of a `State`. `sites` (sites, chains) lists cells of each chain. The formula is
-    that of `kernels.site_weights`.
+    `states` and `transitions` are arrays of a `State`. `sites` (sites, chains) lists cells of each chain.
+    `kernels.site_weights` has the formula.
     """
     from privpost.samplers.hidden_markov.kernels import site_probabilities
 

@@ -297,7 +297,7 @@ def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, .
     """Return the ends of at most four inner shells, each of which saves `worth` expected proposals.
 
     Draws are exact for any ends. Let P be the precision at the mode, h_i the curvature at the mode, and D = I − nβP⁻¹
-    the data's part of P, in units of P. A_j is approximated by P, but with the total loss x = Σ ρ (h_i − c_i) s̄_i². The
+    the data's part of P, in units of P. A_j is approximated by P, less a total loss x = Σ ρ (h_i − c_i) s̄_i². This
     loss is spread over x/l directions, in each of which A_j is less than P by the share
     l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D. So |A_j| is |P| (1 − l)^(x/l), and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
     """

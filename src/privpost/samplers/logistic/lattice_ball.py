@@ -131,7 +131,7 @@ class LatticeBall(PublicTime):
 
     @property
     def log_expected(self) -> float:
-        """ln of the largest mean number of proposals per draw: its value without a ball times e and a table's factor."""
+        """ln of the largest mean number of proposals per draw: the one without a ball, times e and a table's factor."""
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
 

@@ -14,8 +14,8 @@ from privpost.samplers.compiled import inner, outer
 def variance_of(residual, scale, rng):
     """Draw the noise's variance given one residual, as `noise_aware.gibbs.noise_variance` does.
 
-    The sampler of Michael, Schucany and Haas (1976) chooses between two roots, written here for σ² and without
-    cancellation. With e = |r|/b, h = ν²/2 for a standard normal ν, and R = e + h + √(h(h + 2e)), the roots are b²R,
+    The sampler of Michael, Schucany and Haas (1976) chooses between two roots. They are written here for σ² and without
+    cancellation. Let e = |r|/b, h = ν²/2 for a standard normal ν, and R = e + h + √(h(h + 2e)). The roots are b²R,
     chosen with probability R/(R + e), and b²e²/R.
     """
     distance = abs(residual) / scale
@@ -39,9 +39,9 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
     """Draw counts of all categories, then the noise's variances given them, in place; return the number of rejections.
 
     N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that they sum to n. Its product with
-    N(y, diag σ²) is the law of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum. They are
-    drawn without this constraint, then shifted in proportion to their variances to sum to n. A trial without a valid
-    draw in `rounds` rounds after the first one keeps its counts, which leaves the conditional distribution invariant.
+    N(y, diag σ²) is the law of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum. The normals
+    are drawn without this constraint, then shifted in proportion to their variances to sum to n. A trial without valid
+    counts after the first round and `rounds` more keeps its old counts, which leaves the conditional law invariant.
 
     Args:
         theta, release: θ and y, shape (categories, trials).

@@ -1,7 +1,7 @@
 """Independent draws of the true counts given noisy ones, exact except for counts of probability below 1e-30.
 
-The counts sum to a public number. The sum of each half of the counts is drawn given that number, then the sum of each
-quarter given those, and so on. Convolutions of the single counts' weights give these laws.
+The counts sum to a public number. The sum of each half of the counts is drawn given this number, then the sum of each
+quarter given the sum of its half, and so on. Convolutions of the single counts' weights give the laws of the sums.
 """
 
 import math
@@ -258,7 +258,7 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
     for _ in range(_ROUNDS):
         if len(np.unique(totals[open_])) * len(window.logs) <= _ELEMENTS:
             break
-        # Rejection comes first: proposals follow the first part's weights, acceptance the other part's weights.
+        # Rejection comes first. The first part's weights give proposals; the other part's weights decide acceptance.
         places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
         places = window.start + np.minimum(places, len(cumulative) - 1)
         accepted = others.at(totals[open_] - places) - highest > -rng.standard_exponential(len(open_))
@@ -270,7 +270,7 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
     for start in range(0, len(sums), part):
         some = sums[start : start + part]
         low, high = max(window.start, some[0] - others.end), min(window.end, some[-1] - others.start)
-        # Each row has the other part's shares when the first part is low..high, 0 where there are none.
+        # Each row has the other part's shares for a first part of low..high, and 0 outside the other part's window.
         padded = np.pad(rest, high - low + 1)
         rest_shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
         mine = order[slice(*np.searchsorted(row[order], (start, start + part)))]
@@ -288,7 +288,7 @@ def _near(noisy: float, log_prior, scale: float, tilt: float) -> _Window:
 
 
 def _near_tilt(noisy, log_prior, scale: float, n: float) -> float:
-    """Return a tilt as `_fine_tilt` does, but from a grid around each noisy count (d,): a rough tilt is enough."""
+    """Return the tilt of `_fine_tilt` roughly, which is enough, from a grid around each noisy count (d,)."""
     steps = scale * np.concatenate([np.arange(12, _DEPTH), np.arange(0, 12, 0.125)])
     # If the noise is far below 1, only the noisy count and its neighbours have weight.
     steps = np.unique(np.rint(np.concatenate([-steps, [-1, 0, 1], steps])))

@@ -149,7 +149,7 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
 
     Args:
         model: the family and its prior.
-        release: y, noisy sums of the first q statistics, (q, trials); q = d, or d − 1 if these determine the last one.
+        release: y, noisy sums of the first q of d statistics, (q, trials); q = d, or d − 1 if d − 1 determine the last.
         n: public number of records.
         scale: scale of the noise, Δ/ε.
     """
@@ -207,7 +207,7 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
 def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np.ndarray]:
     """Return m (q, trials) and factor L (q, q, trials) of N(m, LLᵀ) ∝ N(mean, covariance) × N(observed, diag variance).
 
-    It conditions on one coordinate after the other and inverts no matrix, so the covariance may be singular.
+    The function conditions on one coordinate after the other and inverts no matrix, so the covariance may be singular.
     """
     if len(mean) == 1:
         gain = covariance[:, 0] / (covariance[0, 0] + variance[0])
@@ -224,7 +224,7 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
 
 
 def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
-    """Draw sums (q, trials) until they are valid; also return the number of rejected ones.
+    """Draw sums (q, trials) until they are valid; also return the number of rejected sums.
 
     A trial without a valid draw in `ROUNDS` rounds keeps its `fallback`, which leaves the conditional law invariant.
     """
@@ -241,12 +241,12 @@ def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
 
 
 def random_sum(n: int, moments: SegmentMoments) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean nqμ̂ and variance nqΣ̂ + nq(1−q)μ̂² of the sum of the records in a segment (proposition 1)."""
+    """Return mean nqμ̂ and variance nqΣ̂ + nq(1−q)μ̂² of the sum of records in a segment of probability q (prop. 1)."""
     probability, mean, variance = moments
     expected = n * probability
     return expected * mean, expected * (variance + (1 - probability) * mean**2)
 
 
 def noise_prior(shape, scale, rng):
-    """Draws from the prior of the noise variance, Exp(mean 2 scale²)."""
+    """Draw from the prior of the noise variance, an exponential law of mean 2 scale²."""
     return 2 * scale**2 * rng.standard_exponential(shape)

@@ -14,7 +14,7 @@ def kernel(model: ClampedMoments, release, n: int, scale: float) -> Kernel:
     """Return the chains for a batch of releases; θ holds the mean and the variance, shape (2, trials).
 
     A sweep draws the clamped and unclamped sums together from their normal law given θ and the release, then θ by
-    conjugacy, then the noise variances. Sums with Σu² < (Σu)²/n belong to no records and are drawn again.
+    conjugacy, then the noise variances. Unclamped sums with Σu² < (Σu)²/n belong to no records and are drawn again.
 
     Args:
         model: the family with its prior, and the bounds.

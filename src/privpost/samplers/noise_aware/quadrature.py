@@ -27,9 +27,9 @@ _PERIODS = 6
 _BLOCK = 64
 # The inversion ends where |φ|ⁿ is below this.
 _NOTHING = 1e-20
-# The first grid of `resolved_posterior` goes beyond the prior's range by this multiple of it on either side.
+# The first grid of `resolved_posterior` goes beyond the prior's range by this multiple of the range on either side.
 _BEYOND = 20.0
-# That grid is finer for θ at which the interval is within this many standard deviations of a record's mean.
+# The first grid is finer for θ at which the interval is within this many standard deviations of a record's mean.
 _DEVIATIONS = 40.0
 # Number of cells of the grids of `resolved_posterior`.
 _FINE = 2048
@@ -92,7 +92,7 @@ class Posterior(NamedTuple):
 
 
 def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
-    """Put the prior family's law with parameters (trials, k) on equal cells within eight standard deviations."""
+    """Return the prior family's law with parameters (trials, k) on equal cells, eight deviations around its mean."""
     mean, sd = model.mean(parameters), np.sqrt(model.variance(parameters))
     ends = np.clip([mean - 8 * sd, mean + 8 * sd], *model.support)
     edges = np.linspace(*ends, _CELLS[-1] + 1, axis=1)
@@ -124,7 +124,7 @@ def parameter_edges(model: UnivariateFamily, cells: int = _CELLS[0]) -> np.ndarr
 
 
 def redacted_posterior(model: UnivariateFamily, release, n: int, scale, low, high) -> Posterior:
-    """Posterior of θ given the noisy sum of the records in [low, high], by quadrature.
+    """Return the posterior of θ given the noisy sum of the records in [low, high], by quadrature.
 
     Args:
         model: the family and its prior.
@@ -156,7 +156,7 @@ def redacted_posterior(model: UnivariateFamily, release, n: int, scale, low, hig
 
 
 def _log_joint(model, release, n: int, scale, interval, theta) -> np.ndarray:
-    """ln p(y, θ) of trials (trials,) at θ (trials or 1, points)."""
+    """Return ln p(y, θ), shape (trials, points), at θ of shape (trials or 1, points)."""
     mean, variance = random_sum(n, model.segment_moments(theta, *(end[:, None] for end in interval)))
     return log_normal_laplace(release[:, None] - mean, variance, scale[:, None]) + model.log_density(theta, model.prior)
 
@@ -250,7 +250,7 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
     count = np.cumsum(relevant, axis=1)
     # The last position is just below the end of the last cell: there is no cell beyond.
     position = np.minimum(np.arange(cells + 1) / cells, 1 - 1e-12) * count[:, -1:]
-    # One search finds the cell of each position in all rows, because each row is shifted beyond the one before.
+    # One search finds the cell of each position in all rows, because each row is shifted beyond the previous row.
     shift = row * (size + 1)
     cell = np.searchsorted((count + shift).ravel(), (position + shift).ravel(), side="right")
     cell = cell.reshape(position.shape) - row * size
@@ -260,7 +260,7 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
 
 
 def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, interval, theta) -> np.ndarray:
-    """Compute p(y | θ) up to a constant without the normal approximation of the redacted sum, to check the latter.
+    """Compute p(y | θ) up to a constant with the true law of the redacted sum, to check the normal approximation.
 
     The noisy sum has the characteristic function φ(ω)ⁿ/(1 + b²ω²), where φ belongs to one record's
     t(x) 1[low ≤ x ≤ high]. The trapezoidal rule inverts it. φ is an integral over the record's quantiles.
@@ -314,7 +314,7 @@ def power(values, n: int) -> np.ndarray:
 
 
 def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high) -> Kernel:
-    """Return a Gibbs sampler of the law of `redacted_posterior` that integrates out the sum when it updates θ.
+    """Return a Gibbs sampler of the law of `redacted_posterior`; the redacted sum is integrated out when θ is drawn.
 
     θ | σ², y has density ∝ p(θ) N(y; m(θ), V(θ) + σ²), drawn on the trial's cells; s | θ, σ², y and σ² | y − s
     follow as in algorithm 2.

@@ -89,9 +89,10 @@ def redacted_kernel(
 def sum_moments(model: UnivariateFamily, n: int, interval, segments: str, theta, moments) -> None:
     """Write moments of sums of n records given θ (trials,) to `moments` (4, trials).
 
-    Rows are the mean and variance of the redacted sum, then those of the full sum ("multinomial") or the added ones of
-    the segments below and above the interval ("independent"). The segments' means m and variances V give the full sum's
-    mean Σ m and variance n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n, so the lower segment need not be computed.
+    Two rows are the mean and variance of the redacted sum. Two more rows are the mean and variance of the full sum
+    ("multinomial"), or the added means and added variances of the segments below and above the interval
+    ("independent"). The segments' means m and variances V give the full sum's mean Σ m and variance
+    n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n, so the lower segment need not be computed.
     """
     low, high = interval
     mean, variance = random_sum(n, model.segment_moments(theta, low, high))
@@ -150,7 +151,7 @@ class Table(NamedTuple):
         return table if np.isfinite(values).all() and error.max() < CLOSE else None
 
     def write(self, theta, moments) -> bool:
-        """If the table covers all θ (trials,), write their moments to `moments` (4, trials); return whether it does."""
+        """Write the moments at θ (trials,) to `moments` (4, trials); return False if the table does not cover all θ."""
         place = self.coordinate(theta * self.multiple)
         place -= self.start
         place /= self.step

@@ -23,7 +23,7 @@ from privpost.models.networks.bayesian_network import LARGEST_ALPHABET, Bayesian
 
 
 def cells(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """Return all possible records (2^|I|, |I|) and the counts of each (2^|I|, 2m).
+    """Return all possible records (2^|I|, |I|) and the statistics of each record (2^|I|, 2m).
 
     Raises:
         ValueError: a network of more than 8 nodes.
