@@ -77,7 +77,7 @@ class EventCounts(metaclass=Checked):
 
     @property
     def prior(self) -> np.ndarray:
-        """The two concentrations, of transition and emission."""
+        """The concentrations of transition and emission, shape (2,)."""
         return np.array([self.transition, self.emission])
 
     @property

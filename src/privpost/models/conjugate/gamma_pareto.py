@@ -13,7 +13,7 @@ from privpost.models.conjugate.gamma_exponential import GammaExponential
 class GammaPareto(GammaExponential):
     """x ~ Pareto(shape θ) on [scale, ∞), θ ~ Gamma(shape, rate); statistics (Σ ln(x/scale), n).
 
-    As t(x) = ln(x/scale) ~ Exp(rate θ), all that depends on t alone is the same as for exponential records.
+    As t(x) = ln(x/scale) ~ Exp(rate θ), everything that depends on t alone is the same as for exponential records.
 
     Attributes:
         scale: smallest record, > 0; public.

@@ -130,7 +130,7 @@ class NormalKnownVariance(UnivariateFamily):
         # Segments in the upper tail are reflected, so that q is never a difference of numbers near 1.
         upper = alpha > 0
         probability = ndtr(np.where(upper, -alpha, beta)) - ndtr(np.where(upper, -beta, alpha))
-        # A segment beyond 37 standard deviations has probability 0; its moments then only have to be finite.
+        # A segment beyond 37 standard deviations has probability 0, and the segment's moments only have to be finite.
         safe = np.maximum(probability, 1e-300)
         at_low, at_high = _density(alpha), _density(beta)
         shift = (at_low - at_high) / safe
@@ -139,7 +139,7 @@ class NormalKnownVariance(UnivariateFamily):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The standard normal, and one off centre."""
+        """The standard normal prior, and a prior off centre."""
         return [cls(0, 1, 1), cls(1.5, 0.5, 2)]
 
 

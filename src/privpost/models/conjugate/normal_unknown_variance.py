@@ -134,12 +134,12 @@ class NormalUnknownVariance(ConjugateModel):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A prior around 0, and one off centre."""
+        """A prior around 0, and a prior off centre."""
         return [cls(0.0, 1.0, 4.0, 3.0), cls(0.5, 3.0, 5.0, 2.0)]
 
 
 def _student_quantile(degrees: float, probability) -> np.ndarray:
-    """Return Student's quantile; the far tails use the incomplete beta function, as `stdtrit` fails there."""
+    """Return Student's quantile; in the far tails, where `stdtrit` fails, by the incomplete beta function."""
     tail = np.minimum(probability, 1 - probability)
     # t² = degrees (1 − b)/b for the beta variate b, whose distribution function starts as b^a / (a B(a, ½)).
     a = degrees / 2

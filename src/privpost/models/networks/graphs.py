@@ -137,7 +137,7 @@ def named(text: str) -> tuple[str, Graph]:
 
     The text is a family with its sizes (`chain_20`, `banded_8_3`, `naive_bayes_16`, `collider_4`), the stem of a
     file in conf/network, the path of a YAML file, or a name and a formula (`pair [a][b|a]`). The ValueError for an
-    unknown text lists what is known, and that for a bad graph says what is wrong with it.
+    unknown text lists the known names, and the ValueError for a bad graph says what is wrong with the graph.
     """
     text = text.strip()
     name, _, rest = text.partition(" ")

@@ -101,7 +101,7 @@ def walk(noisy, cell, rates, phi, width, mean, law, rng):
 def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
     """Update one field's probabilities in one state: in random pairs of levels, move probability from one to the other.
 
-    The amount moved is a normal variate. Its width is set by the noise, the state's cells and rates, and the pair's sum.
+    The amount is a normal variate, whose width is set by the noise, the state's cells and rates, and the pair's sum.
     If the state has no cells, the probabilities are drawn from the prior.
     """
     if not len(cells):

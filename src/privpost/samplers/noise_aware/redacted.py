@@ -89,7 +89,7 @@ def redacted_kernel(
 def sum_moments(model: UnivariateFamily, n: int, interval, segments: str, theta, moments) -> None:
     """Write moments of sums of n records given θ (trials,) to `moments` (4, trials).
 
-    Two rows are the mean and variance of the redacted sum. Two more rows are the mean and variance of the full sum
+    The first two rows are mean and variance of the redacted sum. The last two are mean and variance of the full sum
     ("multinomial"), or the added means and added variances of the segments below and above the interval
     ("independent"). The segments' means m and variances V give the full sum's mean Σ m and variance
     n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n, so the lower segment need not be computed.
