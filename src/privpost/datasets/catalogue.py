@@ -29,7 +29,7 @@ _TITLES = re.compile(r"^(title|short): *(.*?) *$", re.MULTILINE)
 
 
 class CatalogueError(ValueError):
-    """A declaration that cannot be used: its file, what is unknown, missing or malformed, and what is allowed."""
+    """A declaration cannot be used; says its file, what is unknown, missing or malformed, and what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Dataset:
 
     ``public`` is knowledge that does not come from the records (``bounds``: column -> [low, high], ``levels``:
     column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
-    loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder``
-    is the folder of the files below data/original and data/mirror (the name unless declared otherwise), so that data
-    sets can share a file. ``serves`` lists the kinds of studies that can read the data set (`TASKS`); ``short`` is the
-    title of its panels in figures. Each file of ``instead`` gives by itself the same arrays as ``files``; ``arrays`` is
-    the sha256 of the arrays (`prepared.sum_of`). A data set's identity depends on ``files`` even if a file of
-    ``instead`` is read.
+    loader's meaning changes. A ``generated`` data set has no files: its loader draws the data from the settings.
+    ``folder`` is the folder of the files below data/original and data/mirror (the name unless declared otherwise), so
+    that data sets can share a file. ``serves`` lists the kinds of studies that can read the data set (`TASKS`);
+    ``short`` is the title of its panels in figures. Each file of ``instead`` gives by itself the same arrays as
+    ``files``; ``arrays`` is the sha256 of the arrays (`prepared.sum_of`). A data set's identity depends on ``files``
+    even if a file of ``instead`` is read.
     """
 
     name: str
@@ -240,7 +240,7 @@ def _checked_public(public: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value has one canonical JSON text, so that it can be part of a digest."""
+    """Whether a value has one canonical JSON text, so that the value can be part of a digest."""
     if isinstance(value, dict):
         return all(isinstance(key, str) for key in value) and all(map(_is_plain, value.values()))
     if isinstance(value, list):
@@ -249,7 +249,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _user_file(dataset: str, folder: str, name: str) -> tuple[int, str]:
-    """Return size and sha256 of a file that each user makes, so that digests depend on its content."""
+    """Return size and sha256 of a file that each user makes, so that digests depend on the file's content."""
     for path in (Path(OWN) / (folder or dataset) / name, Path(RAW) / dataset / name):
         if path.is_file():
             return checksum(path)

@@ -1,7 +1,7 @@
 """Encodes typed columns as features of bounded norm: scaling, one-hot coding, row normalisation, splits.
 
 The encoding is that of Geumlek et al. (2017), section 5: categories one-hot, each feature scaled to [-0.5, 0.5], each
-example divided by its L2 norm, so that the constant c of their theorems 16 and 17 is 1.
+example divided by its L2 norm, so that the constant c of the paper's theorems 16 and 17 is 1.
 """
 
 from collections.abc import Mapping

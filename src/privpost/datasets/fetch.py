@@ -1,4 +1,4 @@
-"""Fetches raw files from the project's folders or from their publishers, and keeps only verified ones."""
+"""Fetches raw files from the project's folders or from the files' publishers, and keeps only verified files."""
 
 import contextlib
 import hashlib
@@ -122,7 +122,7 @@ class _Search:
         self.dataset, self.raw, self.folders = dataset, raw, folders
 
     def complaint(self, file: File, timeout: float, retries: int) -> str:
-        """Return "" once the verified file is in the raw folder, else why it could not be fetched."""
+        """Return "" once the verified file is in the raw folder, else the reason why the file could not be fetched."""
         target = self.raw / file.name
         try:
             tried = self._tried(file, target, timeout, retries)

@@ -1,4 +1,4 @@
-"""Prepared data: the parsed arrays of a data set with its identity and a checksum, in one file per data set."""
+"""Prepared data: one file per data set with the parsed arrays, the data set's identity and a checksum."""
 
 import json
 import os

@@ -26,7 +26,7 @@ class NoNetwork(Unusable):
 
 
 def places(folder: Path, name: str) -> Iterator[Path]:
-    """Yield the files of a folder that a raw file can come from: ``name``, ``name.gz``, and each zip that holds it.
+    """Yield a folder's files that a raw file can come from: ``name``, ``name.gz``, and each zip that holds ``name``.
 
     A zip that cannot be opened is yielded too, so that `read` says what is wrong with the zip.
     """

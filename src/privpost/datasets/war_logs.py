@@ -25,7 +25,7 @@ class WarLogs(NamedTuple):
 
     `counts` is (cells, levels) int64, the fields' levels one after the other; `region` and `month` are (cells,)
     indices into `regions` and `months` (YYYY-MM); `levels` maps each field to its public levels. `truth` holds the
-    states (cells,) from which simulated events were drawn, and is None for real ones.
+    states (cells,) from which simulated events were drawn, and is None for real events.
     """
 
     name: str
@@ -126,7 +126,7 @@ def empty(dataset: Dataset) -> np.ndarray:
 
 
 def is_counts(path: Path) -> bool:
-    """Whether the first line of a file says that it is a file of counts."""
+    """Whether the first line of a file is the first line of a file of counts."""
     with path.open("rb") as handle:
         return handle.readline(100).rstrip() == ",".join(COLUMNS).encode()
 

@@ -25,7 +25,7 @@ INSTALL = "pip install 'python-flint>=0.8,<0.9' (or the project's extra: pip ins
 _STEP = 32
 # First precision of a ball, in bits.
 _PRECISION = 64
-# Largest precision, beyond which a draw is refused; a correct F decides at far lower ones.
+# Largest precision, beyond which a draw is refused. A correct F decides at far lower precisions.
 _LARGEST_PRECISION = 2**16
 # Number of bits of a draw that floats can guess; bisection finds the others.
 _GUESSED = 42
@@ -138,7 +138,7 @@ class Draw:
         return self.cell
 
     def _guess(self, bits: int) -> None:
-        """Move to the cell that `quantile` suggests if the draw certainly lies in it."""
+        """Move to the cell that `quantile` suggests if the draw certainly lies in this cell."""
         self._uniform.reveal()
         guess = self._quantile(self._uniform.middle) * 2.0**bits
         if 0 <= guess < 2.0**bits:

@@ -109,7 +109,7 @@ def _tangent(centre, values, radius):
     normal = mode / np.linalg.norm(mode)
     share = 2 / (centre.size + 1) if centre.size > 1 else 1.0
     variance = 1 / (values + (1 - share) * tilt)
-    # e = −normal·(w − m) is normal with this standard deviation; the weight exp(−rate e) moves its mean to −rate sd².
+    # e = −normal·(w − m) is normal with standard deviation sd; the weight exp(−rate e) moves e's mean to −rate sd².
     sd = np.sqrt((normal**2 * variance).sum())
     rate = share * tilt * radius
     shift = rate * sd
@@ -119,7 +119,7 @@ def _tangent(centre, values, radius):
         # Standard normal beyond `shift`, by the inverse of its upper tail in logarithms.
         depth = -sd * ndtri_exp(log_ndtr(-shift) + np.log(rng.random(BATCH))) - sd * shift
         noise = np.sqrt(variance) * rng.standard_normal((BATCH, centre.size))
-        # Given e, the unconstrained draw is moved along its regression on e.
+        # Given e, the unconstrained draw is moved along the regression of draws on e.
         step = noise + np.outer(depth + noise @ normal, direction)
         draws = mode + step
         return draws, -(1 - share) * tilt * (radius * depth - (step**2).sum(axis=-1) / 2)

@@ -70,7 +70,7 @@ class SecureNoise:
     """Discrete Laplace and Gaussian variates from opendp, which has no seed and uses the operating system's randomness.
 
     P(k) ∝ exp(−|k|/scale) and exp(−k²/(2 scale²)) on the whole numbers, in exact arithmetic (Canonne, Kamath and
-    Steinke 2020). On whole-numbered statistics the privacy cost equals that of continuous noise of the same scale:
+    Steinke 2020). On whole-numbered statistics the privacy cost is the cost of continuous noise of the same scale:
     ε = Δ/scale for an L1 sensitivity Δ, zero-concentrated DP with ρ = Δ²/(2 scale²) for an L2 sensitivity. The class
     replaces a numpy Generator in mechanisms that add noise, but not in those that draw parameters.
 

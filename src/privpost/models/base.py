@@ -67,7 +67,7 @@ def check_records(data, within: tuple[float, float] = (-np.inf, np.inf), whole: 
     """
     data = np.asarray(data, float)
     low, high = within
-    # The sum of squares is the quicker check; for huge finite values it overflows.
+    # The sum of squares is the quicker check, but the sum overflows for huge finite values.
     if not (np.isfinite(np.vdot(data, data)) or np.isfinite(data).all()):
         raise ValueError("data has records that are not finite numbers")
     if data.size and not (low <= data.min() and data.max() <= high):
@@ -108,7 +108,7 @@ def check_call(what: str, function: Callable, arguments: Sequence, settings: Map
 class Checked(ABCMeta):
     """Metaclass of classes whose calls raise a one-line error if an argument is missing or unknown.
 
-    A class has the signature of its `__init__`: help, editors and notebooks would otherwise show that of `__call__`.
+    A class gets the signature of its `__init__`. Otherwise help, editors and notebooks would show that of `__call__`.
     """
 
     @property

@@ -29,7 +29,7 @@ def continued_fraction(alpha, t, close):
 
 @bare
 def series(alpha, t, close):
-    """Return γ(α, t) / (t^α e^(−t)) by its series; stop when a term is at most the share `close` of the sum."""
+    """Return γ(α, t) / (t^α e^(−t)) by a power series; stop when a term is at most the share `close` of the sum."""
     term = 1 / alpha
     total, n = term, alpha
     while term > close * total:

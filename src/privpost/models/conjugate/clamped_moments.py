@@ -1,4 +1,4 @@
-"""First two moments of normal records that are clamped to public bounds, and their expectations."""
+"""First two moments of normal records that are clamped to public bounds, and the expectations of these moments."""
 
 from dataclasses import dataclass
 from typing import ClassVar

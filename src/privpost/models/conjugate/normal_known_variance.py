@@ -120,7 +120,7 @@ class NormalKnownVariance(UnivariateFamily):
         return np.asarray(eta, float) * self.record_variance
 
     def segment_moments(self, theta, low, high):
-        """Moments of a record in [low, high], which are those of a truncated normal distribution.
+        """Moments of a record in [low, high], the moments of a truncated normal distribution.
 
         With α, β the standardised ends, q = Φ(β) − Φ(α) and d = (φ(α) − φ(β))/q, the mean is θ + sd d and the
         variance is sd² (1 + (αφ(α) − βφ(β))/q − d²).

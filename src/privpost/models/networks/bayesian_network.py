@@ -21,9 +21,9 @@ LARGEST_ENUMERATION = 16
 class BayesianNetwork(BetaPrior):
     """(x_i | parents = j) ~ Bernoulli(θ_ij), θ_ij ~ Beta(alpha, beta) independently (Zhang et al. 2016, example 1).
 
-    Records are rows of bits, one column per node in the order of `parents`. With m = Σ_i 2^|π_i| parameters θ
-    (nodes in order, then parent configurations with the first parent as the highest bit), statistics and
-    parameters have 2m entries: (Δα, Δβ) = (number of ones, number of zeros) of θ_1, of θ_2, ….
+    Records are rows of bits, one column per node in the order of `parents`. There are m = Σ_i 2^|π_i| probabilities θ:
+    nodes in order, then parent configurations with the first parent as the highest bit. Statistics (2m,) are the number
+    of ones and the number of zeros of θ_1, of θ_2, …. Parameters (2m,) are α and β of θ_1, of θ_2, ….
 
     Attributes:
         parents: the graph: (node, parents) pairs, or a map from node to parents.
@@ -47,7 +47,7 @@ class BayesianNetwork(BetaPrior):
 
     @classmethod
     def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
-        """Return the network on a networkx DiGraph, with columns in the order of its nodes; errors as for the class."""
+        """Return the network on a networkx DiGraph, with columns in the graph's order; errors as for the class."""
         return cls(graphs.from_digraph(digraph), alpha, beta)
 
     @classmethod

@@ -93,7 +93,7 @@ def formula(graph: Graph) -> str:
 
 
 def from_formula(text: str) -> Graph:
-    """Return the graph that `formula` wrote; errors as for `checked`, and ValueError for text that is no formula."""
+    """Return the graph of a line that `formula` wrote; errors as for `checked`, and ValueError for any other text."""
     if not _FORMULA.fullmatch(text):
         raise ValueError(f"graph {text!r} is not a formula such as [a][b|a][c|a:b]")
     pairs = []

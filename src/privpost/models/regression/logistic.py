@@ -21,14 +21,14 @@ from privpost.models.base import check_range
 
 # Elements per block of element-wise work: two float64 buffers of this size stay in a core's own cache.
 _BLOCK = 1 << 15
-# A factor 1 + exp(-|z|) is at most 2, so 64 of them multiply to at most 2^64 before their logarithm is taken.
+# A factor 1 + exp(-|z|) is at most 2, so a product of 64 such factors, whose logarithm is taken, is at most 2^64.
 _FOLDS = 6
 # Squared Newton decrement at which a mode is accepted: 1e-4 posterior standard deviations away.
 _TOLERANCE = 1e-8
 
 
 class GaussianApproximation(NamedTuple):
-    """Gaussian N(mean, (factor factor^T)^-1), its precision given by a lower Cholesky factor.
+    """Gaussian N(mean, (factor factor^T)^-1), where `factor` is the lower Cholesky factor of the precision.
 
     Shapes: `mean` (d,), `factor` (d, d).
     """
@@ -208,7 +208,7 @@ class LogisticPosterior:
             gradient = self._gradient(weights, predictors)
             if gradient @ _solve(factor, gradient) <= _TOLERANCE:
                 return GaussianApproximation(weights, factor)
-        # The message reveals nothing about the data, because its reader may not be allowed to see them.
+        # The message reveals nothing about the data, because its reader may not be allowed to see the data.
         raise RuntimeError(f"no mode found for prior_precision {self.prior_precision}, power {self.power}")
 
     def accepted_mode(self, accepted: Callable[[np.ndarray], bool], start=None) -> GaussianApproximation:
@@ -283,8 +283,8 @@ def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> flo
 def predictive_metrics(weights: np.ndarray, features: np.ndarray, labels: np.ndarray) -> PredictiveMetrics:
     """Return for each draw the share of wrong labels, and the mean of log p(y | x, w) over test examples.
 
-    Label 1 is predicted where its probability exceeds 1/2. Section 5.2 of Geumlek, Song and Chaudhuri (2017) and its
-    appendix use these measures.
+    Label 1 is predicted where its probability exceeds 1/2. Section 5.2 and the appendix of Geumlek, Song and Chaudhuri
+    (2017) use these measures.
 
     Args:
         weights: draws, shape (..., d).

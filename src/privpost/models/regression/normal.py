@@ -164,6 +164,6 @@ def inverse_wishart(degrees: float, scale, rng) -> np.ndarray:
     for i in range(d):
         factor[..., i, i] = np.sqrt(2 * rng.standard_gamma((degrees - i) / 2, scale.shape[:-2]))
         factor[..., i, :i] = rng.standard_normal((*scale.shape[:-2], i))
-    # B⁻¹Lᵀ, whose product with itself is the draw.
+    # The transpose of B⁻¹Lᵀ times B⁻¹Lᵀ is the draw.
     half = np.linalg.solve(factor, np.swapaxes(np.linalg.cholesky(scale), -1, -2))
     return np.swapaxes(half, -1, -2) @ half

@@ -1,4 +1,4 @@
-"""Gibbs sampler of a hidden Markov model with categorical emissions and collapsed transitions, many chains at once.
+"""Gibbs sampler of a hidden Markov model with categorical emissions, transitions integrated out; many chains at once.
 
 The model (Foulds et al. 2016, section 5): regions are independent Markov chains over months that start uniformly and
 share transition rows θ_k ~ Dir(a, …, a), which are integrated out; a cell (region, month) in state k has counts

@@ -15,9 +15,9 @@ def log_joint(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each chain's log-likelihood (chains,) and log-prior (chains,), tempered as in `law`, up to constants.
 
-    Emissions are integrated out, so only `state.states` is read. A truncated law would need a numerical integral: its
-    log-likelihood is given the states and `state.log_probabilities`, and its log-prior includes the emissions' prior.
-    Negative totals of counts are clipped at 0, as in the sampler.
+    Emissions are integrated out, so only `state.states` is read. In a truncated law this would need a numerical
+    integral. So the log-likelihood is given the states and `state.log_probabilities`, and the log-prior includes the
+    emissions' prior. Negative totals of counts are clipped at 0, as in the sampler.
     """
     b = (prior.emission - 1) / law.prior_temperature
     totals = np.maximum(gibbs.state_totals(law.counts, state.states, law.observed, prior.n_states), 0.0)

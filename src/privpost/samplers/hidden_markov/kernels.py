@@ -54,7 +54,7 @@ def site_probabilities(states, transitions, sites, layout, a):
     return found
 
 
-# One signature for slices of chains and whole arrays, so that it is compiled once.
+# One signature serves slices of chains and whole arrays, so the loop is compiled once.
 @outer(
     types.void(
         int64[:, :], float64[:, :, :], float64[:, :], types.UniTuple(types.boolean[::1], 2), float64, float64,

@@ -64,8 +64,8 @@ class Seeding:
 def partitions(counts, prior: gibbs.Prior, starts: int, rng) -> np.ndarray:
     """Return random partitions of cells into K states by k-means++, shape (cells, starts).
 
-    A cell's distance from a centre, another cell, is the multinomial deviance of its counts from the centre's shares
-    of levels (counts + ½), summed over fields. Each cell goes to its nearest centre.
+    Centres are cells. A cell's distance from a centre is the multinomial deviance of the cell's counts from the shares
+    of levels in the centre (counts + ½), summed over fields. Each cell goes to the nearest centre.
 
     Args:
         counts: (cells, levels), ≥ 0.

@@ -7,9 +7,10 @@ A_j = nβ I + ρ Σ c_i x_i x_iᵀ, and A_j = nβ I in the last shell,
 
     exp(−(f − f(m))) ≤ exp(−∇f(m)·Δ − ½ ΔᵀA_jΔ) N_j(Δ),    N_0 = 1, N_j = #{i: |s_i| ≥ κ_j s̄_i}.
 
-Proposals come from the right side. For j = 0 it is a Gaussian. For j > 0 draw a record i in proportion to the
-Gaussian's mass in its two tails, s_i from these tails, then Δ given s_i. Within R_j a proposal is accepted with the
-ratio of both sides. In real arithmetic the draws are exact for every m, s̄ and κ; only the number of proposals changes.
+Proposals come from the right side. For j = 0 the right side is a Gaussian. For j > 0 draw a record i in proportion to
+the Gaussian's mass in the two tails |s_i| ≥ κ_j s̄_i, s_i from these tails, then Δ given s_i. A proposal in R_j is
+accepted with probability left side / right side; a proposal outside R_j is rejected. In real arithmetic the draws are
+exact for every m, s̄ and κ; only the number of proposals changes.
 """
 
 import itertools
@@ -75,7 +76,7 @@ class Envelope:
     Attributes:
         posterior: the target.
         law: the posterior itself, or the law of r < d combinations of the weights, without the ball.
-        basis: orthonormal combinations of the weights (r, d), the only ones that the likelihood depends on; or None.
+        basis: the r orthonormal combinations (r, d) of the weights on which alone the likelihood depends; or None.
         mode: the Gaussian at the mode of `law`.
         shells: from the inside out.
         scales: 1/s̄_i, shape (n,), 0 for records without features.
@@ -165,7 +166,7 @@ class Envelope:
         shares = np.cumsum(np.exp(tails.log_mass - logsumexp(tails.log_mass)))
         picked = np.minimum(np.searchsorted(shares, uniforms[:, 0], side="right"), 2 * n - 1)
         record, sign = picked % n, np.where(picked < n, 1.0, -1.0)
-        # A quantile of the tail: Φ⁻¹ of a share of its mass.
+        # A quantile of the tail: Φ⁻¹ of a share of the tail's mass.
         beyond = -ndtri_exp(np.log(uniforms[:, 1]) + tails.log_mass[picked])
         values = tails.mean[record] + sign * tails.deviation[record] * beyond
         rows = self.law.features[record]
@@ -210,7 +211,7 @@ def envelope(
     Args:
         posterior: the target.
         start: envelope of a similar posterior, to start the search for the mode; returned if the posterior is the same.
-        ends: κ_1 < κ_2 < ... to use instead of chosen ones; () for the prior's Gaussian alone.
+        ends: κ_1 < κ_2 < ... to be used. None: ends are chosen. An empty tuple gives the prior's Gaussian alone.
         draws: number of draws to make in the shortest time. A shell is then made only if it saves more time than its
             making takes, and equal columns are merged. None: the number of proposals is kept small, not the time.
 
@@ -288,7 +289,7 @@ def _shell(posterior, mode, gradient, scales, begin: float, end: float) -> Shell
 
 
 def _floors(posterior, mode, scales, end: float) -> np.ndarray:
-    """Least curvature (n,) of each record's loss while its predictor is within end · s̄_i of its value at the mode."""
+    """Return the least curvature (n,) of each record's loss for predictors within end · s̄_i of that at the mode."""
     reach = np.divide(end, scales, out=np.zeros_like(scales), where=scales > 0)
     return posterior.curvature_floor(posterior.features @ mode.mean, reach)
 

@@ -1,4 +1,4 @@
-"""Exact draws from the posterior of a logistic regression on a ball that cuts into it.
+"""Exact draws from the posterior of a logistic regression on a ball that cuts into the posterior's mass.
 
 On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times the density with precision nβ + λ, both unnormalised. So
 proposals come from the posterior under this stronger prior (`logistic.exact`), and a proposal inside the ball is

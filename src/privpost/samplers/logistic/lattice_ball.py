@@ -15,12 +15,13 @@ accepted proposals have the law p, for any m and any S ≥ 2R|g|; neither has to
 *Decisions.* The exponent's float is compared with the logarithm of a uniform's first 64 bits. If they are closer than
 2^10 times the possible rounding error, more bits and interval arithmetic decide (`exact_draws.Uniform`).
 
-*Time.* w·∇U(w) ≥ P|w|² − ρκn, as s/(1 + e^s) ≤ κ, and its mean under exp(−U) on R^d is d (by parts). So the mean of
-|w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa), thus F(q) ≤ F(q₀) exp(a(q − q₀))
-for some a, and a law with F(q₀) exp(a(q − q₀)) has the mean q₀ + (−ln F(q₀) − 1)/a: at its mean F is at least 1/e. So
-with a ball of R² ≥ (ρκn + d)/P the accepted share is at least 1/e of the one that `logistic.public_time` proves without
-a ball. The lattice costs next to nothing: the integral of exp(−U) over a cell with middle w is at most
-γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), and the cells of the ball's points cover the ball of radius R − γ√d/2.
+*Time.* As s/(1 + e^s) ≤ κ, w·∇U(w) ≥ P|w|² − ρκn. The mean of w·∇U(w) under exp(−U) on R^d is d (by parts), so the
+mean of |w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa). Thus for some a,
+F(q) ≤ F(q₀) exp(a(q − q₀)). A law with F(q₀) exp(a(q − q₀)) has the mean q₀ + (−ln F(q₀) − 1)/a, so F is at least 1/e
+at the mean of |w|². So with a ball of R² ≥ (ρκn + d)/P the accepted share is at least 1/e of the share that
+`logistic.public_time` proves without a ball. The lattice costs next to nothing: the integral of exp(−U) over a cell
+with middle w is at most γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), and the cells of the ball's points cover the ball of radius
+R − γ√d/2.
 """
 
 import math
@@ -131,7 +132,7 @@ class LatticeBall(PublicTime):
 
     @property
     def log_expected(self) -> float:
-        """ln of the largest mean number of proposals per draw: the one without a ball, times e and a table's factor."""
+        """ln of the largest mean number of proposals per draw: `PublicTime`'s, times e, times the table's factor."""
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
 
@@ -139,8 +140,8 @@ class LatticeBall(PublicTime):
     def rounding(self) -> float:
         """The largest rounding error of the exponent in the ball.
 
-        It has two parts. Errors of predictors, quadratic terms, elementary functions and logarithms of weights are
-        counted in units of 2^-43. Errors of sums of n terms are twice n 2^-53 times the sum of the terms' sizes.
+        The bound has two parts. Errors of predictors, quadratic terms, elementary functions and logarithms of weights
+        are counted in units of 2^-43. Errors of sums of n terms are twice n 2^-53 times the sum of the terms' sizes.
         """
         n, d, size = self.n, self.dimension, self.bound * self.ball + 1
         units = (d + 16) * (n * size + 4 * self.total * self.ball**2) + 64 * d

@@ -5,8 +5,8 @@ of f lies between nβ I and H = nβ I + (ρ/4) Σ x_i x_iᵀ. As f is nβ-strong
 
     exp(−(f(w) − f(m))) ≤ exp(−g·Δ − ½ nβ|Δ|²),    Δ = w − m.
 
-So proposals from N(m − g/(nβ), (nβ)⁻¹ I) are accepted with the ratio of both sides, and accepted ones are independent
-and exact. The left side's integral is at least that of exp(−g·Δ − ½ ΔᵀHΔ), so a share of at least
+So proposals from N(m − g/(nβ), (nβ)⁻¹ I) are accepted with probability left side / right side, and accepted proposals
+are independent and exact. The left side's integral is at least that of exp(−g·Δ − ½ ΔᵀHΔ), so a share of at least
 
     |I + (ρ/(4nβ)) Σ x_i x_iᵀ|^(−½) exp(−|g|²/(2nβ)) ≥ (1 + ρc²/(4βd))^(−d/2) exp(−|g|²/(2nβ))
 

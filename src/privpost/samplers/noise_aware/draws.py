@@ -48,7 +48,7 @@ class Draws(np.ndarray):
         diagnostics: `Assessment` of the chains, with R-hat and effective sample size; None for independent draws.
         chains: number of chains, whose draws alternate; the last draw is from the last chain. 1 for independent draws
             and for a slice of the draws.
-        names: names of the coordinates of θ if it has several and the model names them; else None.
+        names: names of the coordinates of θ; None if θ is a scalar or the model gives no names.
     """
 
     diagnostics: diagnostics.Assessment | None

@@ -157,9 +157,9 @@ def draw_states(noisy, observed, first, states, rates, phi, moves, transition, l
 def sweeps(noisy, observed, first, states, rates, phi, moves, bounds, widths, settings, law, rng):
     """Run one sweep of each chain in place, which draws rates, emissions, transitions and states.
 
-    Arrays are those of `NoisyCounts`, `Layout` and `gibbs.State`. `widths` (chains, cells) are those of the log rates'
-    walks. Field d has the levels from `bounds[d]` to `bounds[d + 1]` − 1. `settings` has the rates' prior mean and the
-    concentrations of transitions and of emissions. `law` is that of `fit`.
+    Arrays are those of `NoisyCounts`, `Layout` and `gibbs.State`. `widths` (chains, cells) are the widths of the walks
+    of log rates. Field d has the levels from `bounds[d]` to `bounds[d + 1]` − 1. `settings` has the rates' prior mean
+    and the concentrations of transitions and of emissions. `law` is that of `fit`.
     """
     mean, transition, emission = settings
     for chain in range(len(noisy)):

@@ -112,8 +112,8 @@ def category_weights(prior, release, n: int, scale: float, first: int | None = N
     alpha, s = np.asarray(prior, float)[:, None, None], np.arange(n + 1.0)
     log_factor = np.repeat(gammaln(alpha + s) - gammaln(s + 1), release.shape[1], axis=1)
     log_factor[: len(release)] -= np.abs(release[..., None] - s) / scale
-    # A tilt e^(ts) of all factors does not change the weights and makes the means sum to n. Without it, and with many
-    # categories, n is far from where the convolution is large, and its value is lost in rounding.
+    # A tilt e^(ts) of all factors does not change the weights and makes the means sum to n. Without a tilt, and with
+    # many categories, the convolution is large only far from n, and its value at n is lost in rounding.
     log_factor += _tilt(log_factor, s, n)[:, None] * s
     factor = np.exp(log_factor - log_factor.max(axis=2, keepdims=True))
     length = fft.next_fast_len(max(1, len(factor) - 1) * n + 1, real=True)

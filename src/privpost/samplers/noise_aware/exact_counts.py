@@ -59,7 +59,7 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
         log_weights = log_factors[:1] + log_factors[1, ::-1]
         first = _drawn(np.exp(log_weights - log_weights.max()), np.zeros(size, np.int64), rng.random(size))
         return np.stack([first, n - first], axis=1)
-    # Tilted as in `exact.category_weights`, so that the factors are largest where the counts sum to n.
+    # Factors are tilted as in `exact.category_weights`, so that the counts of the largest factors sum to about n.
     return _Sum.of(log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1)).counts(np.full(size, n), rng)
 
 
@@ -68,9 +68,9 @@ def class_counts(
 ) -> np.ndarray:
     """Draw a naive Bayes model's counts independently given noisy ones, exactly but for probabilities below 1e-30.
 
-    Given the number N of records of a class, its fields are independent and each field's counts are
-    Dirichlet-multinomial, so p(N | y) is a product over the fields of sums over their counts. A priori, all class sizes
-    that sum to n are equally likely.
+    Given the number N of records of a class, the class's fields are independent, and each field's counts are
+    Dirichlet-multinomial. So p(N | y) is a product over the fields of sums over a field's counts. A priori, all class
+    sizes that sum to n are equally likely.
 
     Args:
         release: noisy counts, shape (classes, levels), the fields' levels one after the other.
@@ -305,8 +305,8 @@ def _fine_tilt(log_factors, n: float) -> float:
     size = log_factors.shape[1]
     s = np.arange(float(size))
     if size > _EVERY:
-        # Every tilt gives the same law of draws, so a rough one is enough. It uses evenly spread counts and those near
-        # the peaks, each weighted by the distance to its neighbours.
+        # Every tilt gives the same law of draws, so a rough tilt is enough. It uses evenly spread counts and counts
+        # near the peaks, each weighted by the distance to the neighbouring counts.
         near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
         s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
         log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))

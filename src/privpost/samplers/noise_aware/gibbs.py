@@ -1,7 +1,7 @@
 """Noise-aware Gibbs samplers for p(θ | y), y a noisy sum of sufficient statistics (Bernstein and Sheldon 2018).
 
 The Laplace noise is a scale mixture of normals. The sum's distribution given θ is approximated by a normal one.
-Every step acts on all trials at once; its cost does not depend on n.
+Every step acts on all trials at once. The cost of a step does not depend on n.
 """
 
 from collections.abc import Callable
@@ -133,7 +133,7 @@ def truncated_normal(mean, sd, low, high, rng: np.random.Generator) -> tuple[np.
 def truncated_normal_quantile(mean, sd, low, high, probability) -> np.ndarray:
     """Quantiles of N(mean, sd²) restricted to [low, high]; all but low and high have shape (trials,)."""
     alpha, beta = (low - mean) / sd, (high - mean) / sd
-    # Reflection into the lower tail, where the logarithm of the distribution function keeps its digits.
+    # Reflection into the lower tail, where the logarithm of the distribution function loses no digits.
     upper = alpha > 0
     alpha, beta = np.where(upper, -beta, alpha), np.where(upper, -alpha, beta)
     log_alpha, log_beta = log_ndtr(alpha), log_ndtr(beta)

@@ -1,4 +1,4 @@
-"""Posterior of second moments S given noisy ones, by ensembles of walkers; (w, σ²) follows by conjugacy.
+"""Posterior of second moments S given noisy second moments, by ensembles of walkers; (w, σ²) follows by conjugacy.
 
 The model is that of `noise_aware.regression`. The Gibbs sampler there moves slowly if the noise is much larger than the
 label's residuals, because the residual sum of squares then spans orders of magnitude. Here the parameters and V are
@@ -26,7 +26,7 @@ class State(NamedTuple):
 
     Attributes:
         points: entries of B and ln D, shape (ensembles, walkers, dimensions).
-        logs: their log-densities, shape (ensembles, walkers).
+        logs: log-densities at the points, shape (ensembles, walkers).
     """
 
     points: np.ndarray
@@ -106,7 +106,7 @@ class Moments:
 
     def _point(self, gram) -> np.ndarray:
         if self._fixed:
-            # The constant's second moment is n; all others keep their values.
+            # The constant's second moment is n; all other second moments keep their values.
             gram = gram.copy()
             gram[..., 0, 0] = self._n
             gram = positive(gram, 1e-6 * self._n)
@@ -116,7 +116,7 @@ class Moments:
         return np.concatenate([factor[..., *self._below], 2 * np.log(diagonal[..., self._free])], axis=-1)
 
     def _log_density(self, points) -> np.ndarray:
-        """Return ln p(S | z) plus the logarithm of S's Jacobian, up to a constant; −inf where it is not finite."""
+        """Return ln p(S | z) plus the logarithm of S's Jacobian, up to a constant; −inf if this is not finite."""
         gram, diagonal = self.gram(points), self._diagonal(points)
         powers = self._size - 1 - np.arange(self._size) + (np.arange(self._size) >= self._fixed)
         flat = gram.reshape(-1, self._size, self._size)

@@ -1,7 +1,7 @@
 """Algorithm 2 of Bernstein and Sheldon (2018) for two unbounded statistics: normal records, mean and variance unknown.
 
 The release is the sums Σr and Σr² of records clamped to public bounds, with Laplace noise (`ClampedMoments`). A sweep
-needs the means and covariances of these sums and of the unclamped sums; here they have closed forms.
+needs the means and covariances of these sums and of the unclamped sums. Both have closed forms for normal records.
 """
 
 import numpy as np

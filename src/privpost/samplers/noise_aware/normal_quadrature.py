@@ -42,7 +42,7 @@ _FREQUENCIES = 7.0
 _VALUES = 14.0
 # Scales of the noise that the inversion spans.
 _SCALES = 14.0
-# Number of points at which the correction is computed; a quarter of it if the noise is wider than the sums.
+# Number of points at which the correction is computed; a quarter of this number if the noise is wider than the sums.
 _POINTS = 150
 # How far below the peak the log-density may be at these points.
 _DEPTH = 12.0

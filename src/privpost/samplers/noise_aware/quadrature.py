@@ -1,7 +1,8 @@
 """Posteriors of noise-aware models by quadrature over a scalar θ, without a Markov chain.
 
 The redacted sum (over the records in an interval) is treated as normal given θ, as in Bernstein and Sheldon (2018).
-With Laplace noise its release y has a normal-Laplace density, so p(θ | y) is known up to a one-dimensional integral.
+The release y, this sum plus Laplace noise, has a normal-Laplace density. So p(θ | y) is known up to a one-dimensional
+integral.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from privpost.samplers.noise_aware.gibbs import Kernel, State, noise_prior, nois
 
 # Cells of the first grid, which all trials share, and of each trial's later grids, which divide the relevant cells.
 _CELLS = (160, 96, 256)
-# A cell is left out if its log-density is this far below the peak; the coarse grid can miss a peak and keeps more.
+# A cell is left out if its log-density is this far below the peak; the coarse grid can miss a peak, so it keeps more.
 _DEPTHS = (60.0, 18.0)
 # Prior mass outside the grid on either side.
 _TAIL = 1e-10
@@ -164,11 +165,12 @@ def _log_joint(model, release, n: int, scale, interval, theta) -> np.ndarray:
 def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: float, low, high) -> Posterior:
     """Compute the `redacted_posterior` of one release on grids that are refined until no cell holds much of the mass.
 
-    Several θ may explain one redacted sum, so each grid keeps the cells around the highest peaks, even if its midpoints
-    are far from the tops. The first grid is fine where records fall into the interval. Cells need not be adjacent.
+    Several θ may explain one redacted sum, so each grid keeps the cells around the highest peaks, even if the cells'
+    midpoints are far from the peaks. The first grid is fine where records fall into the interval. Cells need not be
+    adjacent.
 
     Raises:
-        ValueError: floats cannot resolve the posterior, or it reaches far beyond the prior's range.
+        ValueError: floats cannot resolve the posterior, or the posterior reaches far beyond the prior's range.
     """
     releases, scales, *interval = (np.atleast_1d(np.asarray(value, float)) for value in (release, scale, low, high))
 
@@ -224,7 +226,7 @@ def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
 
 
 def _relevant(weight, depth: float, peaks: int) -> np.ndarray:
-    """Return a mask of the cells to keep: those of non-negligible mass, the highest local peaks, and all neighbours."""
+    """Return a mask of the cells to keep: cells of non-negligible mass, the highest local peaks, and all neighbours."""
     relevant = weight > weight.max() - depth
     if peaks:
         beside = np.pad(weight, 1, constant_values=-np.inf)

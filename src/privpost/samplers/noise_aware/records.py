@@ -252,13 +252,13 @@ def _sort(code, node, graph, order, first):
 
 @inner
 def _flipping(old, new):
-    """Return which value of a bit 1[u < θ] may flip as θ changes, and its probability; u is uniform given the bit."""
+    """Return which value of a bit 1[u < θ] may flip as θ changes, and the probability, as u is uniform given the bit."""
     return (1, (old - new) / old) if new < old else (0, (new - old) / (1 - old))
 
 
 @inner
 def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
-    """Flip a node of a record, and the descendants that then flip with their u fixed, in place; return the cost.
+    """Flip a node of a record in place, and the descendants that then flip because their u are fixed; return the cost.
 
     The cost is the growth of the counts' distances from their noisy values. `added` is zero before and after.
     """

@@ -1,8 +1,8 @@
 """Algorithm 2 of Bernstein and Sheldon (2018): Gibbs sampler of p(θ | y), y a noisy sum of the records in an interval.
 
-A sweep needs moments of sums of records at θ. They are smooth in θ, so trials that share an interval interpolate in a
-table over the prior's range. If θ is a rate, trials whose intervals are multiples of one another share a table too. The
-family computes the moments outside the table, and all moments if the interpolation error is `CLOSE` or more.
+A sweep needs moments of sums of records at θ. As moments are smooth in θ, trials that share an interval interpolate in
+a table over the prior's range. If θ is a rate, trials whose intervals are multiples of one another share a table too.
+The family computes the moments outside the table, and all moments if the interpolation error is `CLOSE` or more.
 """
 
 import math
@@ -27,7 +27,7 @@ from privpost.samplers.noise_aware.quadrature import coordinates, parameter_edge
 SEGMENTS = ("independent", "multinomial")
 # Nodes of the table.
 NODES = 512
-# Largest error of an interpolated moment, relative to the sum of its own size and its column's median size.
+# Largest error of an interpolated moment, relative to the sum of the moment's size and the median size in its column.
 CLOSE = 1e-6
 
 
@@ -39,7 +39,7 @@ def redacted_kernel(
     Let m_c, V_c be the moments of the redacted sum, g = V_c/(V_c + σ²), m_c' = m_c + g(y − m_c), V_c' = gσ².
     "independent" draws the full sum from N(m_l + m_c' + m_u, V_l + V_c' + V_u), as the paper does.
     "multinomial" accounts for Cov(s_r, s_q) = −n q_r q_q μ̂_r μ̂_q between segments. The full sum has the moments n E x
-    and n Var x and the covariance C = V_c − m_c(nEx − m_c)/n with the redacted sum, so it is drawn from
+    and n Var x and the covariance C = V_c − m_c(nEx − m_c)/n with the redacted sum. So the full sum is drawn from
     N(nEx + C(y − m_c)/(V_c + σ²), n Var x − C²/(V_c + σ²)). A sweep draws the redacted sum from N(m_c', V_c'), then σ²
     as `noise_variance` does, then the full sum, then θ: the paper's cycle, begun where both sums use the same moments.
 

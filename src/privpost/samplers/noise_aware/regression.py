@@ -10,10 +10,10 @@ The second moments S = Σ vvᵀ of n records v = (x, y) are latent. With V the f
 With `law="normal"` every positive definite proposal of S is accepted, as in the paper. The first two conditionals then
 have no common joint law, and for large n the chain's limit is close to the posterior. With `law="wishart"` a
 Metropolis step makes the conditional law of S the true one, so the limit is the exact posterior. Random-walk steps on S
-with the parameters integrated out follow (`jumps`). Without them, a sweep would move S by no more than its sampling
-error, which is slow if the noise is much larger.
+with the parameters integrated out follow (`jumps`). Without these steps, a sweep would move S by no more than the
+sampling error of S, which is slow if the noise is much larger.
 
-Every step acts on all trials at once; its cost does not depend on n.
+Every step acts on all trials at once. The cost of a step does not depend on n.
 """
 
 from typing import Literal, NamedTuple, get_args

@@ -122,7 +122,7 @@ def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
 
 @inner
 def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
-    """Propose θ and the numbers of records that flip with it; compute the log-ratio of θ's prior to its proposal."""
+    """Propose θ and the numbers of records that flip with θ; compute the log-ratio of θ's prior to θ's proposal."""
     chains, (alpha, beta), j = len(gains), prior, 2 * steps.theta[k]
     theta, proposal = np.empty(chains), np.empty(chains)
     for c in range(chains):
