@@ -252,7 +252,7 @@ def _sort(code, node, graph, order, first):
 
 @inner
 def _flipping(old, new):
-    """Return which value of a bit 1[u < θ] may flip as θ changes, and the probability, as u is uniform given the bit."""
+    """Return which value of a bit 1[u < θ] may flip as θ changes, and the probability; given the bit, u is uniform."""
     return (1, (old - new) / old) if new < old else (0, (new - old) / (1 - old))
 
 
