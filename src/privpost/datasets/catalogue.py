@@ -29,7 +29,7 @@ _TITLES = re.compile(r"^(title|short): *(.*?) *$", re.MULTILINE)
 
 
 class CatalogueError(ValueError):
-    """A declaration cannot be used; says its file, what is unknown, missing or malformed, and what is allowed."""
+    """A declaration cannot be used; the error names its file, the part at fault, and what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Dataset:
         return [self.files, *((file,) for file in self.instead)]
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that can change a number, as values for JSON; no addresses, titles or licences."""
+        """Return everything that can change a number, as values for JSON; addresses, titles and licences cannot."""
         return {
             "name": self.name,
             "rev": self.rev,

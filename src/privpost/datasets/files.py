@@ -54,7 +54,7 @@ def lines(path: Path) -> list[str]:
 def rows(
     texts: Iterable[str], columns: Mapping[str, Callable[[str], float]], separator: str, where: Path, first: int = 1
 ) -> list[list[float]]:
-    """Return lines without a header as rows of numbers; each column's function reads its fields.
+    """Return lines without a header as rows of numbers; the function of a column reads the fields of that column.
 
     Raises ValueError naming `where`, the line (the first one is number `first`) and the column at fault.
     """

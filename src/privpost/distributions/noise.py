@@ -159,7 +159,7 @@ def log_theta(sigma: float) -> float:
 
 
 def spread(scale: float, laplace: bool) -> float:
-    """Return the mean absolute deviation of discrete Laplace noise, 1/sinh(1/scale), or a Gaussian's standard one."""
+    """Return the mean absolute deviation of Laplace noise, 1/sinh(1/scale), or Gaussian noise's standard deviation."""
     if laplace:
         return 2 * math.exp(-1 / scale) / -math.expm1(-2 / scale)
     # The standard deviation equals sigma up to about exp(-2 pi^2 sigma^2).

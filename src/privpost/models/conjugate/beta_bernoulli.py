@@ -82,9 +82,10 @@ class BetaPrior(ConjugateModel):
 
 @dataclass(frozen=True)
 class BetaBernoulli(BetaPrior, BoundedFamily):
-    """x ~ Bernoulli(θ), θ ~ Beta(alpha, beta); statistics (successes, failures), parameters (α, β).
+    """A record is x ~ Bernoulli(θ), with the prior θ ~ Beta(alpha, beta).
 
-    In minimal form a record adds (x, 1) to the natural parameters.
+    Statistics are (successes, failures), parameters (α, β). In minimal form a record adds (x, 1) to the natural
+    parameters.
 
     Raises:
         ValueError: alpha or beta not positive and finite.

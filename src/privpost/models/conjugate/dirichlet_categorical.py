@@ -11,10 +11,11 @@ from privpost.models.base import BoundedFamily, counts, is_number
 
 @dataclass(frozen=True)
 class DirichletCategorical(BoundedFamily):
-    """x ~ Categorical(θ), θ ~ Dirichlet(concentration); statistics are the d counts, parameters the d α_i.
+    """A record is x ~ Categorical(θ), with the prior θ ~ Dirichlet(concentration).
 
-    In minimal form the natural parameters are η = (α_1, …, α_{d−1}, Σα). A record adds the indicators of the first
-    d − 1 categories, and 1, as for the beta prior.
+    Statistics are the counts of d categories, parameters the d concentrations α_i. In minimal form the natural
+    parameters are η = (α_1, …, α_{d−1}, Σα). A record adds the indicators of the first d − 1 categories, and 1, as for
+    the beta prior.
 
     Raises:
         ValueError: fewer than two categories, or a concentration not positive and finite.

@@ -14,7 +14,9 @@ _SERIES_BELOW = 0.3
 
 @dataclass(frozen=True)
 class GammaExponential(GammaPrior):
-    """x ~ Exp(rate θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate); a record adds (1, x).
+    """A record is x ~ Exp(rate θ), with the prior θ ~ Gamma(shape, rate).
+
+    Statistics are (Σx, n). A record adds (1, x) to the parameters (shape, rate).
 
     Raises:
         ValueError: shape or rate not positive and finite.

@@ -11,9 +11,10 @@ from privpost.models.conjugate.univariate import GammaPrior, SegmentMoments
 
 @dataclass(frozen=True)
 class GammaPoisson(GammaPrior):
-    """x ~ Poisson(θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate); a record adds (x, 1).
+    """A record is x ~ Poisson(θ), with the prior θ ~ Gamma(shape, rate).
 
-    Likelihoods omit the base measure 1/x!, which the counts' sum does not determine.
+    Statistics are (Σx, n). A record adds (x, 1) to the parameters (shape, rate). Likelihoods omit the base measure
+    1/x!, which the sum of the records does not determine.
 
     Raises:
         ValueError: shape or rate not positive and finite.

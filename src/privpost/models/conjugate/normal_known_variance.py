@@ -12,10 +12,10 @@ from privpost.models.conjugate.univariate import SegmentMoments, UnivariateFamil
 
 @dataclass(frozen=True)
 class NormalKnownVariance(UnivariateFamily):
-    """x ~ N(θ, record_variance), θ ~ N(prior_mean, prior_variance); statistics (Σx, n).
+    """A record is x ~ N(θ, record_variance), with the prior θ ~ N(prior_mean, prior_variance); statistics are (Σx, n).
 
-    Parameters of the prior family are its natural ones, (mean/variance, 1/variance): a record adds
-    (x, 1)/record_variance, and C(h, p) = h²/(2p) − ½ ln p + ½ ln 2π.
+    The prior family has the natural parameters (h, p) = (mean/variance, 1/variance), to which a record adds
+    (x, 1)/record_variance. The log-partition is C(h, p) = h²/(2p) − ½ ln p + ½ ln 2π.
 
     Raises:
         ValueError: a variance not positive and finite, or an infinite mean.
@@ -148,5 +148,5 @@ def _density(z):
 
 
 def _bounded(z):
-    """Return z with infinite values made finite, which changes nothing: the density there is 0."""
+    """Return z with infinite values made finite. Moments do not change, because the density is 0 at such values."""
     return np.clip(z, -1e9, 1e9)

@@ -76,7 +76,7 @@ class SecondMoments(Regression):
 
 @dataclass(frozen=True)
 class LinearRegression(SecondMoments):
-    """y ~ N(xᵀw, σ²), w ~ N(0, I/b); a record is (x, y) of shape (d + 1,), statistics are (XᵀX, Xᵀy, yᵀy), flattened.
+    """A record (x, y), shape (d + 1,), has y ~ N(xᵀw, σ²), w ~ N(0, I/b); statistics are (XᵀX, Xᵀy, yᵀy), flattened.
 
     Attributes:
         dimension: number of weights d.

@@ -32,7 +32,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, region) -> Layout:
-        """Return the layout of cells that are sorted by region and then by month; `region` (cells,) is each cell's."""
+        """Return the layout of cells sorted by region and then by month; `region` (cells,) has the cells' regions."""
         region = np.asarray(region)
         change = region[1:] != region[:-1]
         return cls(np.concatenate([[True], change]), np.concatenate([change, [True]]))

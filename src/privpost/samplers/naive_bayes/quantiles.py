@@ -7,7 +7,7 @@ from privpost.samplers.compiled import outer
 
 
 def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta) -> np.ndarray:
-    """Return P(Θ ≤ θ | z) for one probability of an attribute given the class, as `exact.expectations` would.
+    """Return P(Θ ≤ θ | z) for one probability of an attribute given the class; equals a result of `expectations`.
 
     Args:
         law: the posterior of `naive_bayes.exact.posterior`, leading axes (releases, trials).

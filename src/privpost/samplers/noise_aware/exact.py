@@ -68,7 +68,7 @@ def conditional_cdf(prior, theta, n: int, counts: tuple[int, int] | None = None)
 
 
 def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
-    """Return P(Θ ≤ θ | y) for each trial's own θ, at several noise scales.
+    """Return P(Θ ≤ θ | y) at each trial's θ, for several noise scales.
 
     Args:
         prior: (α, β).
@@ -143,7 +143,7 @@ def _tilt(log_factor, s, n: int) -> np.ndarray:
 
 
 def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
-    """Return P(Θ_j ≤ θ_j | y) for each trial's own θ.
+    """Return P(Θ_j ≤ θ_j | y) for each category j, at each trial's θ.
 
     Args:
         prior: concentrations α, shape (d,).

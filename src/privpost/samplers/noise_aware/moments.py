@@ -17,7 +17,7 @@ from privpost.samplers.noise_aware.regression import Noise, positive, symmetric
 ENSEMBLES = 4
 # Number of walkers per dimension in an ensemble, and the smallest number of walkers.
 WALKERS, FEWEST = 3, 24
-# Share of steps by a whole difference, which jump between modes; size of the random step that is added to each.
+# Share of steps along a whole difference, which jump between modes. Size of the random step that is added to any step.
 JUMPS, JITTER = 0.1, 1e-4
 
 
