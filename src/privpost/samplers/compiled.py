@@ -23,7 +23,7 @@ _within: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "
 inner = numba.njit(**_within)
 # The atomic updates of reference counts take as long as a short loop; functions that create no arrays do without them.
 bare = numba.njit(**_within | {"_nrt": False})
-# numba passes an array as many arguments, so a call may take longer than the function: innermost loops are inlined.
+# numba passes an array as many arguments, so a call may take longer than the function. Innermost loops are inlined.
 inlined = numba.njit(**_within | {"_nrt": False}, forceinline=True)
 # If the source folder is read-only, numba uses its per-user cache folder.
 _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"

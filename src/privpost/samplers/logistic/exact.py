@@ -210,8 +210,7 @@ def envelope(
 
     Args:
         posterior: the target.
-        start: envelope of a similar posterior, where the search for the mode starts. If the posteriors are the same,
-            `start` is returned.
+        start: envelope of a similar posterior, to start the search for the mode; the result for an equal posterior.
         ends: κ_1 < κ_2 < ... to be used. None: ends are chosen. An empty tuple gives the prior's Gaussian alone.
         draws: number of draws to make in the shortest time. A shell is then made only if it saves more time than its
             making takes, and equal columns are merged. None: the number of proposals is kept small, not the time.

@@ -132,7 +132,7 @@ class LatticeBall(PublicTime):
 
     @property
     def log_expected(self) -> float:
-        """ln of the largest mean number of proposals per draw: `PublicTime`'s, times e, times the table's factor."""
+        """ln of the largest mean number of proposals per draw: e times `PublicTime`'s number times a table factor."""
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
 

@@ -14,7 +14,7 @@ from privpost.samplers.compiled import inner, outer
 def variance_of(residual, scale, rng):
     """Draw the noise's variance given one residual, as `noise_aware.gibbs.noise_variance` does.
 
-    The sampler of Michael, Schucany and Haas (1976) chooses between two roots. They are written here for σ² and without
+    The sampler of Michael, Schucany and Haas (1976) chooses between two roots, written here for σ² and without
     cancellation. Let e = |r|/b, h = ν²/2 for a standard normal ν, and R = e + h + √(h(h + 2e)). The roots are b²R,
     chosen with probability R/(R + e), and b²e²/R.
     """

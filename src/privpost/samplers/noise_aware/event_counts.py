@@ -74,7 +74,7 @@ class Chains:
         self._law = given.scale, c, per_unit, table
 
     def _rates(self, noisy) -> np.ndarray:
-        """Estimate the cells' rates (chains, cells): a cell's mean noisy total of fields, weighted by the noise."""
+        """Estimate the rates (chains, cells) as means of each cell's noisy field totals, weighted by the noise."""
         weights = 1 / np.array(self.prior.sizes)
         totals = np.add.reduceat(noisy, self._bounds[:-1], axis=-1) @ weights / weights.sum()
         return np.maximum(totals, 0.05 * max(totals[self.given.observed].mean(), 1.0))
