@@ -46,12 +46,13 @@ def load_design(
 ) -> Design:
     """Read a prepared data set, encode it and split it for logistic regression.
 
-    ``bounds`` is "data" (minimum and maximum over all rows, which are private) or "public" (declared bounds, values
-    clipped to them); ``dropped_level`` is "first", "last" or "none". A random split draws one permutation from ``rng``;
-    an official split draws nothing. Raises ValueError for an unknown data set, setting or a prepared file that does not
-    match, and FileNotFoundError when nothing has been prepared. Encoding of Geumlek et al. (2017), section 5.
+    ``bounds`` is "data" (minimum and maximum over all rows, which are private) or "public" (declared bounds, to which
+    values are clipped); ``dropped_level`` is "first", "last" or "none". A random split draws one permutation from
+    ``rng``; an official split draws nothing. Raises ValueError for an unknown data set or setting and for a prepared
+    file that does not match, and FileNotFoundError when there is no prepared file. The encoding is that of Geumlek et
+    al. (2017), section 5.
     """
-    # Imported here, since the catalogue and `fetch`, which are in this package, should not have to load numpy.
+    # Imported here, so that the catalogue and `fetch`, which are in this package, need not load numpy.
     import numpy as np
 
     from privpost.datasets import catalogue, encoding

@@ -23,8 +23,8 @@ NUMERIC = (
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Read ``abalone.data`` into one array of shape (4177,) per column.
 
-    ``sex`` is int8, a code into the declared levels; ``rings`` is int64; the measurements are float64 in the file's
-    units (millimetres or grams divided by 200; a height of 0 occurs and is kept). Raises ValueError naming file and
+    ``sex`` is int8, a code into the declared levels; ``rings`` is int64. The measurements are float64 in the file's
+    units: millimetres or grams divided by 200. A height of 0 occurs and is kept. Raises ValueError naming file and
     line.
     """
     path = paths["abalone.data"]
@@ -42,6 +42,6 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
-    """Return the columns of 9 features, and labels, 1 for fewer than 10 rings (Geumlek et al. 2017, section 5)."""
+    """Return the columns of 9 features, and labels: 1 for fewer than 10 rings (Geumlek et al. 2017, section 5)."""
     labels = arrays["rings"] < dataset.settings["rings_below"]
     return Task({name: arrays[name] for name in NUMERIC}, {"sex": arrays["sex"]}, labels)

@@ -31,8 +31,8 @@ CATEGORICAL = tuple(name for name in COLUMNS if name not in NUMERIC)
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Read ``adult.data`` and then ``adult.test`` into one array of shape (48842,) per column.
 
-    Numeric columns are int64, categorical ones int8 codes into the declared levels (a missing answer, ``?``, is a
-    level); ``over_50k`` and ``is_test`` are bool. Raises ValueError naming file and line.
+    Numeric columns are int64. Categorical columns are int8 codes into the declared levels, among them ``?`` for a
+    missing answer. ``over_50k`` and ``is_test`` are bool. Raises ValueError naming file and line.
     """
     train = _rows(paths["adult.data"], dataset, "train_rows", labels=("<=50K", ">50K"))
     test = _rows(paths["adult.test"], dataset, "test_rows", labels=("<=50K.", ">50K."), remark=True)
@@ -45,7 +45,7 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def _rows(path: Path, dataset: Dataset, size: str, *, labels: tuple[str, str], remark: bool = False) -> np.ndarray:
-    """Return the columns and the label as integers, shape (15, rows)."""
+    """Return the 14 columns and the label of a file as integers, shape (15, rows)."""
     lines = files.lines(path)
     # Both files end in an empty line.
     if lines[-1] == "":
@@ -63,8 +63,8 @@ def _rows(path: Path, dataset: Dataset, size: str, *, labels: tuple[str, str], r
 def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
     """Return the columns of features, labels (1 for over 50,000) and the official split (Geumlek et al. 2017).
 
-    The features have 100 dimensions if one level per column is dropped, else 108; both kinds of bounds give the same
-    number, since all declared levels occur. The split has 32561 and 16281 rows.
+    There are 100 features if one level per column is dropped, else 108. Both kinds of bounds give the same number of
+    features, since all declared levels occur. The split has 32561 training rows and 16281 test rows.
     """
     numeric, categorical = ({name: arrays[name] for name in names} for names in (NUMERIC, CATEGORICAL))
     return Task(numeric, categorical, arrays["over_50k"], arrays["is_test"])

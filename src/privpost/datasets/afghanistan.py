@@ -1,7 +1,7 @@
 """Afghan war diary: events of 2004 to 2009, counted per regional command, month and level of five fields.
 
-The data set is read from the repository's counts, from the release as it was published, or from an extract of it with a
-header; all three give the same arrays.
+The data set is read from the repository's counts, from the release as it was published, or from an extract of the
+release with a header. All three files give the same arrays.
 """
 
 import csv
@@ -30,14 +30,14 @@ RELEASE = (
     *("MGRS", "Latitude", "Longitude", "OriginatorGroup", "UpdatedByGroup", "CCIR", "Sigact", "Affiliation"),
     *("DColor", "Classification"),
 )
-# Degrees of the extract and of the counts; 702 events of the release lie elsewhere or have no coordinates.
+# Degrees within which the extract and the counts lie; 702 events of the release lie elsewhere or have no coordinates.
 LATITUDES, LONGITUDES = (29.0, 39.0), (60.0, 75.0)
 
 
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Count the file's events: `counts` (cells, levels) int64, `region` and `month` (cells,) int16.
 
-    A field of casualties is binary, any count above 0 (Foulds et al. 2016, section 5); an empty count reads as 0.
+    A field of casualties is binary: whether the count is above 0 (Foulds et al. 2016, section 5). An empty count is 0.
     Events of other regions or months are left out, and so are events of the release without coordinates in the country.
     Raises ValueError naming file and line.
     """

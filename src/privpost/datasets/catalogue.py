@@ -29,14 +29,14 @@ _TITLES = re.compile(r"^(title|short): *(.*?) *$", re.MULTILINE)
 
 
 class CatalogueError(ValueError):
-    """A declaration that cannot be used: its file, what is unknown, missing or malformed, and what is allowed."""
+    """A declaration cannot be used; the error names its file, the part at fault, and what is allowed."""
 
 
 @dataclass(frozen=True)
 class File:
     """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order in which they are tried.
 
-    If no checksum is `declared`, size and sha256 are those of the user's own file, or 0 and ABSENT without one.
+    If no checksum is `declared`, size and sha256 are those of the user's own file, or 0 and ABSENT if there is no file.
     """
 
     name: str
@@ -52,11 +52,12 @@ class Dataset:
 
     ``public`` is knowledge that does not come from the records (``bounds``: column -> [low, high], ``levels``:
     column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
-    loader's meaning changes. A ``generated`` data set has no files: its loader draws it from the settings. ``folder``
-    is the folder of the files below data/original and data/mirror (the name unless declared otherwise), so that data
-    sets can share a file. ``serves`` lists the kinds of studies that can read it (`TASKS`); ``short`` is the title of
-    its panels in figures. Each file of ``instead`` gives by itself the same arrays as ``files``, and ``arrays`` is
-    their sha256 (`prepared.sum_of`); the identity of a data set depends on ``files`` even if such a file is read.
+    loader's meaning changes. A ``generated`` data set has no files: its loader draws the data from the settings.
+    ``folder`` is the folder of the files below data/original and data/mirror (the name unless declared otherwise), so
+    that data sets can share a file. ``serves`` lists the kinds of studies that can read the data set (`TASKS`);
+    ``short`` is the title of its panels in figures. Each file of ``instead`` gives by itself the same arrays as
+    ``files``; ``arrays`` is the sha256 of the arrays (`prepared.sum_of`). A data set's identity depends on ``files``
+    even if a file of ``instead`` is read.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Dataset:
         return [self.files, *((file,) for file in self.instead)]
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that can change a number, as values for JSON; no addresses, titles or licences."""
+        """Return everything that can change a number, as values for JSON; addresses, titles and licences cannot."""
         return {
             "name": self.name,
             "rev": self.rev,
@@ -114,14 +115,14 @@ def names(conf: str | os.PathLike[str] | None = None) -> list[str]:
 
 
 def serves(name: str, task: str) -> bool:
-    """Whether a kind of studies (`TASKS`) can read a catalogued data set; its file is not checked."""
+    """Whether a kind of studies (`TASKS`) can read a catalogued data set; the declaration is not checked."""
     text = (configurations.folder() / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
     match = _SERVES.search(text)
     return match is not None and task in match[1].split(", ")
 
 
 def title(name: str) -> str:
-    """Return a data set's short title, else its title, else (without a file) its name in words."""
+    """Return a data set's short title, else its title. Without a declaration, return the data set's name in words."""
     path = configurations.folder() / "dataset" / f"{name}.yaml"
     titles = dict(_TITLES.findall(path.read_text(encoding="utf-8"))) if path.is_file() else {}
     return titles.get("short") or titles.get("title") or name.replace("_", " ").capitalize()
@@ -148,7 +149,7 @@ def _checked(raw: Any, name: str) -> Dataset:
     raw = {"folder": "", "serves": [], "short": "", "instead": [], "arrays": "", **raw}
     _same_keys(raw, [field.name for field in dataclasses.fields(Dataset)])
     demand(raw["name"] == name, "name", raw["name"], f"{name!r}, as the file is called")
-    # The name is also that of a module and of a folder.
+    # The name of a data set is also the name of a module and of a folder.
     demand(re.fullmatch(r"[a-z][a-z0-9_]*", raw["name"]) is not None, "name", raw["name"], "a lower-case identifier")
     for key in ("title", "licence", "citation", "origin"):
         demand(isinstance(raw[key], str) and raw[key].strip() != "", key, raw[key], "a non-empty string")
@@ -204,7 +205,7 @@ def _checked_files(raw: dict[str, Any], key: str) -> tuple[File, ...]:
             demand(type(size) is int and size > 0, f"{where}.bytes", size, "a positive integer")
             demand(_is_sum(sha256), f"{where}.sha256", sha256, SUM)
         else:
-            # A file of `instead` is no part of the identity; its arrays are checked.
+            # A file of `instead` is no part of the identity. The arrays that it gives are checked instead.
             size, sha256 = (0, ABSENT) if key == "instead" else _user_file(raw["name"], raw["folder"], name)
         demand(isinstance(urls, list), f"{where}.urls", urls, "a list (empty when bring-your-own)")
         for url in urls:
@@ -227,7 +228,7 @@ def _checked_public(public: dict[str, Any]) -> dict[str, Any]:
         for column, pair in public["bounds"].items():
             numbers = isinstance(pair, list) and len(pair) == 2 and all(type(x) in (int, float) for x in pair)
             demand(numbers and -1e300 < pair[0] < pair[1] < 1e300, f"public.bounds.{column}", pair, "[low, high]")
-        # As floats, so that 1 and 1.0 give one identity.
+        # Bounds become floats, so that 1 and 1.0 give one identity.
         public["bounds"] = {key: [float(x) for x in pair] for key, pair in public["bounds"].items()}
     if "levels" in public:
         demand(isinstance(public["levels"], dict), "public.levels", public["levels"], "a mapping")
@@ -239,7 +240,7 @@ def _checked_public(public: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value has one canonical JSON text, so that it can be part of a digest."""
+    """Whether a value has one canonical JSON text, so that the value can be part of a digest."""
     if isinstance(value, dict):
         return all(isinstance(key, str) for key in value) and all(map(_is_plain, value.values()))
     if isinstance(value, list):
@@ -248,7 +249,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _user_file(dataset: str, folder: str, name: str) -> tuple[int, str]:
-    """Return size and sha256 of a file that each user makes, so that digests depend on its content."""
+    """Return size and sha256 of a file that each user makes, so that digests depend on the file's content."""
     for path in (Path(OWN) / (folder or dataset) / name, Path(RAW) / dataset / name):
         if path.is_file():
             return checksum(path)

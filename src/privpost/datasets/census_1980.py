@@ -8,7 +8,7 @@ import numpy as np
 from privpost.datasets import census, files
 from privpost.datasets.catalogue import Dataset
 
-# In rows with a known income, all other columns are constant or follow from these.
+# In rows with a known income, all other columns of the file are constant or follow from these columns.
 COLUMNS = {
     "twoa.agefstm": "mother_age_at_first_birth",
     "twoa.agem": "mother_age",

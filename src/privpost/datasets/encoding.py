@@ -1,7 +1,7 @@
 """Encodes typed columns as features of bounded norm: scaling, one-hot coding, row normalisation, splits.
 
 The encoding is that of Geumlek et al. (2017), section 5: categories one-hot, each feature scaled to [-0.5, 0.5], each
-example divided by its L2 norm, so that the constant c of their theorems 16 and 17 is 1.
+example divided by its L2 norm, so that the constant c of the paper's theorems 16 and 17 is 1.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ class Task(NamedTuple):
 
 
 def scale(values: np.ndarray, low: np.ndarray | float, high: np.ndarray | float) -> np.ndarray:
-    """Clip each column to [low, high] and map that interval to [-0.5, 0.5]; where low equals high the column becomes 0.
+    """Clip each column to [low, high] and map this interval to [-0.5, 0.5].
 
-    Shapes: ``values`` (n, d); ``low`` and ``high`` (d,) or scalars; result (n, d) float64. Raises ValueError for
-    low > high or values that are not finite.
+    A column with low = high becomes 0. Shapes: ``values`` (n, d); ``low`` and ``high`` (d,) or scalars; result (n, d)
+    float64. Raises ValueError for low > high or values that are not finite.
     """
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
     if np.any(low > high):
@@ -78,10 +78,10 @@ def encode(
     """Return the features of all rows: numeric columns first, then the indicators of each categorical column.
 
     Shapes: numeric entries (n,) or (n, k) (k features with one name and one pair of bounds), categorical entries (n,)
-    codes into the declared levels; result (n, d) float64 with rows of norm 1 or 0. ``bounds="data"`` takes each
-    feature's minimum and maximum over the rows given and the levels that occur: both depend on private records.
-    ``bounds="public"`` takes the declared bounds, clipping to them, and the declared levels. Raises ValueError for
-    unknown settings. Encoding of Geumlek et al. (2017), section 5.
+    codes into the declared levels; result (n, d) float64 with rows of norm 1 or 0. ``bounds="data"`` takes the levels
+    that occur, and each feature's minimum and maximum over the rows given. All of these depend on private records.
+    ``bounds="public"`` takes the declared levels and the declared bounds, and clips values to the bounds. Raises
+    ValueError for unknown settings. The encoding is that of Geumlek et al. (2017), section 5.
     """
     if bounds not in BOUNDS:
         raise ValueError(f"bounds = {bounds!r}: must be one of {', '.join(BOUNDS)}")
@@ -111,9 +111,9 @@ def encode(
 def split(task: Task, dataset: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows train and which test: ascending indices of shapes (train_rows,) and (test_rows,).
 
-    An official split draws nothing; else one permutation is drawn, and the sizes are the data set's settings
-    ``train_rows`` and ``test_rows``. Raises ValueError when these are not declared, or do not add up to the number of
-    rows.
+    An official split draws nothing. Otherwise one permutation is drawn, and the sizes are the data set's settings
+    ``train_rows`` and ``test_rows``. Raises ValueError when these two settings are not declared, or do not add up to
+    the number of rows.
     """
     if task.is_test is not None:
         return np.flatnonzero(~task.is_test), np.flatnonzero(task.is_test)

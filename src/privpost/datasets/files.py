@@ -54,7 +54,7 @@ def lines(path: Path) -> list[str]:
 def rows(
     texts: Iterable[str], columns: Mapping[str, Callable[[str], float]], separator: str, where: Path, first: int = 1
 ) -> list[list[float]]:
-    """Return lines without a header as rows of numbers; each column's function reads its fields.
+    """Return lines without a header as rows of numbers; the function of a column reads the fields of that column.
 
     Raises ValueError naming `where`, the line (the first one is number `first`) and the column at fault.
     """
@@ -80,7 +80,7 @@ def check_rows(path: Path, found: int, expected: int, what: str = "rows") -> Non
 
 
 def code(levels: Iterable[str]) -> Callable[[str], int]:
-    """Return a function from a level to its number, which raises ValueError for another text."""
+    """Return a function from a level to the level's number; the function raises ValueError for any other text."""
     codes = {level: place for place, level in enumerate(levels)}
 
     def read(field: str) -> int:
@@ -101,7 +101,7 @@ def count(field: str, at_least: int = 0) -> int:
 def number(field: str, at_least: float = -math.inf) -> float:
     """Return the finite number that a field spells; raises ValueError for anything else."""
     value = float(field)
-    # Python also takes 1_000 and digits of other scripts.
+    # Python's own conversion also accepts 1_000 and digits of other scripts.
     if "_" in field or not field.isascii() or not math.isfinite(value):
         raise ValueError(f"{field!r} is not a finite number")
     if value < at_least:

@@ -11,8 +11,8 @@ from privpost.datasets.catalogue import Dataset
 def emissions(dataset: Dataset) -> list[np.ndarray]:
     """Return each field's probabilities of its levels in the true states, shape (states, levels).
 
-    Levels with a stated share have that probability. The rest follows a power law over the other levels, in a random
-    order that depends on the seed and is the same in all states.
+    Levels with a stated share have this share as their probability. The remaining probability follows a power law over
+    the other levels, in a random order that depends on the seed and is the same in all states.
     """
     rng = np.random.default_rng([dataset.settings["seed"], 0])
     fields = []
@@ -38,7 +38,7 @@ def emissions(dataset: Dataset) -> list[np.ndarray]:
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Draw the cells: `counts` (cells, levels) int64, `region`, `month` and the true `state` (cells,) int16.
 
-    A region's states form a Markov chain that starts uniformly; a cell's number of events is log-normal; each field of
+    A region's states form a Markov chain that starts uniformly. A cell's number of events is log-normal. Each field of
     an event is drawn independently given the state. `paths` is empty.
     """
     settings = dataset.settings

@@ -49,8 +49,8 @@ def _idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
-    """Return the 784 pixels and the labels, 1 for the first digit (Geumlek et al. 2017, section 5).
+    """Return the 784 pixels and the labels: 1 for the first digit (Geumlek et al. 2017, section 5).
 
-    With the data's own bounds the pixels that are background in every image are constant and become 0.
+    Pixels that are background in every image are constant. With the data's own bounds, such pixels become 0.
     """
     return Task({"pixel": arrays["pixels"]}, {}, arrays["digit"] == dataset.settings["digits"][0])

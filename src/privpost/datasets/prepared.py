@@ -1,4 +1,4 @@
-"""Prepared data: the parsed arrays of a data set with its identity and a checksum, in one file per data set."""
+"""Prepared data: one file per data set with the parsed arrays, the data set's identity and a checksum."""
 
 import json
 import os
@@ -28,10 +28,10 @@ def prepare(
 
     `code` is a digest of the loader's code, which `code_of` returns.
 
-    Raises FileNotFoundError when a raw file is missing, and ValueError when its checksum is wrong or its content
-    malformed; an existing prepared file is then kept. Without the data set's own files, the first available one of its
-    `instead` is read, and its arrays must be the declared ones. Prints to standard error how many values lie outside
-    the declared bounds.
+    Raises FileNotFoundError when a raw file is missing, and ValueError when a raw file's checksum is wrong or its
+    content malformed. An existing prepared file is then kept. Without the data set's own files, the first available
+    file of `instead` is read, and the arrays from this file must be the declared arrays. Prints to standard error how
+    many values lie outside the declared bounds.
     """
     paths = _verified(dataset, Path(raw) / dataset.name)
     arrays = dataset.loader().parse(paths, dataset)
@@ -56,7 +56,7 @@ def prepare(
 
 
 def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
-    """Return by name the paths of the raw files that the data set is made of, after comparing their checksums."""
+    """Compare the checksums of the raw files that the data set is made of; return the files' paths by name."""
     there = [files for files in dataset.choices() if all((raw / file.name).is_file() for file in files)]
     for file in (there or [dataset.files])[0]:
         path = raw / file.name
@@ -74,7 +74,7 @@ def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
 
 
 def outside(arrays: dict[str, np.ndarray], dataset: Dataset) -> list[str]:
-    """Return a line for each column with values outside its declared bounds, to which public encodings clip them."""
+    """Return a line for each column with values outside its declared bounds; public encodings clip such values."""
     lines = []
     for name, (low, high) in dataset.public.get("bounds", {}).items():
         if name in arrays and (number := int(np.sum((arrays[name] < low) | (arrays[name] > high)))):
@@ -88,7 +88,7 @@ def outside(arrays: dict[str, np.ndarray], dataset: Dataset) -> list[str]:
 
 
 def _otherwise(dataset: Dataset, arrays: dict[str, np.ndarray], raw: Path, actual: str) -> str:
-    """Return in a line how arrays differ from the declared ones, in detail if a file with the declared ones exists."""
+    """Return a line on how arrays differ from the declared arrays, with details if a file with the latter exists."""
     said = f"its arrays have the sha256 {actual}, but conf/dataset/{dataset.name}.yaml declares {dataset.arrays}"
     loader = dataset.loader()
     path = raw / dataset.name / dataset.instead[-1].name if dataset.instead else raw
@@ -103,8 +103,8 @@ def _otherwise(dataset: Dataset, arrays: dict[str, np.ndarray], raw: Path, actua
 def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/prepared") -> dict[str, np.ndarray]:
     """Read ``<prepared>/<name>.npz`` and return its arrays after checking identity and checksum.
 
-    Raises FileNotFoundError when it is not there, and ValueError, saying what to do, when it is damaged or was prepared
-    from other raw files, settings or loader revision than ``dataset`` declares.
+    Raises FileNotFoundError when there is no such file. Raises ValueError, saying what to do, when the file is damaged
+    or was prepared from other raw files, settings or loader revision than ``dataset`` declares.
     """
     path = Path(prepared) / f"{name}.npz"
     if not path.is_file():
@@ -126,7 +126,7 @@ def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/p
 
 
 def code_of(name: str, prepared: str | os.PathLike[str] = "data/prepared") -> str:
-    """Return the digest of the code that prepared a file, or "" if it has none; raises as `read` does."""
+    """Return the digest of the code that prepared a file, or "" if the file holds no digest; raises as `read` does."""
     with np.load(Path(prepared) / f"{name}.npz", allow_pickle=False) as file:
         return str(file[CODE]) if CODE in file.files else ""
 

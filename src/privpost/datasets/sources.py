@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from privpost import __version__
 
 CHUNK = 1 << 16
-# Status codes of a server's temporary failures, after which it is asked again.
+# Status codes of a server's temporary failures, after which the server is asked again.
 PASSING = (408, 425, 429)
 
 
@@ -26,9 +26,9 @@ class NoNetwork(Unusable):
 
 
 def places(folder: Path, name: str) -> Iterator[Path]:
-    """Yield the files of a folder that a raw file can come from: ``name``, ``name.gz``, and each zip that holds it.
+    """Yield a folder's files that a raw file can come from: ``name``, ``name.gz``, and each zip that holds ``name``.
 
-    A zip that cannot be opened counts too, so that reading it says what is wrong.
+    A zip that cannot be opened is yielded too, so that `read` says what is wrong with the zip.
     """
     for path in (folder / name, folder / f"{name}.gz"):
         if path.exists():
@@ -68,10 +68,10 @@ def _chunks(handle: Any) -> Iterator[bytes]:
 
 
 def download(url: str, name: str, sha256: str, folder: Path, timeout: float, retries: int) -> Path:
-    """Download the raw file `name`, or the archive that an address names, into a folder; returns its path.
+    """Download the raw file `name`, or the archive that an address names, into a folder; return the download's path.
 
-    Temporary failures are tried again, `retries` times. An unpacked file must have the sha256. Raises Unusable, saying
-    why, if there is no such file, and NoNetwork if no connection could be made.
+    After a temporary failure the download is tried again, up to `retries` times. A file that is not packed must have
+    the given sha256. Raises Unusable, saying why, if there is no such file, and NoNetwork if no connection was made.
     """
     import pooch
     import requests
@@ -79,7 +79,7 @@ def download(url: str, name: str, sha256: str, folder: Path, timeout: float, ret
     pooch.get_logger().setLevel("CRITICAL")
     stored = PurePosixPath(urlsplit(url).path).name or name
     known = None if stored == f"{name}.gz" or (stored.endswith(".zip") and stored != name) else f"sha256:{sha256}"
-    # Save it under the file's own name unless it is packed, so that `read` knows what to do with it.
+    # Save the download under the raw file's name unless it is packed, so that `read` knows how to read the download.
     stored = stored if known is None else name
     fetcher = pooch.create(folder, base_url="", registry={stored: known}, urls={stored: url}, retry_if_failed=retries)
     headers = {"User-Agent": f"privpost/{__version__}"}
@@ -109,7 +109,7 @@ def download(url: str, name: str, sha256: str, folder: Path, timeout: float, ret
     except requests.RequestException as error:
         raise Unusable(f"connection lost ({error}; asked {retries + 1} times)") from error
     except ValueError as error:
-        # Pooch has removed the file, and its message ends with advice.
+        # Pooch has removed the file, and the message of the error ends with advice.
         found = re.search("got ([0-9a-f]{64})", str(error))
         raise Unusable(f"wrong content: found sha256 {found[1]}" if found else f"wrong content ({error})") from error
 
@@ -127,7 +127,7 @@ def _unreachable(error: Exception) -> bool:
 
 
 def likeness(head: bytes, name: str) -> str:
-    """Return what the first bytes of a wrong file look like, in words after a comma; empty if unknown."""
+    """Return a comma and words for what the first bytes of a wrong file look like; "" if that is unknown."""
     packed = {b"\x1f\x8b": ".gz", b"PK\x03\x04": ".zip", b"\xfd7zXZ\x00": ".xz"}
     kind = next((ending for magic, ending in packed.items() if head.startswith(magic)), "")
     if head.lstrip()[:300].lower().startswith((b"<!doctype", b"<html", b"<?xml")):

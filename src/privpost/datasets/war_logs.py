@@ -1,8 +1,8 @@
 """War logs: events counted per region, month and level of each categorical field; nothing finer leaves this module.
 
-Every loader of war logs gives the same arrays, which `load` returns with their names:
+Every loader of war logs returns these arrays, to which `load` adds the names of regions, months and levels:
 `counts` (cells, levels of all fields one after the other), `region` (cells,) and `month` (cells,), sorted by region and
-then month. Cells without events are left out. A study never sees an event.
+then month. Cells without events are left out. A study never sees a single event.
 """
 
 import os
@@ -25,7 +25,7 @@ class WarLogs(NamedTuple):
 
     `counts` is (cells, levels) int64, the fields' levels one after the other; `region` and `month` are (cells,)
     indices into `regions` and `months` (YYYY-MM); `levels` maps each field to its public levels. `truth` holds the
-    states (cells,) from which simulated events were drawn, and is None for real ones.
+    states (cells,) from which simulated events were drawn, and is None for real events.
     """
 
     name: str
@@ -72,7 +72,7 @@ def load(
 
 
 def months(dataset: Dataset) -> list[str]:
-    """Return the months from the settings' first to their last, as YYYY-MM."""
+    """Return the months from the first to the last month of the settings, as YYYY-MM."""
     first, last = (_month_number(dataset.settings[key]) for key in ("first_month", "last_month"))
     if last < first:
         raise ValueError(f"dataset {dataset.name}: last_month is before first_month")
@@ -126,7 +126,7 @@ def empty(dataset: Dataset) -> np.ndarray:
 
 
 def is_counts(path: Path) -> bool:
-    """Whether a file is a file of counts, judged by its first line."""
+    """Whether the first line of a file is the first line of a file of counts."""
     with path.open("rb") as handle:
         return handle.readline(100).rstrip() == ",".join(COLUMNS).encode()
 
@@ -134,8 +134,8 @@ def is_counts(path: Path) -> bool:
 def read_counts(path: Path, dataset: Dataset) -> dict[str, np.ndarray]:
     """Read a file of counts into the arrays of `cells`; regions and months that the settings do not name are left out.
 
-    Raises ValueError, naming file and line, for an unknown field or level, a malformed number or a repeated place, and,
-    naming the cell, if its fields have different numbers of events.
+    Raises ValueError, naming file and line, for an unknown field or level, a malformed number, or two lines for one
+    level of a cell. Raises ValueError, naming file and cell, if the fields of a cell have different numbers of events.
     """
     regions, all_months, fields = places(dataset)
     table = empty(dataset)
@@ -172,7 +172,7 @@ def count_lines(arrays: Mapping[str, np.ndarray], dataset: Dataset) -> Iterator[
 
 
 def difference(arrays: Mapping[str, np.ndarray], declared: Mapping[str, np.ndarray], dataset: Dataset) -> str:
-    """Return, in words, the months in which counts differ from the declared ones, and by how many events."""
+    """Return, in words, the months in which counts differ from the declared counts, and by how many events."""
     more = _table(arrays, dataset) - _table(declared, dataset)
     events = more[:, :, : len(next(iter(dataset.public["levels"].values())))].sum(axis=(0, 2))
     changed = np.abs(more).sum(axis=(0, 2))

@@ -25,7 +25,7 @@ INSTALL = "pip install 'python-flint>=0.8,<0.9' (or the project's extra: pip ins
 _STEP = 32
 # First precision of a ball, in bits.
 _PRECISION = 64
-# Largest precision, beyond which a draw is refused; a correct F decides at far lower ones.
+# Largest precision, beyond which a draw is refused. A correct F decides at far lower precisions.
 _LARGEST_PRECISION = 2**16
 # Number of bits of a draw that floats can guess; bisection finds the others.
 _GUESSED = 42
@@ -49,7 +49,7 @@ def ball(value: Fraction):
 def parameter(value: Fraction):
     """Return a ball of positive width around a parameter.
 
-    A positive width avoids finite series, which FLINT sums for exact whole numbers and which can take 20 times as long.
+    For exact whole numbers FLINT sums finite series, which can take 20 times as long. A positive width avoids them.
     """
     context = flint().ctx
     return ball(value) + flint().arb(0, flint().arb(2) ** -(2 * context.prec))
@@ -73,7 +73,7 @@ class Uniform:
         return (2 * self._known + 1) / 2 ** (self._bits + 1)
 
     def is_below(self, enclosed: Callable[[], Any]) -> bool:
-        """Whether U is below a number that `enclosed` gives as a ball; refines both until the answer is certain.
+        """Whether U is below a number that `enclosed` returns as a ball; refine U and the ball until this is certain.
 
         Raises:
             ArithmeticError: the answer stays uncertain at the largest precision.
@@ -138,7 +138,7 @@ class Draw:
         return self.cell
 
     def _guess(self, bits: int) -> None:
-        """Move to the cell that `quantile` suggests if the draw certainly lies in it."""
+        """Move to the cell that `quantile` suggests if the draw certainly lies in this cell."""
         self._uniform.reveal()
         guess = self._quantile(self._uniform.middle) * 2.0**bits
         if 0 <= guess < 2.0**bits:
@@ -152,9 +152,9 @@ class Draw:
 
 
 def seconds(one, other, bits: int) -> np.ndarray:
-    """Estimate a beta distribution function's time in seconds, to a factor of about 2; measured from .05 to 1e9.
+    """Estimate the seconds that a beta distribution function takes, to a factor of 2, for parameters from .05 to 1e9.
 
-    A gamma distribution function takes as long as the beta one that has its shape as both parameters.
+    A gamma distribution function of shape α takes as long as the distribution function of Beta(α, α).
     """
     smaller, larger = np.minimum(one, other), np.maximum(one, other)
     root = np.sqrt(smaller)
@@ -166,7 +166,7 @@ def seconds(one, other, bits: int) -> np.ndarray:
 def guessing() -> Iterator[None]:
     """Guess draws in floats first and bisect only for bits beyond `_GUESSED`; the cells are the same for the same U.
 
-    This is far quicker, but a draw's time then depends more on its value, so it is for public data only.
+    Guessing is far quicker, but a draw's time then depends more on the draw's value. So use it for public data only.
     """
     token = _guessing.set(True)
     try:
@@ -183,13 +183,13 @@ def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
         draw()
         return thread_time() - start
 
-    # The first draw computes constants that the others use.
+    # The first draw computes constants that later draws use.
     duration(public[0])
     return 2 * max(map(duration, public))
 
 
 def in_units_of_time(unit: float, draw: Callable[[], Any]) -> Any:
-    """Return the result of a draw at the end of a unit of time; the busy wait, too, counts as processor time."""
+    """Return the result of a draw after a whole number of units of processor time, which busy waiting fills up."""
     start = thread_time()
     drawn = draw()
     end = start + unit * math.ceil((thread_time() - start) / unit)
@@ -223,7 +223,7 @@ def _beta_quantile(parameters, ends, share: float) -> float:
 
 
 def _truncated_beta(parameters, ends, point: Fraction):
-    """Enclose F of the truncated law in a ball, from the tail in which the interval lies so that nothing cancels."""
+    """Return a ball around F of the truncated law, computed from the interval's tail so that nothing cancels."""
     low, high = ends
     if point <= low or point >= high:
         return ball(Fraction(int(point >= high)))
@@ -232,7 +232,7 @@ def _truncated_beta(parameters, ends, point: Fraction):
         return 1 - _truncated_beta((b, a), (1 - high, 1 - low), 1 - point)
 
     # Beyond 1/2 the series converges slowly, so the upper tail's series is used. An interval below the mean is an
-    # exception: both masses are small there, and the difference of their complements would cancel.
+    # exception: its masses in the lower tail are small, and a difference of upper tails would cancel.
     turn = Fraction(1, 2) if high == 1 else max(Fraction(1, 2), a / (a + b))
 
     def mass(value: Fraction):
@@ -249,7 +249,7 @@ def _truncated_beta(parameters, ends, point: Fraction):
 
 def gamma(shape: Fraction, rate: Fraction, randbits: Callable[[int], int] = secrets.randbits) -> Draw:
     """Return an ideal draw from Gamma(shape, rate); parameters are > 0 and exact, `randbits` as in `beta`."""
-    # The upper tail is enclosed tightly for all shapes; the lower one is not for large shapes.
+    # The ball around the upper tail is narrow for all shapes. The ball around the lower tail is not, for large shapes.
     return Draw(
         lambda point: 1 - ball(point * rate).gamma_upper(parameter(shape), regularized=1), randbits, bounded=False
     )

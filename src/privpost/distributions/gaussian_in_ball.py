@@ -11,24 +11,25 @@ ROUNDS = 10_000
 
 
 class Draws(NamedTuple):
-    """Draws (size, d), and the share of proposals that were accepted."""
+    """Draws (size, d), and the share of proposals that was accepted."""
 
     draws: np.ndarray
     acceptance: float
 
 
 def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) -> Draws:
-    """Draws from N(mean, precision⁻¹) conditioned on ‖w‖ ≤ radius, exact whatever the mass of the ball.
+    """Draw from N(mean, precision⁻¹) conditioned on ‖w‖ ≤ radius, exactly whatever the mass of the ball.
 
-    "Tilted" proposals come from the untruncated normal, multiplied by exp(−λ‖w‖²/2) if its draws would mostly fall
-    outside (E‖w‖² > radius²). A proposal w is accepted with probability exp(λ(‖w‖² − radius²)/2).
+    "Tilted" proposals come from the untruncated normal. If most of the normal's draws would fall outside the ball
+    (E‖w‖² > radius²), its density is multiplied by exp(−λ‖w‖²/2). A proposal w is accepted with probability
+    exp(λ(‖w‖² − radius²)/2).
 
     "Tangent" proposals are for a mean outside. Let m be the most likely point of the ball: (P + λ)m = Pμ, ‖m‖ = R. In
     the ball the density is ∝ exp(−½(w−m)ᵀP(w−m) − λRe), where e = R − wᵀm/R is the depth below the tangent plane at m
     and Re ≥ ‖w−m‖²/2. So proposals have the law N(m, (P + (1−θ)λ)⁻¹) times exp(−θλRe) on the half-space e ≥ 0, which is
     a truncated normal along e and a normal given e. They are accepted with probability
     exp(−(1−θ)λ(Re − ‖w−m‖²/2)). θ = 2/(d+1) keeps the acceptance bounded below however far away the mean is. The
-    sampler uses the kind that accepts more of a first batch.
+    sampler uses the kind of proposals of which more are accepted in a first batch.
 
     Args:
         mean: μ, shape (d,).
@@ -108,7 +109,7 @@ def _tangent(centre, values, radius):
     normal = mode / np.linalg.norm(mode)
     share = 2 / (centre.size + 1) if centre.size > 1 else 1.0
     variance = 1 / (values + (1 - share) * tilt)
-    # e = −normal·(w − m) is normal with this standard deviation; the weight exp(−rate e) moves its mean to −rate sd².
+    # e = −normal·(w − m) is normal with standard deviation sd; the weight exp(−rate e) moves e's mean to −rate sd².
     sd = np.sqrt((normal**2 * variance).sum())
     rate = share * tilt * radius
     shift = rate * sd
@@ -118,7 +119,7 @@ def _tangent(centre, values, radius):
         # Standard normal beyond `shift`, by the inverse of its upper tail in logarithms.
         depth = -sd * ndtri_exp(log_ndtr(-shift) + np.log(rng.random(BATCH))) - sd * shift
         noise = np.sqrt(variance) * rng.standard_normal((BATCH, centre.size))
-        # Given e, the unconstrained draw is moved along its regression on e.
+        # Given e, the unconstrained draw is moved along the regression of draws on e.
         step = noise + np.outer(depth + noise @ normal, direction)
         draws = mode + step
         return draws, -(1 - share) * tilt * (radius * depth - (step**2).sum(axis=-1) / 2)

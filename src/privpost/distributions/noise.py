@@ -45,7 +45,7 @@ _told: list[bool] = []
 
 @contextlib.contextmanager
 def simulation() -> Iterator[None]:
-    """Context in which releases are simulations, as in studies, and their noise raises no warning."""
+    """Context in which releases are simulations, as in studies, so that the releases' noise raises no warning."""
     token = _simulated.set(True)
     try:
         yield
@@ -70,7 +70,7 @@ class SecureNoise:
     """Discrete Laplace and Gaussian variates from opendp, which has no seed and uses the operating system's randomness.
 
     P(k) ∝ exp(−|k|/scale) and exp(−k²/(2 scale²)) on the whole numbers, in exact arithmetic (Canonne, Kamath and
-    Steinke 2020). On whole-numbered statistics the privacy cost equals that of continuous noise of the same scale:
+    Steinke 2020). On whole-numbered statistics the privacy cost is the cost of continuous noise of the same scale:
     ε = Δ/scale for an L1 sensitivity Δ, zero-concentrated DP with ρ = Δ²/(2 scale²) for an L2 sensitivity. The class
     replaces a numpy Generator in mechanisms that add noise, but not in those that draw parameters.
 
@@ -102,7 +102,7 @@ class SecureNoise:
 
 
 class Swapped:
-    """A generator that draws uniforms of shape (a, b) as transposed ones of shape (b, a), to keep a stream's order."""
+    """A generator that draws uniforms of shape (b, a) and transposes them to (a, b), to keep the order of a stream."""
 
     def __init__(self, rng: np.random.Generator):
         self._rng = rng
@@ -113,9 +113,9 @@ class Swapped:
 
 
 class Common:
-    """Noise that all releases of one shape share, up to its scale.
+    """Noise whose standard variates all releases of one shape share; only the scales differ.
 
-    The standard variates are drawn once. Scaled, they equal the first variates that the generator would draw.
+    The standard variates are drawn once. Times the scale, they equal the first variates that the generator would draw.
     """
 
     def __init__(self, rng: np.random.Generator):
@@ -159,10 +159,10 @@ def log_theta(sigma: float) -> float:
 
 
 def spread(scale: float, laplace: bool) -> float:
-    """Return the mean absolute deviation of discrete Laplace noise, 1/sinh(1/b), or the Gaussian's deviation."""
+    """Return the mean absolute deviation of Laplace noise, 1/sinh(1/scale), or Gaussian noise's standard deviation."""
     if laplace:
         return 2 * math.exp(-1 / scale) / -math.expm1(-2 / scale)
-    # It equals sigma up to about exp(-2 pi^2 sigma^2).
+    # The standard deviation equals sigma up to about exp(-2 pi^2 sigma^2).
     if scale > 10:
         return scale
     steps = np.arange(-400, 401.0)
@@ -181,8 +181,8 @@ def add(exact, noise, source) -> np.ndarray:
     """Return the sum of statistics and noise.
 
     Raises:
-        ValueError: statistics that are not whole numbers below 2^52, if the noise is secure; it would not hide
-            fractions.
+        ValueError: the source is secure noise, and statistics are not whole numbers below 2^52. Secure noise would not
+            hide fractions.
     """
     if isinstance(source, SecureNoise):
         values = np.asarray(exact)

@@ -23,7 +23,7 @@ def log_mass(parameters, low, high) -> np.ndarray:
 
 
 def log_density(theta, parameters, low, high) -> np.ndarray:
-    """Log-density at θ of Beta(α, β) truncated to [low, high]; −inf outside. Shapes and errors as in `log_mass`."""
+    """Return ln of the density at θ of Beta(α, β) truncated to [low, high]. Shapes and errors are as in `log_mass`."""
     theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
     a, b = parameters[..., 0], parameters[..., 1]
     outside = (theta < low) | (theta > high)
@@ -33,7 +33,7 @@ def log_density(theta, parameters, low, high) -> np.ndarray:
 
 
 def mean(parameters, low, high) -> np.ndarray:
-    """Mean α/(α+β) · P(α+1, β) / P(α, β) of Beta(α, β) truncated to [low, high], where P is the interval's mass.
+    """Return the mean α/(α+β) · P(α+1, β) / P(α, β) of Beta(α, β) truncated to [low, high]; P is the interval's mass.
 
     Shapes and errors as in `log_mass`.
     """
@@ -44,7 +44,7 @@ def mean(parameters, low, high) -> np.ndarray:
 
 
 def quantile(probability, parameters, low, high) -> np.ndarray:
-    """Inverse distribution function of Beta(α, β) truncated to [low, high].
+    """Return quantiles of Beta(α, β) truncated to [low, high].
 
     Args:
         probability: in [0, 1], broadcast against the leading axes.
@@ -70,7 +70,7 @@ def quantile(probability, parameters, low, high) -> np.ndarray:
 
 
 def sample(parameters, low, high, rng: np.random.Generator) -> np.ndarray:
-    """Make one exact draw per leading index from Beta(α, β) truncated to [low, high], by inverting its CDF.
+    """Make one exact draw per leading index from Beta(α, β) truncated to [low, high], by inverting this law's CDF.
 
     Shapes and errors as in `log_mass`.
     """
@@ -79,7 +79,7 @@ def sample(parameters, low, high, rng: np.random.Generator) -> np.ndarray:
 
 
 def _toward_lower_tail(parameters, low, high):
-    """Reflect θ → 1−θ where the interval lies above the mean, so that its mass is never 1 − (nearly 1)."""
+    """Reflect θ → 1−θ if the interval lies above the mean, so that no mass is a difference of numbers near 1."""
     parameters = np.asarray(parameters, float)
     low, high = np.asarray(low, float), np.asarray(high, float)
     if not np.all((low >= 0) & (low < high) & (high <= 1)):

@@ -2,7 +2,7 @@
 
 Users call classes, imported from here or from `privpost`. `conjugate` has models whose posterior belongs to the prior's
 family, `regression` linear and binary regressions, `networks` Bayesian networks and their graphs, `events` the hidden
-Markov model for counts of events in cells. All of them use `base`, the interface of conjugate models.
+Markov model for counts of events in cells. All these modules use `base`, the interface of conjugate models.
 """
 
 from privpost import lookup

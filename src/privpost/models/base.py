@@ -29,7 +29,7 @@ def check_scale(**values) -> None:
 
 
 def check_bounds(low, high) -> None:
-    """Raises a ValueError unless low < high and floats can hold the squares of both and of their distance."""
+    """Raises a ValueError unless low < high and floats can hold the squares of low, of high and of high − low."""
     ends = np.abs([low, high])
     with np.errstate(invalid="ignore", over="ignore"):
         ordered, distance = np.less(low, high), np.subtract(high, low)
@@ -67,7 +67,7 @@ def check_records(data, within: tuple[float, float] = (-np.inf, np.inf), whole: 
     """
     data = np.asarray(data, float)
     low, high = within
-    # The sum of squares is the quicker check; for huge finite values it overflows.
+    # The sum of squares is the quicker check, but the sum overflows for huge finite values.
     if not (np.isfinite(np.vdot(data, data)) or np.isfinite(data).all()):
         raise ValueError("data has records that are not finite numbers")
     if data.size and not (low <= data.min() and data.max() <= high):
@@ -108,7 +108,7 @@ def check_call(what: str, function: Callable, arguments: Sequence, settings: Map
 class Checked(ABCMeta):
     """Metaclass of classes whose calls raise a one-line error if an argument is missing or unknown.
 
-    A class has the signature of its `__init__`: help, editors and notebooks would otherwise show that of `__call__`.
+    A class gets the signature of its `__init__`. Otherwise help, editors and notebooks would show that of `__call__`.
     """
 
     @property
@@ -125,7 +125,7 @@ class Checked(ABCMeta):
 
 
 class Regression(metaclass=Checked):
-    """A regression with weights (d,) under a spherical normal prior; subclasses are dataclasses with these two fields.
+    """A regression whose d weights have a spherical normal prior; subclasses are dataclasses with these two fields.
 
     Attributes:
         dimension: number of weights d.
@@ -153,7 +153,7 @@ class Regression(metaclass=Checked):
 
     @property
     def theta_shape(self) -> tuple[int, ...]:
-        """The weights (d,)."""
+        """Shape (d,) of θ, the weights."""
         return (self.dimension,)
 
 
@@ -164,8 +164,8 @@ class ConjugateModel(metaclass=Checked):
     (..., *theta_shape); leading axes are trials and broadcast.
 
     Class attributes:
-        bounded: whether a record's statistics are bounded; if not, `records` are only examples, and the sum must be
-            redacted before noise can make it private.
+        bounded: whether a record's statistics are bounded. If not, `records` are only examples, and the sum of the
+            statistics must be redacted before noise can make this sum private.
         theta_shape: shape of one parameter value θ; a scalar unless a model says otherwise.
     """
 
@@ -187,7 +187,7 @@ class ConjugateModel(metaclass=Checked):
 
     @property
     def statistics_size(self) -> int:
-        """Number of sufficient statistics of one data set; it equals the number of parameters."""
+        """Number of sufficient statistics of one data set, which equals the number of parameters."""
         return len(self.prior)
 
     @property
@@ -207,7 +207,7 @@ class ConjugateModel(metaclass=Checked):
         """
 
     def posterior(self, statistics, prior=None) -> np.ndarray:
-        """Parameters of the posterior given sufficient statistics, shape (..., k): the prior's plus `update`.
+        """Parameters of the posterior given sufficient statistics: the prior's parameters plus `update`, (..., k).
 
         Args:
             statistics: shape (..., d); need not be integers.
@@ -224,15 +224,15 @@ class ConjugateModel(metaclass=Checked):
         return statistics
 
     def natural_parameters(self, parameters) -> np.ndarray:
-        """Natural parameters η of the prior family in its minimal form, shape (..., k), from its parameters.
+        """Natural parameters η of the prior family's minimal form, shape (..., k), given the family's parameters.
 
-        By default the parameters are natural already.
+        By default the given parameters are natural already.
         """
         return np.asarray(parameters, float)
 
     @abstractmethod
     def log_partition(self, natural) -> np.ndarray:
-        """C(η) of the prior family p(θ|η) = exp(T(θ)·η − C(η)), shape (...); +inf where not normalisable."""
+        """C(η) of the prior family p(θ|η) = exp(T(θ)·η − C(η)), shape (...); +inf if p cannot be normalised."""
 
     @abstractmethod
     def sample(self, parameters, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
@@ -278,13 +278,13 @@ class BoundedFamily(ConjugateModel):
 
     @abstractmethod
     def sum_moments(self, theta, n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and covariance of the first `size` statistics of n records: n times the log-partition's derivatives.
+        """Mean and covariance of the sums of the first `size` statistics: n times the log-partition's derivatives.
 
         Args:
-            theta: shape (trials,), or (entries, trials) of a vector.
+            theta: shape (trials,), or (entries, trials) if θ is a vector.
             n: number of records.
             size: q, from 1 to d.
 
         Returns:
-            Shapes (q, trials) and (q, q, trials).
+            The mean (q, trials) and the covariance (q, q, trials).
         """

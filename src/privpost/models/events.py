@@ -11,7 +11,7 @@ from privpost.models.base import Checked, check_range, counts
 
 @dataclass(frozen=True)
 class EventCounts(metaclass=Checked):
-    """A record is an event: its cell's number and one level per field; statistics count each cell's levels.
+    """A record is an event: the number of its cell, and one level per field. Statistics count the levels in each cell.
 
     The model is that of `samplers.hidden_markov.gibbs` (Foulds et al. 2016, section 5).
 
@@ -77,7 +77,7 @@ class EventCounts(metaclass=Checked):
 
     @property
     def prior(self) -> np.ndarray:
-        """The two concentrations, of transition and emission."""
+        """The concentrations of transition and emission, shape (2,)."""
         return np.array([self.transition, self.emission])
 
     @property

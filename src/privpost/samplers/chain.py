@@ -7,19 +7,19 @@ from typing import Any, Protocol
 class Sampler(Protocol):
     """A Markov chain, or a batch of chains that move together.
 
-    `rng` is one numpy generator, or a sequence of them where a sampler's docstring says so. A step may overwrite the
-    arrays of its input state, so copy what you want to keep.
+    `rng` is one numpy generator, or a sequence of generators if the sampler's docstring says so. A step may overwrite
+    the arrays of its input state, so copy the arrays that you want to keep.
     """
 
     def init(self, rng) -> Any:
         """Return the state before the first step."""
 
     def step(self, state, rng) -> tuple[Any, Any]:
-        """Return the next state and what the step cost."""
+        """Return the next state and the cost of the step."""
 
 
 def run(sampler: Sampler, rng, *, draws: int, burn_in: int = 0, thin: int = 1, state=None) -> Iterator[tuple]:
-    """Yield the state after every `thin`-th step that follows the burn-in, `draws` times.
+    """Yield `draws` states and their costs: one state after every `thin`-th step that follows the burn-in.
 
     Args:
         sampler: the chains.
@@ -27,13 +27,13 @@ def run(sampler: Sampler, rng, *, draws: int, burn_in: int = 0, thin: int = 1, s
         draws: number of yielded states, ≥ 1.
         burn_in: number of steps discarded at the start, ≥ 0.
         thin: number of steps from one yielded state to the next, ≥ 1.
-        state: where the chains start; `sampler.init(rng)` when None.
+        state: state before the first step; None for `sampler.init(rng)`.
 
     Yields:
-        The state, and a list of the costs of the steps since the last yield.
+        The state, and a list of the costs of all steps since the previous yield; the first list includes the burn-in.
 
     Raises:
-        ValueError: a number out of range.
+        ValueError: `draws`, `burn_in` or `thin` is out of range.
     """
     for name, value, least in (("draws", draws, 1), ("burn_in", burn_in, 0), ("thin", thin, 1)):
         if value < least:

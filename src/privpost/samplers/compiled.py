@@ -18,12 +18,12 @@ from numba.core.caching import InTreeCacheLocator
 from numba.core.event import Listener, install_listener
 
 # Functions that loops call are compiled into the loops and not cached: a cached function cannot be inlined. Python does
-# not call them, so they need no wrappers, which saves a quarter of the compilation time.
+# not call these functions, so they get no wrappers. This saves a quarter of the compilation time.
 _within: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 inner = numba.njit(**_within)
-# Functions that create no arrays need no reference counting; its atomic updates take as long as a short loop.
+# The atomic updates of reference counts take as long as a short loop; functions that create no arrays do without them.
 bare = numba.njit(**_within | {"_nrt": False})
-# numba passes an array as many arguments, so a call may take longer than its function: innermost loops inline it.
+# numba passes an array as many arguments, so a call may take longer than the function. Innermost loops are inlined.
 inlined = numba.njit(**_within | {"_nrt": False}, forceinline=True)
 # If the source folder is read-only, numba uses its per-user cache folder.
 _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"
@@ -53,7 +53,7 @@ class Locator(InTreeCacheLocator):
 
 @contextlib.contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Let one process compile a loop while the others wait; they then read it from the cache.
+    """Let one process compile a loop while other processes wait, which then read the loop from the cache.
 
     The lock files of all loops are in one folder and carry the loops' full names.
     """
@@ -66,7 +66,7 @@ def _alone(name: str) -> Iterator[None]:
 
 
 class _Announcement(Listener):
-    """Prints one line when a loop is compiled, and nothing when it is read from the cache."""
+    """Prints one line when a loop is compiled, and nothing when a loop is read from the cache."""
 
     def __init__(self, name: str, seconds: int):
         self._line = f"privpost: compiling {name.removeprefix('privpost.samplers.')} once, about {seconds} s"
@@ -83,16 +83,16 @@ class _Announcement(Listener):
 
 @contextlib.contextmanager
 def _announced(name: str, seconds: int) -> Iterator[None]:
-    """Announce a loop's compilation if it takes some seconds."""
+    """Announce the compilation of a loop if the compilation takes some seconds."""
     with install_listener("numba:compile", _Announcement(name, seconds)) if seconds else contextlib.nullcontext():
         yield
 
 
 def outer(*signature, seconds: int = 0) -> Callable[[Callable], Any]:
-    """Decorate a loop that Python calls: compile it for the given signatures, or if there are none, at its first calls.
+    """Decorate a loop that Python calls. A loop without signatures is compiled at its first calls.
 
     Args:
-        seconds: time of the compilation, for its announcement; 0 if it takes less than two seconds.
+        seconds: time of the compilation in seconds, which is announced; 0 if compilation takes less than two seconds.
     """
 
     def decorate(function):

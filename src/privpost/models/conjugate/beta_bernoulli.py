@@ -82,9 +82,10 @@ class BetaPrior(ConjugateModel):
 
 @dataclass(frozen=True)
 class BetaBernoulli(BetaPrior, BoundedFamily):
-    """x ~ Bernoulli(θ), θ ~ Beta(alpha, beta); statistics (successes, failures), parameters (α, β).
+    """A record is x ~ Bernoulli(θ), with the prior θ ~ Beta(alpha, beta).
 
-    In minimal form a record adds (x, 1) to the natural parameters.
+    Statistics are (successes, failures), parameters (α, β). In minimal form a record adds (x, 1) to the natural
+    parameters.
 
     Raises:
         ValueError: alpha or beta not positive and finite.
@@ -119,12 +120,12 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
         return (rng.random((*theta.shape, n)) < theta[..., None]).astype(np.int64)
 
     def sum_moments(self, theta, n, size) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (nθ, n(1−θ)) and covariance ± nθ(1−θ) of (successes, failures), or for size 1 those of the successes."""
+        """Mean (nθ, n(1−θ)) and covariance ± nθ(1−θ) of (successes, failures); of the successes alone for size 1."""
         mean = n * theta
         variance = (mean * (1 - theta))[None, None]
         return (mean[None], variance) if size == 1 else (np.stack([mean, n - mean]), _SIGNS * variance)
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The papers' priors, and one with a pole at 0."""
+        """The papers' priors, and a prior with a pole at 0."""
         return [cls(1, 1), cls(6, 12), cls(10, 10), cls(0.5, 2)]

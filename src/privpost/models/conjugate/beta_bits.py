@@ -11,9 +11,10 @@ from privpost.models.conjugate.beta_bernoulli import BetaBernoulli, BetaPrior
 
 @dataclass(frozen=True)
 class BetaBits(BetaPrior, BoundedFamily):
-    """x is a row of `size` bits ~ Bernoulli(θ), θ ~ Beta(alpha, beta); statistics (Σ x̄, n − Σ x̄), x̄ a row's mean.
+    """A record x is a row of `size` bits ~ Bernoulli(θ), θ ~ Beta(alpha, beta).
 
-    Parameters are (α, β). A record adds (size x̄, size) to the natural parameters in minimal form.
+    Statistics are (Σ x̄, n − Σ x̄) with x̄ a row's mean, parameters are (α, β). In minimal form a record adds
+    (size x̄, size) to the natural parameters.
 
     Raises:
         ValueError: alpha or beta not positive and finite, or a size that is no positive integer.

@@ -66,7 +66,7 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         return np.exp(betaln(self.alpha, self.beta + record + 1) - betaln(self.alpha, self.beta))
 
     def _far(self, probability) -> np.ndarray:
-        """The quantile if it lies beyond the table's end, by bisection of the logarithm; infinite at probability 1."""
+        """Quantiles beyond the table's end, by bisection of the logarithm; infinite at probability 1."""
         low, high = np.full(probability.shape, _TABLE), np.full(probability.shape, 1e300)
         # 60 halvings of the logarithm reach its last digit.
         for _ in range(60):
@@ -112,5 +112,5 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Chances around a third, and widely spread ones."""
+        """A prior with θ around a third, and a wide prior."""
         return [cls(10, 20), cls(6, 4)]

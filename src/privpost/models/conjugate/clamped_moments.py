@@ -1,4 +1,4 @@
-"""First two moments of normal records that are clamped to public bounds, and their expectations."""
+"""First two moments of normal records that are clamped to public bounds, and the expectations of these moments."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,8 +17,8 @@ INTERVALS = (-1.0, 1.0), (1.0, np.inf), (-np.inf, -1.0)
 class ClampedMoments(metaclass=Checked):
     """Normal records of unknown mean and variance, with statistics (Σr, Σr²), r = (x − centre)/half-width in [−1, 1].
 
-    r is clamped, and u is r before it is clamped. A sum that omits records beyond the bounds (Bernstein and Sheldon
-    2018, section 3.3) falls again as the variance grows, so two variances can explain it; Σr² does not fall.
+    r is clamped, and u is r before clamping. A sum that omits records beyond the bounds (Bernstein and Sheldon 2018,
+    section 3.3) falls again as the variance grows, so two variances can explain one such sum. Σr² does not fall.
 
     Attributes:
         family: the model, with its prior.
@@ -60,14 +60,14 @@ class ClampedMoments(metaclass=Checked):
     def records(self) -> np.ndarray:
         """Records with r = −1, −½, 0, ½ and 1, and a record beyond the bounds.
 
-        |Δr| + |Δr²| is the larger of the changes of r + r² and r − r². Both have the range 9/4, the L1 sensitivity;
-        the bound of Bernstein and Sheldon (2018, section 3.3), a sum over coordinates, is 3.
+        |Δr| + |Δr²| is the larger of the changes of r + r² and r − r². Both have the range 9/4, which is the L1
+        sensitivity. The bound of Bernstein and Sheldon (2018, section 3.3), a sum over coordinates, is 3.
         """
         return np.append(self.centre + self.half_width * np.linspace(-1, 1, 5), self.high + 1.0)
 
     @property
     def prior(self) -> np.ndarray:
-        """The prior's parameters, those of the family."""
+        """Parameters of the prior of `family`."""
         return self.family.prior
 
     def clamped(self, data) -> np.ndarray:
@@ -91,7 +91,7 @@ class ClampedMoments(metaclass=Checked):
         return np.stack([n * centre + width * first, square, np.full_like(first, n)], axis=-1)
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
-        """Draw θ from the family with these parameters."""
+        """Draw θ from the prior family with the given parameters."""
         return self.family.sample(parameters, rng, size)
 
     def project(self, release, n: int) -> np.ndarray:

@@ -11,10 +11,11 @@ from privpost.models.base import BoundedFamily, counts, is_number
 
 @dataclass(frozen=True)
 class DirichletCategorical(BoundedFamily):
-    """x ~ Categorical(θ), θ ~ Dirichlet(concentration); statistics are the d counts, parameters the d α_i.
+    """A record is x ~ Categorical(θ), with the prior θ ~ Dirichlet(concentration).
 
-    In minimal form the natural parameters are η = (α_1, …, α_{d−1}, Σα): a record adds (e_x, 1) without the last
-    category's indicator, as for the beta prior.
+    Statistics are the counts of d categories, parameters the d concentrations α_i. In minimal form the natural
+    parameters are η = (α_1, …, α_{d−1}, Σα). A record adds the indicators of the first d − 1 categories, and 1, as for
+    the beta prior.
 
     Raises:
         ValueError: fewer than two categories, or a concentration not positive and finite.
@@ -44,7 +45,7 @@ class DirichletCategorical(BoundedFamily):
 
     @property
     def extreme_records(self):
-        """At most three records, the last included, whose statistics differ most; all pairs of levels could be many."""
+        """At most three records, among them the last, whose statistics differ most, as all pairs could be many."""
         return np.unique([0, 1, len(self.concentration) - 1])
 
     @property
@@ -54,7 +55,7 @@ class DirichletCategorical(BoundedFamily):
 
     @property
     def theta_shape(self) -> tuple[int, ...]:
-        """θ is a probability vector of length d."""
+        """Shape (d,) of θ, a probability vector."""
         return (len(self.concentration),)
 
     @property
@@ -136,5 +137,5 @@ class DirichletCategorical(BoundedFamily):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A symmetric and an asymmetric prior, and one with small concentrations."""
+        """A symmetric prior, an asymmetric prior, and a prior with small concentrations."""
         return [cls((5, 5, 5)), cls((1, 2, 3)), cls((0.3, 1))]

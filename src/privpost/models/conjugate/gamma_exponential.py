@@ -14,7 +14,9 @@ _SERIES_BELOW = 0.3
 
 @dataclass(frozen=True)
 class GammaExponential(GammaPrior):
-    """x ~ Exp(rate θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate); a record adds (1, x).
+    """A record is x ~ Exp(rate θ), with the prior θ ~ Gamma(shape, rate).
+
+    Statistics are (Σx, n). A record adds (1, x) to the parameters (shape, rate).
 
     Raises:
         ValueError: shape or rate not positive and finite.
@@ -70,7 +72,7 @@ class GammaExponential(GammaPrior):
         return -np.asarray(eta, float)
 
     def segment_moments(self, theta, low, high):
-        """Moments of a record in [low, high] in closed form; `high` is finite everywhere or infinite everywhere.
+        """Moments of a record in [low, high] in closed form; all entries of `high` are finite, or all are infinite.
 
         With L = high − low and z = θL the mean is low + L (1/z − 1/(e^z − 1)) and the variance is
         L² (1/z² − e^z/(e^z − 1)²): lemma 1 of Bernstein and Sheldon (2018) for F = 1 − exp(−θx).
@@ -101,7 +103,7 @@ class GammaExponential(GammaPrior):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The prior of the paper, and a wide one."""
+        """The prior of the paper, and a wide prior."""
         return [cls(8, 2), cls(1, 1)]
 
 

@@ -11,9 +11,10 @@ from privpost.models.conjugate.gamma_exponential import GammaExponential
 
 @dataclass(frozen=True)
 class GammaPareto(GammaExponential):
-    """x ~ Pareto(shape θ) on [scale, ∞), θ ~ Gamma(shape, rate); statistics (Σ ln(x/scale), n).
+    """A record is x ~ Pareto(shape θ) on [scale, ∞), with the prior θ ~ Gamma(shape, rate).
 
-    As t(x) = ln(x/scale) ~ Exp(rate θ), all that depends on t alone is the same as for exponential records.
+    Statistics are (Σ ln(x/scale), n). As t(x) = ln(x/scale) ~ Exp(rate θ), everything that depends on t alone is the
+    same as for exponential records.
 
     Attributes:
         scale: smallest record, > 0; public.

@@ -11,9 +11,10 @@ from privpost.models.conjugate.univariate import GammaPrior, SegmentMoments
 
 @dataclass(frozen=True)
 class GammaPoisson(GammaPrior):
-    """x ~ Poisson(θ), θ ~ Gamma(shape, rate); statistics (Σx, n), parameters (shape, rate); a record adds (x, 1).
+    """A record is x ~ Poisson(θ), with the prior θ ~ Gamma(shape, rate).
 
-    Likelihoods omit the base measure 1/x!, which the counts' sum does not determine.
+    Statistics are (Σx, n). A record adds (x, 1) to the parameters (shape, rate). Likelihoods omit the base measure
+    1/x!, which the sum of the records does not determine.
 
     Raises:
         ValueError: shape or rate not positive and finite.
@@ -68,7 +69,7 @@ class GammaPoisson(GammaPrior):
     def segment_moments(self, theta, low, high):
         """Moments of a record in [low, high] in closed form.
 
-        As x p(x; θ) = θ p(x − 1; θ), with S_k = P(low − k ≤ X ≤ high − k) the mean of X is θ S₁/S₀ and that of
+        Let S_k = P(low − k ≤ X ≤ high − k). As x p(x; θ) = θ p(x − 1; θ), the mean of X is θ S₁/S₀ and the mean of
         X(X − 1) is θ² S₂/S₀.
         """
         theta = np.asarray(theta, float)
@@ -80,7 +81,7 @@ class GammaPoisson(GammaPrior):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A prior of small counts (mean 4), and one of larger counts (mean 15)."""
+        """A prior for small counts (mean 4), and a prior for larger counts (mean 15)."""
         return [cls(8, 2), cls(30, 2)]
 
 

@@ -12,10 +12,10 @@ from privpost.models.conjugate.univariate import SegmentMoments, UnivariateFamil
 
 @dataclass(frozen=True)
 class NormalKnownVariance(UnivariateFamily):
-    """x ~ N(θ, record_variance), θ ~ N(prior_mean, prior_variance); statistics (Σx, n).
+    """A record is x ~ N(θ, record_variance), with the prior θ ~ N(prior_mean, prior_variance); statistics are (Σx, n).
 
-    Parameters of the prior family are its natural ones, (mean/variance, 1/variance): a record adds
-    (x, 1)/record_variance, and C(h, p) = h²/(2p) − ½ ln p + ½ ln 2π.
+    The prior family has the natural parameters (h, p) = (mean/variance, 1/variance), to which a record adds
+    (x, 1)/record_variance. The log-partition is C(h, p) = h²/(2p) − ½ ln p + ½ ln 2π.
 
     Raises:
         ValueError: a variance not positive and finite, or an infinite mean.
@@ -120,7 +120,7 @@ class NormalKnownVariance(UnivariateFamily):
         return np.asarray(eta, float) * self.record_variance
 
     def segment_moments(self, theta, low, high):
-        """Moments of a record in [low, high], which are those of a truncated normal distribution.
+        """Moments of a record in [low, high], the moments of a truncated normal distribution.
 
         With α, β the standardised ends, q = Φ(β) − Φ(α) and d = (φ(α) − φ(β))/q, the mean is θ + sd d and the
         variance is sd² (1 + (αφ(α) − βφ(β))/q − d²).
@@ -130,7 +130,7 @@ class NormalKnownVariance(UnivariateFamily):
         # Segments in the upper tail are reflected, so that q is never a difference of numbers near 1.
         upper = alpha > 0
         probability = ndtr(np.where(upper, -alpha, beta)) - ndtr(np.where(upper, -beta, alpha))
-        # A segment beyond 37 standard deviations has probability 0; its moments then only have to be finite.
+        # A segment beyond 37 standard deviations has probability 0, and the segment's moments only have to be finite.
         safe = np.maximum(probability, 1e-300)
         at_low, at_high = _density(alpha), _density(beta)
         shift = (at_low - at_high) / safe
@@ -139,7 +139,7 @@ class NormalKnownVariance(UnivariateFamily):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The standard normal, and one off centre."""
+        """The standard normal prior, and a prior off centre."""
         return [cls(0, 1, 1), cls(1.5, 0.5, 2)]
 
 
@@ -148,5 +148,5 @@ def _density(z):
 
 
 def _bounded(z):
-    """Return z with infinite values made finite, which changes nothing: the density there is 0."""
+    """Return z with infinite values made finite. Moments do not change, because the density is 0 at such values."""
     return np.clip(z, -1e9, 1e9)

@@ -13,8 +13,8 @@ from privpost.models.base import ConjugateModel, check_positive, check_records
 class NormalUnknownVariance(ConjugateModel):
     """x ~ N(μ, σ²), μ | σ² ~ N(prior_mean, σ²/strength), σ² ~ InverseGamma(shape, rate); θ = (μ, σ²).
 
-    Statistics are (Σx, Σx², n). Parameters of the prior family are its natural ones (k m, 2 rate + k m², k) with mean m
-    and strength k; the statistics are added to them. Prior and posterior have the same shape − k/2. The log-partition
+    Statistics are (Σx, Σx², n). The prior family has the natural parameters (k m, 2 rate + k m², k) with mean m and
+    strength k, to which statistics are added. Prior and posterior have the same shape − k/2. The log-partition
     is C = ln Γ(shape) − shape ln rate − ½ ln k + ½ ln 2π.
 
     Attributes:
@@ -100,12 +100,12 @@ class NormalUnknownVariance(ConjugateModel):
         return theta[..., :1] + np.sqrt(theta[..., 1:]) * noise
 
     def mean(self, parameters) -> np.ndarray:
-        """Means m of μ and rate/(shape − 1) of σ²; the latter is infinite for shape ≤ 1."""
+        """Mean m of μ, and mean rate/(shape − 1) of σ², which is infinite for shape ≤ 1."""
         mean, _, shape, rate = self.standard(parameters)
         return np.stack([mean, np.where(shape > 1, rate / np.where(shape > 1, shape - 1, 1.0), np.inf)], axis=-1)
 
     def variance(self, parameters) -> np.ndarray:
-        """Variances E[σ²]/k of μ and E[σ²]²/(shape − 2) of σ²; the latter is infinite for shape ≤ 2."""
+        """Variance E[σ²]/k of μ, and variance E[σ²]²/(shape − 2) of σ², which is infinite for shape ≤ 2."""
         _, strength, shape, _ = self.standard(parameters)
         expected = self.mean(parameters)[..., 1]
         second = np.where(shape > 2, expected**2 / np.where(shape > 2, shape - 2, 1.0), np.inf)
@@ -134,12 +134,12 @@ class NormalUnknownVariance(ConjugateModel):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A prior around 0, and one off centre."""
+        """A prior around 0, and a prior off centre."""
         return [cls(0.0, 1.0, 4.0, 3.0), cls(0.5, 3.0, 5.0, 2.0)]
 
 
 def _student_quantile(degrees: float, probability) -> np.ndarray:
-    """Return Student's quantile; the far tails use the incomplete beta function, as `stdtrit` fails there."""
+    """Return Student's quantile; in the far tails, where `stdtrit` fails, by the incomplete beta function."""
     tail = np.minimum(probability, 1 - probability)
     # t² = degrees (1 − b)/b for the beta variate b, whose distribution function starts as b^a / (a B(a, ½)).
     a = degrees / 2

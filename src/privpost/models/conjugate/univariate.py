@@ -15,7 +15,7 @@ _STEP = 5e-3
 
 
 class SegmentMoments(NamedTuple):
-    """Probability that a record falls into an interval, and mean and variance of its statistic given that it does."""
+    """Probability that a record falls into an interval, and the mean and variance of such a record's statistic."""
 
     probability: np.ndarray
     mean: np.ndarray
@@ -26,8 +26,8 @@ class UnivariateFamily(ConjugateModel):
     """Records x with density h(x) exp(η(θ) t(x) − A(η)), t increasing, for a scalar θ; statistics (Σ t(x), n).
 
     A family must define its distribution function, its log-partition with the map between θ and η, and its conjugate
-    prior. `segment_moments` then follows by differentiation; families with closed forms override it. Quantiles of
-    integer records lie between integers, so that an interval between two quantiles never ends on a record.
+    prior. `segment_moments` then follows by differentiation; families with closed forms override this method. Quantiles
+    of integer records lie between integers, so an interval between two quantiles never ends on a record.
 
     Class attributes:
         family: name of the family in the tables.
@@ -115,7 +115,7 @@ class UnivariateFamily(ConjugateModel):
     def segment_moments(self, theta, low, high) -> SegmentMoments:
         """Moments of t(x) of a record in [low, high], from derivatives of Â(η) = A(η) + ln(F(high; η) − F(low; η)).
 
-        The mean is Â' and the variance Â'' (Bernstein and Sheldon 2018, lemma 1), by central differences with a
+        The mean is Â' and the variance Â'' (Bernstein and Sheldon 2018, lemma 1). Central differences give both with a
         relative error of about 1e-7.
 
         Args:

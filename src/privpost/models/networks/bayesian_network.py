@@ -21,9 +21,9 @@ LARGEST_ENUMERATION = 16
 class BayesianNetwork(BetaPrior):
     """(x_i | parents = j) ~ Bernoulli(θ_ij), θ_ij ~ Beta(alpha, beta) independently (Zhang et al. 2016, example 1).
 
-    Records are rows of bits, one column per node in the order of `parents`. With m = Σ_i 2^|π_i| parameters θ
-    (nodes in order, then parent configurations with the first parent as the highest bit), statistics and
-    parameters have 2m entries: (Δα, Δβ) = (number of ones, number of zeros) of θ_1, of θ_2, ….
+    Records are rows of bits, one column per node in the order of `parents`. There are m = Σ_i 2^|π_i| probabilities θ:
+    nodes in order, then parent configurations with the first parent as the highest bit. Statistics (2m,) are the number
+    of ones and the number of zeros of θ_1, of θ_2, …. Parameters (2m,) are α and β of θ_1, of θ_2, ….
 
     Attributes:
         parents: the graph: (node, parents) pairs, or a map from node to parents.
@@ -47,7 +47,7 @@ class BayesianNetwork(BetaPrior):
 
     @classmethod
     def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
-        """Return the network on a networkx DiGraph, with columns in the order of its nodes; errors as for the class."""
+        """Return the network on a networkx DiGraph, with columns in the graph's order; errors as for the class."""
         return cls(graphs.from_digraph(digraph), alpha, beta)
 
     @classmethod
@@ -62,7 +62,7 @@ class BayesianNetwork(BetaPrior):
 
     @functools.cached_property
     def families(self) -> tuple[tuple[int, ...], ...]:
-        """For each node, the column numbers of its parents followed by its own."""
+        """For each node, the column numbers of the node's parents, followed by the node's own column number."""
         column = {node: i for i, node in enumerate(self.nodes)}
         return tuple((*(column[parent] for parent in parents), column[node]) for node, parents in self.parents)
 
@@ -80,7 +80,7 @@ class BayesianNetwork(BetaPrior):
     def records(self) -> np.ndarray:
         """All rows of bits, shape (2^|I|, |I|); with more than 8 nodes, only the rows of all zeros and of all ones.
 
-        In these two rows every node's family falls into different cells, so their statistics differ most.
+        In these two rows every node's family falls into different cells, so the statistics of the rows differ most.
         """
         size = len(self.nodes)
         if size > LARGEST_ALPHABET:
@@ -94,7 +94,7 @@ class BayesianNetwork(BetaPrior):
 
     @property
     def theta_shape(self) -> tuple[int, ...]:
-        """θ has m entries."""
+        """Shape (m,) of θ."""
         return (int(self.offsets[-1]),)
 
     @property
@@ -200,7 +200,7 @@ class BayesianNetwork(BetaPrior):
         return super().posterior_cdf(theta, self.pairs(parameters))
 
     def record_probabilities(self, theta) -> np.ndarray:
-        """Probability of every record, in the order of their bits read as binary numbers.
+        """Probability of every record, in the order of the records' bits read as binary numbers.
 
         Args:
             theta: shape (..., m).
@@ -223,7 +223,7 @@ class BayesianNetwork(BetaPrior):
     def cell_probabilities(self, theta) -> np.ndarray:
         """Probability of every cell of the statistics, P(parents = j, x_i = 1) and P(parents = j, x_i = 0).
 
-        They are one record's expected statistics, computed exactly by summing over all records.
+        These probabilities are one record's expected statistics, computed exactly by summing over all records.
 
         Args:
             theta: shape (..., m).

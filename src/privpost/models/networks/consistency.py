@@ -1,4 +1,4 @@
-"""Counts that agree with each other, from noisy ones by least squares over signed contingency tables of total n."""
+"""Counts that agree with each other: the nearest to noisy counts that a signed contingency table of total n has."""
 
 import functools
 
@@ -16,12 +16,12 @@ def _basis(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 
 def consistent_counts(model: BayesianNetwork, release, n: int) -> np.ndarray:
-    """Return the counts nearest to the noisy ones that agree with each other and with n; shape (..., 2m).
+    """Return the counts nearest to noisy counts that agree with each other and with n; shape (..., 2m).
 
-    The counts of all families are linear in the signed sums over N_I, and the signed sum of ∅ is the public n. So the
-    nearest counts are an orthogonal projection. They are real and perhaps negative, so there may be no n records with
-    these counts; truncating them to [0, n] makes families disagree again. This post-processing uses n and the overlaps
-    of families, but not the law of the noise.
+    The counts of all families are linear in the signed sums over N_I (`fourier_basis.closure`), and the signed sum of ∅
+    is the public n. So the nearest counts are an orthogonal projection. They are real and may be negative, so there may
+    be no n records with these counts. Truncating the counts to [0, n] makes families disagree again. The projection
+    uses n and the overlaps of families, but not the law of the noise.
 
     Args:
         model: the network.

@@ -13,7 +13,7 @@ LARGEST_TRANSFORM = 18
 
 @functools.lru_cache(maxsize=64)
 def closure(model: BayesianNetwork) -> tuple[tuple[int, ...], ...]:
-    """N_I: every subset of a family {i} ∪ π_i, as sorted column numbers, smallest first (∅ comes first)."""
+    """Return N_I, all subsets of families {i} ∪ π_i: tuples of sorted column numbers, the smallest subset (∅) first."""
     subsets = {
         tuple(sorted(subset))
         for family in model.families
@@ -36,8 +36,8 @@ def signed_sums(data, subsets) -> np.ndarray:
 def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
     """Return the matrices from counts to signed sums (|N_I|, 2m) and back (2m, |N_I|).
 
-    A signed sum is read off one family that contains its subset. A family's cell is 2^−|family| times the sum, with
-    signs, of the signed sums of its subsets (theorem 2 of Zhang et al. 2016).
+    The signed sum of a subset is read off one family that contains the subset. A family's cell is 2^−|family| times the
+    sum, with signs, of the signed sums of the family's subsets (theorem 2 of Zhang et al. 2016).
     """
     subsets = closure(model)
     place = {subset: i for i, subset in enumerate(subsets)}
@@ -62,10 +62,11 @@ def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.lru_cache(maxsize=64)
 def largest_flips(model: BayesianNetwork) -> int:
-    """Return the most coefficients whose sign a substituted record can flip; beyond 18 nodes, the bound |N_I| − 1.
+    """Return the largest number of coefficients whose sign one substituted record can flip.
 
-    Flipping the nodes D flips the coefficient of γ if |γ ∩ D| is odd. These are (|N_I| − Σ_γ (−1)^|γ∩D|) / 2, where
-    the sum is a Walsh-Hadamard transform of the indicator of N_I.
+    Flipping the nodes D flips the coefficient of γ if |γ ∩ D| is odd. So (|N_I| − Σ_γ (−1)^|γ∩D|) / 2 coefficients
+    flip, where the sum is a Walsh-Hadamard transform of the indicator of N_I. With more than 18 nodes, the result is
+    the bound |N_I| − 1.
     """
     subsets = closure(model)
     size = len(model.nodes)

@@ -93,7 +93,7 @@ def formula(graph: Graph) -> str:
 
 
 def from_formula(text: str) -> Graph:
-    """Return the graph that `formula` wrote; errors as for `checked`, and ValueError for text that is no formula."""
+    """Return the graph of a line that `formula` wrote; errors as for `checked`, and ValueError for any other text."""
     if not _FORMULA.fullmatch(text):
         raise ValueError(f"graph {text!r} is not a formula such as [a][b|a][c|a:b]")
     pairs = []
@@ -137,7 +137,7 @@ def named(text: str) -> tuple[str, Graph]:
 
     The text is a family with its sizes (`chain_20`, `banded_8_3`, `naive_bayes_16`, `collider_4`), the stem of a
     file in conf/network, the path of a YAML file, or a name and a formula (`pair [a][b|a]`). The ValueError for an
-    unknown text lists what is known, and that for a bad graph says what is wrong with it.
+    unknown text lists the known names, and the ValueError for a bad graph says what is wrong with the graph.
     """
     text = text.strip()
     name, _, rest = text.partition(" ")

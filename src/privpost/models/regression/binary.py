@@ -37,7 +37,7 @@ class BinaryRegression(Regression):
 
     @property
     def records(self) -> np.ndarray:
-        """The vectors ±c e_i, shape (2d, d): exchanging opposite ones changes a log-likelihood most."""
+        """The vectors ±c e_i, shape (2d, d): exchanging two opposite vectors changes a log-likelihood most."""
         axes = self.feature_bound * np.eye(self.dimension)
         return np.concatenate([axes, -axes])
 

@@ -28,7 +28,7 @@ class Moments(NamedTuple):
         return np.concatenate([self.gram.ravel(), self.cross, [self.square]])
 
     def without(self, part: "Moments") -> "Moments":
-        """Moments of the rows that remain when those of `part` are left out."""
+        """Moments of the rows that remain when the rows of `part` are left out."""
         return Moments(self.rows - part.rows, self.gram - part.gram, self.cross - part.cross, self.square - part.square)
 
     def mean_squared_error(self, weights) -> np.ndarray:
@@ -44,7 +44,7 @@ class SecondMoments(Regression):
     feature_bound: float
     label_bound: float
 
-    # Second moments are bounded, but `records` do not show their range; separate mechanisms add noise to them.
+    # Second moments are bounded, but `records` do not show the range of second moments. Separate mechanisms add noise.
     bounded: ClassVar[bool] = False
 
     def check(self, features, labels) -> None:
@@ -76,7 +76,7 @@ class SecondMoments(Regression):
 
 @dataclass(frozen=True)
 class LinearRegression(SecondMoments):
-    """y ~ N(xᵀw, σ²), w ~ N(0, I/b); a record is (x, y) of shape (d + 1,), statistics are (XᵀX, Xᵀy, yᵀy), flattened.
+    """A record (x, y), shape (d + 1,), has y ~ N(xᵀw, σ²), w ~ N(0, I/b); statistics are (XᵀX, Xᵀy, yᵀy), flattened.
 
     Attributes:
         dimension: number of weights d.

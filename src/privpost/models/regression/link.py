@@ -43,8 +43,9 @@ def largest_change(link: str, reach: float) -> float:
     """Return the largest norm of the difference of two records' loss gradients, in units of c, where cR = reach.
 
     Gradients of records with different labels differ by at most L₀ + L₁ (`steepest`). Two records x and x' with equal
-    labels have gradients s(x·w) x and s(x'·w) x' with one slope s. They differ most if w lies between x and x' in their
-    plane; the norm is then a function of five numbers and is maximised. For a symmetric link it is at most L₀ + L₁.
+    labels have gradients s(x·w) x and s(x'·w) x' with the same slope function s. These gradients differ most if w lies
+    between x and x' in the plane of x and x'. The norm is then a function of five numbers and is maximised. For a
+    symmetric link the norm is at most L₀ + L₁.
 
     Raises:
         ValueError: as `steepest`.
@@ -55,7 +56,7 @@ def largest_change(link: str, reach: float) -> float:
     from scipy.optimize import minimize
 
     def difference(numbers, slope):
-        """Return the norm for two records; `numbers` are angles to w over π, lengths, and w's length, all as shares."""
+        """Return the norm for two records; `numbers` are shares: both angles to w, both lengths, and w's length."""
         first, second, *lengths, w = numbers
         across = [np.pi * first, -np.pi * second]
         sizes = [t * slope(t * reach * w * np.cos(angle)) for t, angle in zip(lengths, across, strict=True)]
@@ -72,7 +73,7 @@ def largest_change(link: str, reach: float) -> float:
         start = grid[:, np.argmax(difference(grid, slope))]
         exactly = {"bounds": [(0, 1)] * 5, "options": {"ftol": 1e-14, "gtol": 1e-9}}
         maxima.append(-minimize(lambda numbers, slope=slope: -difference(numbers, slope), start, **exactly).fun)
-    # A numerical maximum may be below the true one by its tolerance.
+    # A numerical maximum may be below the true maximum by the optimiser's tolerance.
     return float(max(mixed, (1 + 1e-4) * max(maxima)))
 
 

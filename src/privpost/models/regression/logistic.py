@@ -21,14 +21,14 @@ from privpost.models.base import check_range
 
 # Elements per block of element-wise work: two float64 buffers of this size stay in a core's own cache.
 _BLOCK = 1 << 15
-# A factor 1 + exp(-|z|) is at most 2, so 64 of them multiply to at most 2^64 before their logarithm is taken.
+# A factor 1 + exp(-|z|) is at most 2, so a product of 64 such factors, whose logarithm is taken, is at most 2^64.
 _FOLDS = 6
 # Squared Newton decrement at which a mode is accepted: 1e-4 posterior standard deviations away.
 _TOLERANCE = 1e-8
 
 
 class GaussianApproximation(NamedTuple):
-    """Gaussian N(mean, (factor factor^T)^-1), its precision given by a lower Cholesky factor.
+    """Gaussian N(mean, (factor factor^T)^-1), where `factor` is the lower Cholesky factor of the precision.
 
     Shapes: `mean` (d,), `factor` (d, d).
     """
@@ -48,8 +48,8 @@ class PredictiveMetrics(NamedTuple):
 class LogisticPosterior:
     """Posterior of the weights of a logistic regression without intercept.
 
-    It is equation (6) of Geumlek, Song and Chaudhuri (2017), with the likelihood tempered as in their Algorithm 5 and
-    the prior truncated as for one-posterior sampling in their section 5.2.
+    This is equation (6) of Geumlek, Song and Chaudhuri (2017), with the likelihood tempered as in Algorithm 5 of the
+    paper and the prior truncated as for one-posterior sampling in section 5.2 of the paper.
 
     Args:
         features: float64, shape (n, d).
@@ -85,7 +85,7 @@ class LogisticPosterior:
             check_range("(0, inf]", radius=self.radius)
 
     def is_law_of(self, other: "LogisticPosterior") -> bool:
-        """Whether another posterior is the same law: equal settings and equal data."""
+        """Whether another posterior has equal settings and equal data, and so is the same law."""
         settings = [(type(law), law.prior_precision, law.power, law.radius) for law in (self, other)]
         return settings[0] == settings[1] and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in ("features", "labels")
@@ -101,7 +101,7 @@ class LogisticPosterior:
         return self.labels - 0.5
 
     def log_likelihood_of_predictors(self, predictors: np.ndarray) -> np.ndarray:
-        """Log-likelihood sum_i log p(y_i | z_i), not tempered, of linear predictors (chains, n) → (chains,).
+        """Log-likelihoods sum_i log p(y_i | z_i), not tempered, shape (chains,), of linear predictors (chains, n).
 
         With log p(y | z) = (y - 1/2) z - |z|/2 - log(1 + exp(-|z|)) nothing can overflow, and the last term is the
         logarithm of a product, taken once per 64 examples.
@@ -126,11 +126,11 @@ class LogisticPosterior:
         return result
 
     def log_likelihood(self, weights: np.ndarray) -> np.ndarray:
-        """Log-likelihood log p(y | X, w), not tempered, of weights (chains, d) → (chains,): one matrix product."""
+        """Log-likelihoods log p(y | X, w), not tempered, shape (chains,), of weights (chains, d)."""
         return self.log_likelihood_of_predictors(weights @ self.features.T)
 
     def log_prior(self, weights: np.ndarray) -> np.ndarray:
-        """Log-prior up to a constant, -inf outside the ball, of weights (chains, d) → (chains,)."""
+        """Log-priors up to a constant, -inf outside the ball, shape (chains,), of weights (chains, d)."""
         squared_norm = np.einsum("cd,cd->c", weights, weights)
         result = -0.5 * self.prior_precision * squared_norm
         if self.radius is not None:
@@ -138,20 +138,20 @@ class LogisticPosterior:
         return result
 
     def log_density(self, weights: np.ndarray) -> np.ndarray:
-        """Log-density up to a constant, -inf outside the ball, of weights (chains, d) → (chains,)."""
+        """Log-densities up to a constant, -inf outside the ball, shape (chains,), of weights (chains, d)."""
         return self.log_prior(weights) + self.power * self.log_likelihood(weights)
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
-        """Gradient of the log-density inside the ball at one weight vector (d,) → (d,)."""
+        """Gradient (d,) of the log-density inside the ball at one weight vector (d,)."""
         return self._gradient(weights, self.features @ weights)
 
     def _gradient(self, weights: np.ndarray, predictors: np.ndarray) -> np.ndarray:
         return self.power * (self.features.T @ self.slopes(predictors)) - self.prior_precision * weights
 
     def precision(self, weights: np.ndarray) -> np.ndarray:
-        """Negative Hessian of the log-density at one weight vector (d,) → (d, d).
+        """Negative Hessian (d, d) of the log-density at one weight vector (d,).
 
-        It is n beta I + rho X^T diag(p (1 - p)) X, positive definite everywhere.
+        The matrix is n beta I + rho X^T diag(p (1 - p)) X, positive definite everywhere.
         """
         return self.precision_of(self.curvatures(self.features @ weights))
 
@@ -173,7 +173,7 @@ class LogisticPosterior:
         return result
 
     def curvature_floor(self, predictors: np.ndarray, reach: np.ndarray) -> np.ndarray:
-        """Return c (n,) with B(s) >= c s^2/2 for |s| <= reach, where B is the loss minus its tangent at the predictors.
+        """Return c (n,) with B(s) >= c s^2/2 for |s| <= reach; B is each loss minus its tangent at the predictor.
 
         The curvature l''(t) = p(1 - p) is even and falls with |t|, so l''(z + t s) >= l''(|z| + t reach) for t in
         [0, 1], and B(s) = s^2 int (1 - t) l''(z + t s) dt gives c = 2 [l(|z| + S) - l(|z|) - l'(|z|) S] / S^2.
@@ -187,11 +187,11 @@ class LogisticPosterior:
         # Four terms of the series where the difference would cancel; the next term is below 1e-12 times the first.
         series = 1 - reach * (1 - 2 * p) / 3 + reach**2 * (1 - 6 * variance) / 12
         series -= reach**3 * (1 - 2 * p) * (1 - 12 * variance) / 60
-        # Slightly smaller, so that it stays a bound despite rounding.
+        # The result is made slightly smaller, so that c stays a bound despite rounding.
         return np.where(reach < 1e-3, variance * series, whole) * (1 - 1e-9)
 
     def at_mode(self, start: GaussianApproximation | None = None) -> GaussianApproximation:
-        """Return the Gaussian at the mode of the density without its ball, with the log-density's curvature there.
+        """Return the Gaussian with the mode of the density without the ball, and with the curvature at that mode.
 
         Args:
             start: approximation of a similar posterior, as a warm start.
@@ -208,14 +208,14 @@ class LogisticPosterior:
             gradient = self._gradient(weights, predictors)
             if gradient @ _solve(factor, gradient) <= _TOLERANCE:
                 return GaussianApproximation(weights, factor)
-        # The message reveals nothing about the data, because its reader may not be allowed to see them.
+        # The message reveals nothing about the data, because its reader may not be allowed to see the data.
         raise RuntimeError(f"no mode found for prior_precision {self.prior_precision}, power {self.power}")
 
     def accepted_mode(self, accepted: Callable[[np.ndarray], bool], start=None) -> GaussianApproximation:
-        """Return the result of `at_mode`, corrected by Newton steps with its precision until `accepted` is true.
+        """Return the result of `at_mode`, whose mean is corrected by Newton steps until `accepted(mean)` is true.
 
         Raises:
-            RuntimeError: no mode is found, or it is not accepted.
+            RuntimeError: no mode is found, or the corrected mode is not accepted.
         """
         mode = self.at_mode(start)
         for _ in range(5):
@@ -237,7 +237,7 @@ class LogisticPosterior:
             former, decrement = decrement, gradient @ step
             if decrement <= 0.1 * _TOLERANCE:
                 break
-            # Polak-Ribière, restarted when it turns negative or no longer ascends.
+            # Polak-Ribière coefficient; restart if it is negative or if the direction no longer ascends.
             direction = step + max(0.0, (gradient - previous) @ step / former) * direction
             if direction @ gradient <= 0:
                 direction = step
@@ -268,8 +268,9 @@ class LogisticPosterior:
 def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> float:
     """Return an upper bound on the gradient's true norm: the computed norm plus the largest rounding error.
 
-    Features are at most 1 in size. With u = 2^-53, a predictor is off by (d + 2) u Σ|x||w|, a residual by a quarter of
-    that plus 8u, and a sum of n terms by n u times the sum of their sizes (Higham 2002, chapter 3); all is doubled.
+    Features are at most 1 in size. With u = 2^-53, a predictor's error is (d + 2) u Σ|x||w|, a residual's error is a
+    quarter of a predictor's plus 8u, and the error of a sum of n terms is n u times the sum of the terms' sizes (Higham
+    2002, chapter 3). All errors are doubled.
     """
     n, d = posterior.features.shape
     unit, size = 2.0**-53, math.sqrt(d)
@@ -280,10 +281,10 @@ def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> flo
 
 
 def predictive_metrics(weights: np.ndarray, features: np.ndarray, labels: np.ndarray) -> PredictiveMetrics:
-    """Return the share of wrong labels and the mean log p(y | x, w) per test example, for each of a batch of draws.
+    """Return for each draw the share of wrong labels, and the mean of log p(y | x, w) over test examples.
 
-    Label 1 is predicted where its probability exceeds 1/2. Section 5.2 of Geumlek, Song and Chaudhuri (2017) and its
-    appendix use these measures.
+    Label 1 is predicted where its probability exceeds 1/2. Section 5.2 and the appendix of Geumlek, Song and Chaudhuri
+    (2017) use these measures.
 
     Args:
         weights: draws, shape (..., d).
@@ -291,7 +292,7 @@ def predictive_metrics(weights: np.ndarray, features: np.ndarray, labels: np.nda
         labels: 0 or 1, shape (n,).
 
     Returns:
-        Both measures, of shape (...).
+        Both measures, each of shape (...).
 
     Raises:
         ValueError: shapes that do not fit, or no example.

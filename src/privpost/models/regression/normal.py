@@ -83,7 +83,7 @@ class NormalRegression(SecondMoments):
 
     @property
     def records(self) -> np.ndarray:
-        """Features at 0, 60 and 120 degrees with labels ±Y, and zeros: their second moments differ most.
+        """Records of features at 0, 60 and 120 degrees with labels ±Y, and zeros, whose second moments differ most.
 
         Shape (7, d + 1), or (3, 2) for one feature. A record and its negative have the same second moments.
         """
@@ -117,7 +117,7 @@ class NormalRegression(SecondMoments):
     def log_marginal(self, gram, n: int) -> np.ndarray:
         """Log-density of second moments (..., d + 1, d + 1) of n ≥ d + 1 records, with the parameters integrated out.
 
-        Up to a constant it is
+        Up to a constant the log-density is
         (n − d − 2)/2 ln|S| − (ν + n)/2 ln|ψI + XᵀX| − ½ ln|bI + XᵀX| − (shape + n/2) ln(posterior rate).
         """
         d = self.dimension
@@ -138,7 +138,7 @@ class NormalRegression(SecondMoments):
         return np.concatenate([weights, variance[..., None]], axis=-1)
 
     def sample_features(self, n: int, size: int, rng) -> np.ndarray:
-        """Draw V from its prior `size` times, and the features of n records given each; shape (size, n, d)."""
+        """Draw V from its prior `size` times, and the features of n records given each V; shape (size, n, d)."""
         covariance = inverse_wishart(
             self.degrees,
             np.broadcast_to(self.feature_scale * np.eye(self.dimension), (size, self.dimension, self.dimension)),
@@ -164,6 +164,6 @@ def inverse_wishart(degrees: float, scale, rng) -> np.ndarray:
     for i in range(d):
         factor[..., i, i] = np.sqrt(2 * rng.standard_gamma((degrees - i) / 2, scale.shape[:-2]))
         factor[..., i, :i] = rng.standard_normal((*scale.shape[:-2], i))
-    # B⁻¹Lᵀ, whose product with itself is the draw.
+    # The transpose of B⁻¹Lᵀ times B⁻¹Lᵀ is the draw.
     half = np.linalg.solve(factor, np.swapaxes(np.linalg.cholesky(scale), -1, -2))
     return np.swapaxes(half, -1, -2) @ half

@@ -1,6 +1,6 @@
 """The hidden Markov model of events: the paper's Gibbs sampler, its starts and its log joint.
 
-A user calls `gibbs`: `follow` runs `Chains` of a `Law` from `Layout` and `Prior`. It is served by
-`seeds`, which gives chains seeded starts, by `joint`, the log joint by which chains are compared, and by `kernels`, the
+Users call `gibbs`: its function `follow` runs `Chains`, which are made from a `Law`, a `Layout` and a `Prior`. `seeds`
+gives chains seeded starts, `joint` computes the log joint by which chains are compared, and `kernels` holds the
 compiled sweep.
 """

@@ -1,10 +1,10 @@
-"""Gibbs sampler of a hidden Markov model with categorical emissions and collapsed transitions, many chains at once.
+"""Gibbs sampler of a hidden Markov model with categorical emissions, transitions integrated out; many chains at once.
 
 The model (Foulds et al. 2016, section 5): regions are independent Markov chains over months that start uniformly and
 share transition rows θ_k ~ Dir(a, …, a), which are integrated out; a cell (region, month) in state k has counts
 C_d ~ Multinomial(φ_kd) for each field d, φ_kd ~ Dir(b, …, b). One iteration draws φ given the states and then every
-state given all others and φ, month by month. A chain at temperature T samples from the joint of states and φ to the
-power 1/T.
+state given all others and φ, month by month. A chain at temperature T samples from the joint law of states and φ,
+raised to the power 1/T.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from privpost.samplers.truncated_dirichlet import exact as truncated_dirichlet
 
 
 class Layout(NamedTuple):
-    """Which cells are neighbours: cells of a region follow each other in time; shape (cells,) each, bool.
+    """Marks of the first and of the last cell of each region, two bool arrays (cells,).
 
-    `first` and `last` mark the ends of each region's chain. A month without events has no cell: the cells before and
-    after it are neighbours.
+    Cells of a region follow each other in time. A month without events has no cell, so the cells before and after such
+    a month are neighbours.
     """
 
     first: np.ndarray
@@ -32,7 +32,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, region) -> Layout:
-        """The layout of cells sorted by region and then by month; `region` has shape (cells,)."""
+        """Return the layout of cells sorted by region and then by month; `region` (cells,) has the cells' regions."""
         region = np.asarray(region)
         change = region[1:] != region[:-1]
         return cls(np.concatenate([[True], change]), np.concatenate([change, [True]]))
@@ -40,15 +40,15 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """The events that chains are given, and how the chains' law is tempered and truncated.
+    """The counts of events that chains are given, and the temperatures and bounds of the chains' law.
 
     Attributes:
-        counts: (cells, levels) for all chains, or (chains, cells, levels) for each; real-valued. Where noise makes them
-            negative, cells are scored by them as they are, and a state's totals are clipped at 0.
-        observed: (chains, cells) bool; the counts of the other cells are held out.
+        counts: real-valued, (cells, levels) shared by all chains, or (chains, cells, levels). Noisy counts may be
+            negative: cells' likelihoods use negative counts unchanged, and the totals of a state are clipped at 0.
+        observed: (chains, cells) bool, whether a chain is given the counts of a cell; other counts are held out.
         temperature: T ≥ 1 of the likelihood.
         prior_temperature: T ≥ 1 of the priors of states and emissions; `temperature` when None.
-        lows: smallest probability of a level for each field (0 for none), shape (fields,).
+        lows: lower bound of the levels' probabilities in each field, shape (fields,), 0 for no bound; or None.
     """
 
     counts: np.ndarray
@@ -68,9 +68,9 @@ class Law:
 class State(NamedTuple):
     """All chains after an iteration.
 
-    `states` (cells, chains); `probabilities` (chains, K, levels), the fields one after the other, and their logarithms;
-    `transitions` (K, K, chains), the counts of moves from state to state; `rates` (chains, cells) of noise-aware chains
-    only. All but the states may be None before the first iteration.
+    Arrays are `states` (cells, chains), the levels' `probabilities` and `log_probabilities` (chains, K, levels) with
+    the fields one after the other, and `transitions` (K, K, chains), the counts of moves from state to state. Only
+    noise-aware chains have `rates` (chains, cells). All but `states` may be None before the first iteration.
     """
 
     states: np.ndarray
@@ -95,22 +95,23 @@ class Prior:
 
     @property
     def fields(self) -> list[slice]:
-        """The levels of each field."""
+        """The slice of levels that belongs to each field."""
         ends = np.cumsum(self.sizes)
         return [slice(int(end - size), int(end)) for end, size in zip(ends, self.sizes, strict=True)]
 
 
 def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
-    """Moves from state to state within regions, shape (K, K, chains), of states (cells, chains)."""
+    """Count the moves from state to state within regions, shape (K, K, chains), given states (cells, chains)."""
     inner, n_chains = np.flatnonzero(~layout.last), states.shape[1]
     index = (states[inner] * n_states + states[inner + 1]) * n_chains + np.arange(n_chains)
     return np.bincount(index.ravel(), minlength=n_states**2 * n_chains).reshape(n_states, n_states, n_chains)
 
 
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
-    """p(z_t | all other states), as `kernels.site_weights` has it, shape (sites, K, chains).
+    """Return p(z_t | all other states) for the cells t in `sites`, shape (sites, K, chains).
 
-    States and transitions are those of a `State`; `sites` (sites, chains) are cells, one list per chain.
+    `states` and `transitions` are arrays of a `State`. `sites` (sites, chains) lists cells of each chain.
+    `kernels.site_weights` has the formula.
     """
     from privpost.samplers.hidden_markov.kernels import site_probabilities
 
@@ -121,11 +122,11 @@ def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarr
 class Chains:
     """Chains that share a law (`chain.Sampler`).
 
-    An iteration's cost is the number of gamma and exponential variates for the emissions of all chains, rejected ones
-    included. Those of a seeding are not counted.
+    An iteration's cost is the number of gamma and exponential variates for the emissions of all chains, including
+    rejected variates. Variates that a seeding uses are not counted.
 
     Args:
-        seeding: a `seeds.Seeding`, by which each chain starts; None for states drawn uniformly, as the paper's.
+        seeding: the `seeds.Seeding` that gives the first states; None for states drawn uniformly, as in the paper.
     """
 
     def __init__(self, law: Law, layout: Layout, prior: Prior, seeding=None):
@@ -135,13 +136,13 @@ class Chains:
         self.law, self.layout, self.prior, self.seeding, self._sweep = law, layout, prior, seeding, explicit_sweep
 
     def init(self, rng: np.random.Generator) -> State:
-        """Return the states before the first iteration: drawn uniformly, or the seeding's."""
+        """Return the states before the first iteration, drawn uniformly or given by the seeding."""
         if self.seeding is not None:
             return State(self.seeding.states(self.law, self.layout, self.prior, rng))
         return State(rng.integers(self.prior.n_states, size=self.law.observed.shape[::-1]))
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, int]:
-        """Draw the emissions given the states, then every state given all others; the states change in place."""
+        """Draw the emissions given the states, then every state given all other states; states change in place."""
         law, prior, states = self.law, self.prior, state.states
         moves = transition_counts(states, self.layout, prior.n_states)
         totals = np.maximum(state_totals(law.counts, states, law.observed, prior.n_states), 0.0)
@@ -157,14 +158,14 @@ class Chains:
 
 
 class End(NamedTuple):
-    """The chains' last state, and the number of variates for their emissions."""
+    """The last state of the chains, and the number of random variates drawn for the emissions."""
 
     state: State
     variates: int
 
 
 def follow(sampler: Chains, rng: np.random.Generator, iterations: int, watch: Callable | None = None) -> End:
-    """Run chains for at least one iteration, and call `watch(iteration, state)` after every one, from iteration 0."""
+    """Run chains for `iterations` ≥ 1 and call `watch(iteration, state)` after every iteration, counted from 0."""
     variates = 0
     for iteration, (state, (cost,)) in enumerate(chain.run(sampler, rng, draws=iterations)):
         variates += cost
@@ -174,13 +175,13 @@ def follow(sampler: Chains, rng: np.random.Generator, iterations: int, watch: Ca
 
 
 def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
-    """Counts of the observed cells summed by state, shape (chains, K, levels); arguments as in `Law` and `State`."""
+    """Sum the counts of the observed cells by state, shape (chains, K, levels); arguments as in `Law` and `State`."""
     member = (states.T[:, None] == np.arange(n_states)[:, None]) & observed[:, None]
     return member.astype(float) @ counts
 
 
 def draw_emissions(law: Law, totals, prior: Prior, rng) -> tuple[np.ndarray, int]:
-    """Draw the levels' probabilities given their totals (..., levels) in states; return them, and how many variates."""
+    """Draw the levels' probabilities given each state's totals (..., levels); also return the number of variates."""
     concentration = 1 + (prior.emission - 1) / law.prior_temperature + totals / law.temperature
     draws, variates = np.empty_like(concentration), 0
     lows = [0.0] * len(prior.sizes) if law.lows is None else law.lows

@@ -13,11 +13,11 @@ from privpost.samplers.hidden_markov import gibbs
 def log_joint(
     state: gibbs.State, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log-likelihood and log-prior (chains,) of chains in their law, tempered as it is, up to constants.
+    """Return each chain's log-likelihood (chains,) and log-prior (chains,), tempered as in `law`, up to constants.
 
-    Emissions are integrated out, so that only `state.states` is read; those of a truncated law are not, as they would
-    need an integral: there the log-likelihood is that of counts given states and `state.log_probabilities`, and the
-    log-prior has the emissions' too. Totals of negative counts are clipped at 0, as in the sampler.
+    Emissions are integrated out, so only `state.states` is read. In a truncated law this would need a numerical
+    integral. So the log-likelihood is given the states and `state.log_probabilities`, and the log-prior includes the
+    emissions' prior. Negative totals of counts are clipped at 0, as in the sampler.
     """
     b = (prior.emission - 1) / law.prior_temperature
     totals = np.maximum(gibbs.state_totals(law.counts, state.states, law.observed, prior.n_states), 0.0)

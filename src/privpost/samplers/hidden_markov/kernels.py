@@ -10,13 +10,13 @@ from privpost.samplers.compiled import bare, outer
 
 @bare
 def site_weights(t, states, first, last, moves, leaving, a, weights):
-    """p(z_t | all other states) up to a factor, transitions integrated out, written to `weights` (K,).
+    """Write p(z_t | all other states) up to a factor to `weights` (K,), with the transitions integrated out.
 
         p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
                      / (n_{k,·} + 1[z_{t−1} = k] + K a)
 
-    where `moves` n (K, K), with row sums `leaving`, are without those into and out of t. The right end has no second
-    factor and no denominator, the left end no first factor and no indicators.
+    `moves` is n (K, K), without the moves into and out of t, and `leaving` holds its row sums. A region's last cell has
+    no second factor and no denominator. A region's first cell has no first factor and no indicators.
     """
     for k in range(len(weights)):
         weight = 1.0
@@ -32,7 +32,7 @@ def site_weights(t, states, first, last, moves, leaving, a, weights):
 
 @bare
 def move_site(t, state, states, first, last, moves, leaving, change):
-    """Add `change` to the counts of the moves into and out of cell t, as if it were in `state`."""
+    """Add `change` to the counts of the moves into and out of cell t, as if cell t were in `state`."""
     if not first[t]:
         moves[states[t - 1], state] += change
         leaving[states[t - 1]] += change
@@ -43,7 +43,7 @@ def move_site(t, state, states, first, last, moves, leaving, change):
 
 @outer()
 def site_probabilities(states, transitions, sites, layout, a):
-    """`gibbs.site_prior`, by the loop's own weights."""
+    """Compute the result of `gibbs.site_prior` with the function `site_weights`, which the sweep uses too."""
     found = np.empty((len(sites), len(transitions), states.shape[1]))
     for place, c in np.ndindex(sites.shape):
         t, path, moves, weights = sites[place, c], states[:, c], transitions[:, :, c].copy(), np.empty(len(transitions))
@@ -54,7 +54,7 @@ def site_probabilities(states, transitions, sites, layout, a):
     return found
 
 
-# One signature for slices of chains and whole arrays, so that it is compiled once.
+# One signature serves slices of chains and whole arrays, so the loop is compiled once.
 @outer(
     types.void(
         int64[:, :], float64[:, :, :], float64[:, :], types.UniTuple(types.boolean[::1], 2), float64, float64,
@@ -63,11 +63,11 @@ def site_probabilities(states, transitions, sites, layout, a):
     seconds=5,
 )  # fmt: skip
 def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves):
-    """One pass over all cells of a number of chains given their emissions, transitions integrated out.
+    """Draw the state of every cell once in each chain, given the emissions and with the transitions integrated out.
 
-    States (cells, chains) and `moves` (K, K, chains), their counts of moves, are updated in place; `likelihoods`
-    (chains, K, cells) are to the power 1/T, up to a factor for each cell; `uniforms` (cells, chains) decide; `layout`
-    has the arrays of a `gibbs.Layout`; `prior_power` is 1/T of p(z).
+    `states` (cells, chains) and `moves` (K, K, chains), the counts of moves between states, are updated in place.
+    `likelihoods` (chains, K, cells) are raised to the power 1/T, up to a factor for each cell. Each draw uses one of
+    `uniforms` (cells, chains). `layout` has the arrays of a `gibbs.Layout`; `prior_power` is the power 1/T of p(z).
     """
     n_states = likelihoods.shape[1]
     weights, sums = np.empty(n_states), np.empty(n_states)

@@ -1,4 +1,4 @@
-"""Seeded starts of hidden Markov chains: k-means++ over cells, and some sweeps of the chain's own law."""
+"""Seeded starts of hidden Markov chains: k-means++ partitions of cells, followed by sweeps of the chain's own law."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from privpost.samplers import chain
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.joint import log_joint
 
-# Starts that run together: of one chain, or of several that have few.
+# About how many starts run together. A batch has all starts of one chain, or of several chains with few starts each.
 _AT_ONCE = 64
 
 
 @dataclass(frozen=True)
 class Seeding:
-    """Every chain starts from the best of a number of seeded starts of its own, by the log joint.
+    """Makes several starts for each chain, and begins the chain at the start with the largest log joint.
 
-    A start is a k-means++ partition of the observed cells (Arthur and Vassilvitskii 2007) that is followed by sweeps of
-    the chain's own law. It reads what the chain reads, so that a release's guarantee from a converged chain stays as it
-    is; without convergence there is none.
+    A start is a k-means++ partition of the observed cells (Arthur and Vassilvitskii 2007), followed by sweeps of the
+    chain's own law. Seeding reads only what the chain reads, so it does not change the privacy guarantee of a release
+    from a converged chain. A release from a chain that has not converged has no guarantee.
 
     Attributes:
         starts: number of starts of a chain, ≥ 1.
-        iterations: sweeps of each of them, ≥ 1.
+        iterations: number of sweeps of each start, ≥ 1.
 
     Raises:
         ValueError: a number out of range.
@@ -38,7 +38,7 @@ class Seeding:
         check_range("[1, inf)", starts=self.starts, iterations=self.iterations)
 
     def states(self, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior, rng) -> np.ndarray:
-        """States (cells, chains) that the chains of a law start from."""
+        """Return the states (cells, chains) from which the chains of a law start."""
         shape, at_once = law.observed.shape, max(1, _AT_ONCE // self.starts)
         best, tables = (
             np.empty(shape[::-1], np.intp),
@@ -62,10 +62,10 @@ class Seeding:
 
 
 def partitions(counts, prior: gibbs.Prior, starts: int, rng) -> np.ndarray:
-    """Random partitions of cells into K states by k-means++, shape (cells, starts).
+    """Return random partitions of cells into K states by k-means++, shape (cells, starts).
 
-    A cell's distance from a centre, another cell, is the multinomial deviance of its counts from the centre's shares
-    of levels (counts + ½), summed over fields. Each cell goes to its nearest centre.
+    Centres are cells. A cell's distance from a centre is the multinomial deviance of the cell's counts from the shares
+    of levels in the centre (counts + ½), summed over fields. Each cell goes to the nearest centre.
 
     Args:
         counts: (cells, levels), ≥ 0.
@@ -78,7 +78,7 @@ def partitions(counts, prior: gibbs.Prior, starts: int, rng) -> np.ndarray:
     fits = np.empty((prior.n_states, len(counts), starts))
     distance = np.full((len(counts), starts), np.inf)
     for fit in fits:
-        # The first is any cell, as is the next one where all cells lie on centres.
+        # The first centre is any cell. So is a later centre if all cells lie on centres already.
         ends = np.cumsum(np.where(np.isinf(distance), 1.0, distance + 1e-300), axis=0)
         centres = (ends < rng.random(starts) * ends[-1]).sum(axis=0)
         fit[:] = counts @ logs[centres].T

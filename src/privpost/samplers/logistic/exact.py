@@ -7,9 +7,10 @@ A_j = nβ I + ρ Σ c_i x_i x_iᵀ, and A_j = nβ I in the last shell,
 
     exp(−(f − f(m))) ≤ exp(−∇f(m)·Δ − ½ ΔᵀA_jΔ) N_j(Δ),    N_0 = 1, N_j = #{i: |s_i| ≥ κ_j s̄_i}.
 
-Proposals come from the right side. For j = 0 it is a Gaussian. For j > 0 draw a record i in proportion to the
-Gaussian's mass in its two tails, s_i from these tails, then Δ given s_i. Within R_j a proposal is accepted with the
-ratio of both sides. In real arithmetic the draws are exact for every m, s̄ and κ; only the number of proposals changes.
+Proposals come from the right side. For j = 0 the right side is a Gaussian. For j > 0 draw a record i in proportion to
+the Gaussian's mass in the two tails |s_i| ≥ κ_j s̄_i, s_i from these tails, then Δ given s_i. A proposal in R_j is
+accepted with probability left side / right side; a proposal outside R_j is rejected. In real arithmetic the draws are
+exact for every m, s̄ and κ; only the number of proposals changes.
 """
 
 import itertools
@@ -28,7 +29,7 @@ from privpost.models.regression.logistic import GaussianApproximation, LogisticP
 _ROUNDING = 1e-7
 # Candidates for the shells' ends, in standard deviations of the predictors.
 _ENDS = np.geomspace(3.0, 60.0, 30)
-# About how many records the choice of ends uses.
+# Approximate number of records that the choice of ends uses.
 _SOME = 1000
 # Largest number of inner shells.
 _MOST_SHELLS = 4
@@ -43,7 +44,7 @@ _MOST_ROUNDS = 100_000
 
 
 class Tails(NamedTuple):
-    """Law of s_i under a shell's Gaussian: mean and deviation (n,), start of the tails (n,), their log-masses (2n,)."""
+    """Law of s_i under a shell's Gaussian: mean, standard deviation and start of the tails (n,), log-masses (2n,)."""
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -52,7 +53,7 @@ class Tails(NamedTuple):
 
 
 class Shell(NamedTuple):
-    """A shell: its start, its precision's lower factor, A⁻¹∇f(m), its log-weight, and tails (None in the first)."""
+    """A shell j: its start κ_j, lower Cholesky factor of A_j, A_j⁻¹∇f(m), log-weight, and tails (None for j = 0)."""
 
     start: float
     factor: np.ndarray
@@ -62,7 +63,7 @@ class Shell(NamedTuple):
 
 
 class Info(NamedTuple):
-    """Proposals per draw: the number evaluated until acceptance, and the number expected with Laplace's constant."""
+    """Proposals per draw: the number evaluated until acceptance, and the number expected by Laplace's approximation."""
 
     proposals: float
     expected: float
@@ -75,7 +76,7 @@ class Envelope:
     Attributes:
         posterior: the target.
         law: the posterior itself, or the law of r < d combinations of the weights, without the ball.
-        basis: orthonormal combinations of the weights (r, d), the only ones that the likelihood depends on; or None.
+        basis: the r orthonormal combinations (r, d) of the weights on which alone the likelihood depends; or None.
         mode: the Gaussian at the mode of `law`.
         shells: from the inside out.
         scales: 1/s̄_i, shape (n,), 0 for records without features.
@@ -92,7 +93,7 @@ class Envelope:
 
     @property
     def log_least(self) -> float:
-        """A lower bound on ln of the proposals per draw in the ball: the Gaussian's density is at most its peak."""
+        """Lower bound on ln of the expected proposals per draw in the ball; a Gaussian density is at most its peak."""
         radius, d = self.posterior.radius, self.posterior.dimension
         log_expected = math.log(self.expected)
         if radius is None or not math.isfinite(radius):
@@ -121,7 +122,7 @@ class Envelope:
         return self.mode.mean + steps, self.log_acceptance(steps, exponents, shells)
 
     def steps(self, normals, uniforms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return steps from the mode (k, d), exponents of their envelope (k,) and indices of their shells (k,)."""
+        """Return steps from the mode (k, d), the envelope's exponents (k,) and the indices of the shells drawn (k,)."""
         shells = self._choose(uniforms[:, 0])
         steps, exponents = np.empty_like(normals), np.empty(len(normals))
         for j in np.unique(shells):
@@ -160,12 +161,12 @@ class Envelope:
         return steps, 0.5 * np.einsum("kd,kd->k", normals, normals) - constant
 
     def _into_tail(self, shell: Shell, steps, uniforms):
-        """In each step, move one record's predictor into one of its tails; the rest keeps its conditional law."""
+        """In each step, move one record's predictor into a tail; the rest keeps its law given the predictor."""
         tails, n = shell.tails, len(self.scales)
         shares = np.cumsum(np.exp(tails.log_mass - logsumexp(tails.log_mass)))
         picked = np.minimum(np.searchsorted(shares, uniforms[:, 0], side="right"), 2 * n - 1)
         record, sign = picked % n, np.where(picked < n, 1.0, -1.0)
-        # A quantile of the tail: Φ⁻¹ of a share of its mass.
+        # A quantile of the tail: Φ⁻¹ of a share of the tail's mass.
         beyond = -ndtri_exp(np.log(uniforms[:, 1]) + tails.log_mass[picked])
         values = tails.mean[record] + sign * tails.deviation[record] * beyond
         rows = self.law.features[record]
@@ -209,10 +210,10 @@ def envelope(
 
     Args:
         posterior: the target.
-        start: envelope of a similar posterior, to start the search for the mode; returned if the posterior is the same.
-        ends: κ_1 < κ_2 < ... to use instead of chosen ones; () for the prior's Gaussian alone.
-        draws: number of draws to make in the shortest time: a shell is made only if it saves more time than it takes,
-            and equal columns are merged. None for few proposals.
+        start: envelope of a similar posterior, to start the search for the mode; the result for an equal posterior.
+        ends: κ_1 < κ_2 < ... to be used. None: ends are chosen. An empty tuple gives the prior's Gaussian alone.
+        draws: number of draws to make in the shortest time. A shell is then made only if it saves more time than its
+            making takes, and equal columns are merged. None: the number of proposals is kept small, not the time.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -245,10 +246,11 @@ def envelope(
 
 
 def _merged(posterior, start: Envelope | None = None) -> tuple[LogisticPosterior, np.ndarray | None]:
-    """Return the law of r < d orthonormal combinations of the weights, without the ball, and these (r, d), or None.
+    """Return the law of r < d orthonormal combinations of the weights, without the ball, and the combinations (r, d).
 
     The likelihood depends on the weights of m equal columns x only through their sum, as √m x times sum/√m, and not on
-    those of zero columns. The combinations of `start` are reused if its features are the same.
+    the weights of zero columns. If no columns can be merged, the second result is None. The combinations of `start` are
+    reused if `start` has the same features.
     """
     if start is not None and start.basis is not None and np.array_equal(start.posterior.features, posterior.features):
         return replace(posterior, features=start.law.features, radius=None), start.basis
@@ -287,7 +289,7 @@ def _shell(posterior, mode, gradient, scales, begin: float, end: float) -> Shell
 
 
 def _floors(posterior, mode, scales, end: float) -> np.ndarray:
-    """Least curvature (n,) of each record's loss while its predictor is within end · s̄_i of its value at the mode."""
+    """Return the least curvature (n,) of each record's loss for predictors within end · s̄_i of that at the mode."""
     reach = np.divide(end, scales, out=np.zeros_like(scales), where=scales > 0)
     return posterior.curvature_floor(posterior.features @ mode.mean, reach)
 
@@ -295,10 +297,10 @@ def _floors(posterior, mode, scales, end: float) -> np.ndarray:
 def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, ...]:
     """Return the ends of at most four inner shells, each of which saves `worth` expected proposals.
 
-    Draws are exact for any ends. With P the precision at the mode, the data's part of it is D = I − nβP⁻¹ in units of
-    P. A_j is approximated by P, except in x/l directions, in which it loses the share l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D,
-    where x = Σ ρ (h_i − c_i) s̄_i² is the total loss and h_i the curvature at the mode. So |A_j| is |P| (1 − l)^(x/l),
-    and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
+    Draws are exact for any ends. Let P be the precision at the mode, h_i the curvature at the mode, and D = I − nβP⁻¹
+    the data's part of P, in units of P. A_j is approximated by P, less a total loss x = Σ ρ (h_i − c_i) s̄_i². This
+    loss is spread over x/l directions, in each of which A_j is less than P by the share
+    l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D. So |A_j| is |P| (1 − l)^(x/l), and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
     """
     n, d = posterior.features.shape
     some = np.arange(0, n, 1 + n // _SOME)

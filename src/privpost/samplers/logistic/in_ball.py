@@ -1,4 +1,4 @@
-"""Exact draws from the posterior of a logistic regression on a ball that cuts into it.
+"""Exact draws from the posterior of a logistic regression on a ball that cuts into the posterior's mass.
 
 On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times the density with precision nβ + λ, both unnormalised. So
 proposals come from the posterior under this stronger prior (`logistic.exact`), and a proposal inside the ball is
@@ -26,11 +26,11 @@ EXACT = True
 
 @dataclass(frozen=True)
 class InBall(exact.Envelope):
-    """Proposals for the posterior on the ball; they come from `posterior`, which has the stronger prior and no ball.
+    """Proposals for the posterior on the ball, drawn from `posterior`, which has the stronger prior and no ball.
 
     Attributes:
-        tilt: λ.
-        radius: R.
+        tilt: λ, the precision that the stronger prior adds.
+        radius: radius R of the ball.
     """
 
     tilt: float
@@ -38,7 +38,7 @@ class InBall(exact.Envelope):
 
 
 def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBall:
-    """Return the proposals for a posterior on a ball; `start`, those for a similar one, begins the search for the mode.
+    """Return the proposals for a posterior on a ball; the search for the mode begins at the mode of `start`, if given.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -50,7 +50,8 @@ def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBal
         centre, precision = around.mode.mean, around.mode.factor @ around.mode.factor.T
         if tilt == 0 or centre @ centre + np.trace(np.linalg.inv(precision)) <= _MISS * posterior.radius**2:
             break
-        # Deep in the tail the curvature differs from the mode's, so λ is found for a normal law fitted there.
+        # If the ball lies deep in the tail, the curvature there differs from that at the mode without the tilt. So λ is
+        # found for a normal law that is fitted at the tilted mode.
         untilted = precision - tilt * np.eye(len(centre))
         tilt = _tilt(centre + tilt * np.linalg.solve(untilted, centre), untilted, posterior.radius)
         around = exact.envelope(_tilted(posterior, tilt), around)
@@ -87,7 +88,7 @@ def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndar
 
 
 def _accepted(around: InBall, number: int, rng) -> np.ndarray:
-    """Return the accepted ones of `number` proposals; the ball is checked first, as this does not need the records."""
+    """Make `number` proposals and return the accepted ones; the ball is checked first, without reading the records."""
     uniforms = rng.random((number, 5))
     steps, exponents, shells = around.steps(rng.standard_normal((number, around.law.dimension)), uniforms[:, :3])
     weights = around.mode.mean + steps

@@ -15,12 +15,13 @@ accepted proposals have the law p, for any m and any S ≥ 2R|g|; neither has to
 *Decisions.* The exponent's float is compared with the logarithm of a uniform's first 64 bits. If they are closer than
 2^10 times the possible rounding error, more bits and interval arithmetic decide (`exact_draws.Uniform`).
 
-*Time.* w·∇U(w) ≥ P|w|² − ρκn, as s/(1 + e^s) ≤ κ, and its mean under exp(−U) on R^d is d (by parts). So the mean of
-|w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa), thus F(q) ≤ F(q₀) exp(a(q − q₀))
-for some a, and a law with F(q₀) exp(a(q − q₀)) has the mean q₀ + (−ln F(q₀) − 1)/a: at its mean F is at least 1/e. So
-with a ball of R² ≥ (ρκn + d)/P the accepted share is at least 1/e of the one that `logistic.public_time` proves without
-a ball. The lattice costs next to nothing: the integral of exp(−U) over a cell with middle w is at most
-γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), and the cells of the ball's points cover the ball of radius R − γ√d/2.
+*Time.* As s/(1 + e^s) ≤ κ, w·∇U(w) ≥ P|w|² − ρκn. The mean of w·∇U(w) under exp(−U) on R^d is d (by parts), so the
+mean of |w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa). Thus for some a,
+F(q) ≤ F(q₀) exp(a(q − q₀)). A law with F(q₀) exp(a(q − q₀)) has the mean q₀ + (−ln F(q₀) − 1)/a, so F is at least 1/e
+at the mean of |w|². So with a ball of R² ≥ (ρκn + d)/P the accepted share is at least 1/e of the share that
+`logistic.public_time` proves without a ball. The lattice costs next to nothing: the integral of exp(−U) over a cell
+with middle w is at most γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), and the cells of the ball's points cover the ball of radius
+R − γ√d/2.
 """
 
 import math
@@ -131,7 +132,7 @@ class LatticeBall(PublicTime):
 
     @property
     def log_expected(self) -> float:
-        """ln of the largest mean number of proposals per draw: that without a ball, times e and the table's factor."""
+        """ln of the largest mean number of proposals per draw: e times `PublicTime`'s number times a table factor."""
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
 
@@ -139,8 +140,8 @@ class LatticeBall(PublicTime):
     def rounding(self) -> float:
         """The largest rounding error of the exponent in the ball.
 
-        It adds the errors of predictors, quadratic terms, elementary functions and logarithms of weights, in units of
-        2^-43, and those of sums of n terms, n 2^-53 times the sum of the terms' sizes, doubled.
+        The bound has two parts. Errors of predictors, quadratic terms, elementary functions and logarithms of weights
+        are counted in units of 2^-43. Errors of sums of n terms are twice n 2^-53 times the sum of the terms' sizes.
         """
         n, d, size = self.n, self.dimension, self.bound * self.ball + 1
         units = (d + 16) * (n * size + 4 * self.total * self.ball**2) + 64 * d
@@ -178,7 +179,7 @@ class Proposals:
     def draw(self, randbits: RandomBits) -> np.ndarray:
         """Return one draw in steps of the lattice, (d,).
 
-        It evaluates as many proposals as `logistic.public_time` says and returns the first accepted one.
+        The method evaluates as many proposals as `logistic.public_time` says and returns the first accepted one.
 
         Args:
             randbits: source of independent fair bits: k ↦ a whole number below 2^k.
@@ -221,7 +222,7 @@ class Proposals:
 
     @cached_property
     def _at(self) -> tuple[np.ndarray, np.ndarray]:
-        """The weights at m, and their log-likelihood."""
+        """The weights at the lattice point m, and the log-likelihood of these weights."""
         at = self.public.step * self.centre
         return at, self.posterior.log_likelihood_of_predictors((self.posterior.features @ at)[None])
 
@@ -230,7 +231,7 @@ class Proposals:
         return Uniform(randbits, known, 64).is_below(partial(self.chance, moves, cells))
 
     def chance(self, moves: np.ndarray, cells: np.ndarray):
-        """Enclose the probability that Δ = `moves` steps in `cells` is accepted in a ball, at the precision in use."""
+        """Return an interval that holds the acceptance probability of Δ = `moves` steps, which lie in `cells`."""
         table, step, total = self.public.table, Fraction(self.public.step), Fraction(self.posterior.prior_precision)
         centre, change = [int(place) for place in self.centre], [int(move) for move in moves]
         along = sum(place * move for place, move in zip(centre, change, strict=True))
@@ -243,7 +244,7 @@ class Proposals:
         return (-exponent).exp()
 
     def _loss(self, steps: list[int]):
-        """Enclose Σ ln(1 + exp(−s_i)) at a point of the lattice in a ball (interval arithmetic)."""
+        """Return an interval that holds Σ ln(1 + exp(−s_i)) at a lattice point."""
         arb, arb_mat = flint().arb, flint().arb_mat
         step = Fraction(self.public.step)
         weights = arb_mat(len(steps), 1, [ball(step * place) for place in steps])

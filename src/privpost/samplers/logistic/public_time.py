@@ -5,21 +5,21 @@ of f lies between nβ I and H = nβ I + (ρ/4) Σ x_i x_iᵀ. As f is nβ-strong
 
     exp(−(f(w) − f(m))) ≤ exp(−g·Δ − ½ nβ|Δ|²),    Δ = w − m.
 
-So proposals from N(m − g/(nβ), (nβ)⁻¹ I) are accepted with the ratio of both sides, and accepted ones are independent
-and exact. The left side's integral is at least that of exp(−g·Δ − ½ ΔᵀHΔ), so a share of at least
+So proposals from N(m − g/(nβ), (nβ)⁻¹ I) are accepted with probability left side / right side, and accepted proposals
+are independent and exact. The left side's integral is at least that of exp(−g·Δ − ½ ΔᵀHΔ), so a share of at least
 
     |I + (ρ/(4nβ)) Σ x_i x_iᵀ|^(−½) exp(−|g|²/(2nβ)) ≥ (1 + ρc²/(4βd))^(−d/2) exp(−|g|²/(2nβ))
 
 is accepted, whatever the data: a positive semidefinite d × d matrix A of trace t has |I + A| ≤ (1 + t/d)^d, and the sum
 of |x_i|² is at most nc². A step to w − ∇f(w)/M, M = nβ + ρnc²/4, multiplies the gradient by I less an average of the
-curvature over M, so by at most 1 − nβ/M in length; at 0 the length is at most ρnc/2. So |g|² ≤ 2nβ τ after a public
-number of steps, for any τ > 0.
+curvature over M. So a step multiplies the gradient's length by at most 1 − nβ/M. At w = 0 the length is at most ρnc/2.
+So |g|² ≤ 2nβ τ after a public number of steps, for any τ > 0.
 
 If the prior is truncated to ‖w‖ ≤ R, this share is multiplied by the untruncated posterior's mass of the ball. The
-mode's norm is at most r = min(√(ρκ/β), ρc/(2β)). ‖w‖ is a 1-Lipschitz function of an nβ-strongly log-concave w, whose
-mean distance from the mode is at most √(d/(nβ)). So the mass outside is at most exp(−nβ(R − r − √(d/(nβ)))²/2) (Bakry
-and Émery). Alternatively, with M I for H, the factor is the ball's mass under a normal law of precision M about a point
-at distance r from 0.
+mode's norm is at most r = min(√(ρκ/β), ρc/(2β)). ‖w‖ is a 1-Lipschitz function of an nβ-strongly log-concave w. The
+mean distance of w from the mode is at most √(d/(nβ)). So the mass outside the ball is at most
+exp(−nβ(R − r − √(d/(nβ)))²/2) (Bakry and Émery). Alternatively, with M I for H, the factor is the ball's mass under a
+normal law of precision M about a point at distance r from 0.
 
 The number of evaluated proposals is such that, by the binomial law at the least share, too few are accepted with
 probability at most 1e-20. In that case proposing goes on, so the draws always have their law. Apart from the duration
@@ -78,7 +78,7 @@ class PublicTime:
 
     @property
     def step_size(self) -> float:
-        """1/M."""
+        """Length 1/M of a step, in units of the gradient."""
         return 1 / (self.n * self.precision * (1 + self._ratio))
 
     @property
@@ -137,7 +137,7 @@ def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.
     """Return exact draws (size, d).
 
     Args:
-        posterior: of `public.n` records within the bound.
+        posterior: the posterior given `public.n` records whose features are no longer than the bound.
         public: the numbers that decide the time.
         size: number of draws.
         rng: source of randomness.

@@ -31,7 +31,7 @@ class Leaf(NamedTuple):
 
     Attributes:
         ones, zeros: factors of p(K, z | T) that depend on K and on T − K, shape (..., n + 1) each.
-        sums: their convolution, Σ_K ones(K) zeros(T − K), shape (..., n + 1).
+        sums: convolution of `ones` and `zeros`, Σ_K ones(K) zeros(T − K), shape (..., n + 1).
         mean: E[θ | T, z], shape (..., n + 1).
     """
 
@@ -97,10 +97,10 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
 
 
 def by_family(law: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """Return p(N | z) given only the counts of one family at a time.
+    """Return two laws of N, each exact given only a part of the noisy counts.
 
-    Both results are exact given fewer counts: the first given the class's counts alone, shape (..., n + 1), the second
-    given the class's counts and those of one attribute, shape (..., d, n + 1).
+    The first law is given the class's counts alone, shape (..., n + 1). The second law is given the class's counts and
+    the counts of one attribute, shape (..., d, n + 1).
     """
     return _normalised(law.log_root), _normalised(law.log_root[..., None, :] + law.log_evidence)
 
@@ -128,7 +128,7 @@ def _leaves(model, pairs, n, scale) -> Leaf:
 
 
 def _convolutions(ones, zeros, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Return Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K}, T = 0..n, for rows a, b; direct sums keep the tails precise."""
+    """Return Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K}, T = 0..n, for rows a, b, w. Direct sums keep tails precise."""
     shape = ones.shape
     sums, moments = np.empty((2, ones.size // shape[-1], shape[-1]))
     ones, zeros = ones.reshape(sums.shape), zeros.reshape(sums.shape)
@@ -187,7 +187,7 @@ def expectations(
 
     Args:
         law: the posterior, leading axes (..., trials).
-        parameter: (attribute from 0, class), or None for θ_y, whose K is N and whose T is n.
+        parameter: (attribute from 0, class), or None for θ_y, for which K is N and T is n.
         shared: called with T; returns g at K = 0..T for all trials, shape (T + 1, features).
         by_trial: called with T; returns g at K = 0..T for each trial, shape (trials, T + 1).
 

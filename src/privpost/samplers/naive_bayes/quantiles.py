@@ -7,7 +7,7 @@ from privpost.samplers.compiled import outer
 
 
 def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta) -> np.ndarray:
-    """Return P(Θ ≤ θ | z) for one probability of an attribute given the class, as `exact.expectations` would.
+    """Return P(Θ ≤ θ | z) for one probability of an attribute given the class; equals a result of `expectations`.
 
     Args:
         law: the posterior of `naive_bayes.exact.posterior`, leading axes (releases, trials).
@@ -35,7 +35,7 @@ def _mixed(ones, zeros, share, cdf, step, theta, alpha, beta):
     """Return Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K), for each release and trial.
 
     T is the size of the class, K the number of ones among its records, and I_θ(a, b) the distribution function of
-    Beta(a, b). The values of I at T come from those at T − 1, as I_θ(a, b + 1) is I_θ(a, b) plus the positive step
+    Beta(a, b). The values of I at T come from the values at T − 1, as I_θ(a, b + 1) is I_θ(a, b) plus the positive step
     θ^a (1−θ)^b / (b B(a, b)).
 
     Args:

@@ -11,8 +11,8 @@ from privpost.samplers.compiled import outer
 def convolved(laws, releases, scale):
     """Return Σ_c law[m − c] exp(−|y − c|/s), m = 0..n, up to a factor, for each law (n + 1,) and its release y.
 
-    A law takes O(n) operations and no subtraction. The weights of counts above y form a geometric series. Those of
-    counts below y form a series of fixed length; its sums are put together from the two blocks that it spans.
+    A law takes O(n) operations and no subtraction. The weights of counts above y form a geometric series. The weights
+    of counts below y form a series of fixed length, whose sums are put together from the two blocks that it spans.
     """
     products, n, decay = np.zeros_like(laws), laws.shape[1] - 1, math.exp(-1 / scale)
     for row in range(len(laws)):

@@ -15,7 +15,7 @@ def variance_of(residual, scale, rng):
     """Draw the noise's variance given one residual, as `noise_aware.gibbs.noise_variance` does.
 
     The sampler of Michael, Schucany and Haas (1976) chooses between two roots, written here for σ² and without
-    cancellation. With e = |r|/b, h = ν²/2 for a standard normal ν, and R = e + h + √(h(h + 2e)), the roots are b²R,
+    cancellation. Let e = |r|/b, h = ν²/2 for a standard normal ν, and R = e + h + √(h(h + 2e)). The roots are b²R,
     chosen with probability R/(R + e), and b²e²/R.
     """
     distance = abs(residual) / scale
@@ -29,19 +29,19 @@ def variance_of(residual, scale, rng):
 
 @outer()
 def noise_variances(residual, scale, variance, rng):
-    """Draw the noise's variance for each residual (k,) and scale (k,), and write it to `variance` (k,)."""
+    """Draw the noise's variance for each residual (k,) and scale (k,), and write the variances to `variance` (k,)."""
     for k in range(len(residual)):
         variance[k] = variance_of(residual[k], scale[k], rng)
 
 
 @outer()
 def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
-    """Draw counts of all categories, then the noise's variances given them, in place; return the number of rejections.
+    """Draw all categories' counts, then the noise's variances given the counts; return the number of rejections.
 
-    N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that they sum to n. Its product with
-    N(y, diag σ²) is the law of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum. They are
-    drawn without this constraint, then shifted in proportion to their variances to sum to n. A trial without a valid
-    draw in `rounds` rounds after the first one keeps its counts, which leaves the conditional distribution invariant.
+    N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that the sum is n. The product of this law with
+    N(y, diag σ²) is the law of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum. The normals
+    are drawn without this constraint, then shifted in proportion to their variances to sum to n. A trial without valid
+    counts after the first round and `rounds` more keeps its old counts, which leaves the conditional law invariant.
 
     Args:
         theta, release: θ and y, shape (categories, trials).
@@ -99,7 +99,7 @@ def multiply_normals(mean, covariance, observed, variance, factor):
                 for k in range(size):
                     matrix[i, k] -= gain[i] * row[k]
         for j in range(size):
-            # If the other coordinates fix this one, rounding can take its variance below 0.
+            # If the other coordinates fix this coordinate, rounding can take the variance below 0.
             sd = math.sqrt(matrix[j, j]) if matrix[j, j] > 0 else math.inf
             for i in range(j, size):
                 factor[i, j, t] = gain[i] = matrix[i, j] / sd

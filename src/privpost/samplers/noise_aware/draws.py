@@ -18,10 +18,10 @@ from privpost.samplers.noise_aware import table as noise_aware_table
 CHAINS = 8
 # Seconds after which a run shows its progress.
 PATIENCE = 3.0
-# Sweeps of these chains before the first stored draw, and between two stored draws.
+# Sweeps of chains on counts before the first stored draw, and between two stored draws.
 COUNT_BURN_IN = 800
 COUNT_THIN = 10
-# Sweeps of walkers on second moments before the first stored draw, and between two.
+# Sweeps of walkers on second moments before the first stored draw, and between two stored draws.
 REGRESSION_BURN_IN = 1000
 REGRESSION_THIN = 4
 # Largest network, in nodes, for which the chain runs on the table of all records.
@@ -34,7 +34,7 @@ def sweeps(draws: int, chains: int = CHAINS) -> int:
 
 
 class NotConverged(UserWarning):
-    """The chains disagree, or it is unknown whether they agree: their draws may not follow the posterior.
+    """The chains disagree or their R-hat is unknown, so the draws may not follow the posterior.
 
     >>> import warnings
     >>> warnings.simplefilter("error", NotConverged)  # a chain that has not converged ends the script
@@ -46,9 +46,9 @@ class Draws(np.ndarray):
 
     Attributes:
         diagnostics: `Assessment` of the chains, with R-hat and effective sample size; None for independent draws.
-        chains: number of chains; counted backwards from the last draw, their draws alternate. 1 for independent draws
+        chains: number of chains, whose draws alternate; the last draw is from the last chain. 1 for independent draws
             and for a slice of the draws.
-        names: names of the coordinates of θ if it has several and the model names them; else None.
+        names: names of the coordinates of θ; None if θ is a scalar or the model gives no names.
     """
 
     diagnostics: diagnostics.Assessment | None
@@ -82,7 +82,7 @@ def named(draws: np.ndarray, model) -> Draws:
 
 
 def shown(states: Iterator, total: int, before: float) -> Iterator:
-    """Yield the states of a run of `total` stored sweeps; a run of some seconds shows its progress on standard error.
+    """Yield the states of a run of `total` stored sweeps, and show the progress of long runs on standard error.
 
     `before` is the length of the burn-in, in units of stored sweeps.
     """
@@ -100,7 +100,7 @@ def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
 
 
 def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
-    """Return the last draws of all chains with diagnostics of the `assessed` quantities; warn if chains disagree."""
+    """Return the last draws of all chains with diagnostics of the `assessed` quantities; warn unless chains agree."""
     result = pooled(chains, draws).view(Draws)
     result.diagnostics, result.chains = diagnostics.assess(assessed), chains.shape[1]
     rhat, reason = result.diagnostics.rhat_max, result.diagnostics.reason
@@ -115,14 +115,14 @@ def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
 
 
 def regression_sweeps(draws: int) -> int:
-    """Number of sweeps that `regression` takes."""
+    """Return the number of sweeps that `regression` takes, including sweeps that are not stored."""
     return REGRESSION_BURN_IN + REGRESSION_THIN * sweeps(draws, noise_aware_moments.ENSEMBLES)
 
 
 def regression(model, moments, n: int, noise, draws: int, rng, constant: bool = False) -> np.ndarray:
-    """Draw (w, σ²), shape (sweeps, ensembles, d + 1), of a linear regression given noisy second moments (q,).
+    """Draw weights and variance (sweeps, ensembles, d + 1) of a linear regression given noisy second moments (q,).
 
-    Walkers take turns: each sweep stores the draw of one walker per ensemble. Arguments as for `moments.Moments`.
+    Walkers take turns: each stored sweep gives the draw of one walker per ensemble. Arguments as for `moments.Moments`.
     """
     sampler = noise_aware_moments.Moments(model, moments, n, noise, constant)
     total = sweeps(draws, noise_aware_moments.ENSEMBLES)
@@ -132,12 +132,12 @@ def regression(model, moments, n: int, noise, draws: int, rng, constant: bool = 
 
 
 def network_sweeps(draws: int) -> int:
-    """Number of sweeps that `network` takes."""
+    """Return the number of sweeps that `network` takes, including sweeps that are not stored."""
     return COUNT_BURN_IN + COUNT_THIN * sweeps(draws)
 
 
 def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray:
-    """Draw θ (sweeps, chains, m) of a Bayesian network given noisy counts (2m,); small networks use `Tables`."""
+    """Draw θ (sweeps, chains, m) of a Bayesian network given noisy counts (2m,), with `Tables` or else `Records`."""
     arguments = model, np.tile(np.asarray(release, float), (CHAINS, 1)), n, scale
     if len(model.nodes) <= LARGEST_TABLE:
         sampler = noise_aware_table.Tables(*arguments)
@@ -153,5 +153,5 @@ def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray
 
 
 def _by_chain(counts) -> np.ndarray:
-    """Return counts as (chains, 2m), from those of `Tables` (2m, chains) or of `Records` (chains, m, 2)."""
+    """Return counts as (chains, 2m), from the counts (2m, chains) of `Tables` or (chains, m, 2) of `Records`."""
     return counts.T if counts.ndim == 2 else counts.reshape(len(counts), -1)

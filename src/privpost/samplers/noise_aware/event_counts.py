@@ -5,10 +5,11 @@ Counts are taken for Poisson variables, C_cv ~ Poisson(λ_c φ_{z_c v}), one rat
 
     2s p(y | μ) = e^(−y/s) E[e^(C/s); C ≤ y] + e^(y/s) E[e^(−C/s); C > y],   C ~ Poisson(μ),  μ = λ_c φ_{z_c v},
 
-has closed form, and no count is ever drawn. In truth a cell's fields share one total and the number of all events is
-public; the law knows only their means. λ_c is exponential with the public mean n / cells, φ and transitions are
-Dirichlet. A sweep: log λ_c by random walks whose widths are set by the start; φ by exchanges between the levels of a
-field; transitions; states by forward filtering and backward sampling. Held-out cells are never read.
+has closed form, and no count is ever drawn. In the data, a cell's fields share one total and the number of all events
+is public; the Poisson law agrees with both only in the mean. λ_c is exponential with the public mean n / cells, φ and
+transitions are Dirichlet. A sweep updates log λ_c by random walks whose widths are set at the start, φ by exchanges
+between the levels of a field, then the transitions, and last the states by forward filtering and backward sampling.
+Held-out cells are never read.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from privpost.samplers.hidden_markov.seeds import Seeding
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """The release that chains are given.
+    """The noisy counts that chains are given, one release for each chain.
 
     Attributes:
-        noisy: (chains, cells, levels), the fields' levels one after the other.
-        observed: (chains, cells) bool; the other cells are held out.
+        noisy: noisy counts (chains, cells, levels), the fields' levels one after the other.
+        observed: (chains, cells) bool, whether the counts of a cell are given; other cells are held out.
         scale: scale s > 0 of the Laplace noise.
         n: public number of events in all cells, > 0.
 
@@ -51,10 +52,10 @@ class NoisyCounts:
 
 
 class Chains:
-    """Chains on one release each (`chain.Sampler`), as `gibbs.Chains`.
+    """Chains (`chain.Sampler`), each given one release, with the same kind of states as `gibbs.Chains`.
 
     Args:
-        seeding: where the chains start, given the projected noisy counts; None for states drawn uniformly.
+        seeding: gives the first states, from the projected noisy counts; None for states drawn uniformly.
     """
 
     def __init__(self, given: NoisyCounts, layout: gibbs.Layout, prior: gibbs.Prior, seeding: Seeding | None = None):
@@ -73,15 +74,15 @@ class Chains:
         self._law = given.scale, c, per_unit, table
 
     def _rates(self, noisy) -> np.ndarray:
-        """Rates of cells (chains, cells) by their fields' noisy totals, each weighted by its noise."""
+        """Estimate the rates (chains, cells) as means of each cell's noisy field totals, weighted by the noise."""
         weights = 1 / np.array(self.prior.sizes)
         totals = np.add.reduceat(noisy, self._bounds[:-1], axis=-1) @ weights / weights.sum()
         return np.maximum(totals, 0.05 * max(totals[self.given.observed].mean(), 1.0))
 
     def init(self, rng: np.random.Generator) -> gibbs.State:
-        """Return the start's states, with emissions and rates by the release with the same noise once more.
+        """Return the first states, with emissions and rates estimated from the release with noise added once more.
 
-        So chains begin farther apart than the posterior is wide, and agree only when they have forgotten their starts.
+        So chains begin farther apart than the posterior is wide, and agree only after they have forgotten their starts.
         """
         states, law, prior = self._start.init(rng).states, self._start.law, self.prior
         again = self.given.noisy + rng.laplace(0, self.given.scale, self.given.noisy.shape)
@@ -92,7 +93,7 @@ class Chains:
         return gibbs.State(states, emissions, np.log(emissions), moves, self._rates(again))
 
     def step(self, state: gibbs.State, rng: np.random.Generator) -> tuple[gibbs.State, int]:
-        """One sweep of every chain; the cost, the number of emissions drawn given counts, is 0."""
+        """Run one sweep of every chain. The cost is the number of emissions drawn given counts, which is 0."""
         given, mean = self.given, self.given.n / len(self.layout.first)
         self._sweeps(
             given.noisy, given.observed, self.layout.first, state.states, state.rates, state.probabilities,

@@ -16,9 +16,9 @@ WALKS, ROUNDS = 3, 6
 
 @bare
 def sides(a, mu, s):
-    """A = ln E[e^(C/s); C < a] and B = ln E[e^(−C/s); C ≥ a] − a ln μ of C ~ Poisson(μ), and their derivatives in μ.
+    """Return A = ln E[e^(C/s); C < a], dA/dμ, B = ln E[e^(−C/s); C ≥ a] − a ln μ and dB/dμ for C ~ Poisson(μ), a ≥ 1.
 
-    Where the tails of the Poisson law would underflow, they come from a continued fraction and a series; a ≥ 1.
+    Tails of the Poisson law that would underflow come from a continued fraction and a series.
     """
     log_mu, gamma, up, down = math.log(mu), math.lgamma(a), math.expm1(1 / s), math.expm1(-1 / s)
     log_density, x, y = a * log_mu - mu - gamma, mu * (1 + up), mu * (1 + down)
@@ -40,11 +40,11 @@ def sides(a, mu, s):
 
 @bare
 def fit(noisy, mu, law):
-    """2s p(noisy | μ) for Poisson(μ) plus Laplace(s) noise, μ > 0: the logarithm of one factor, and another in [1, 2].
+    """Return the logarithm of one factor of 2s p(noisy | μ), and the other factor in [1, 2], for μ > 0.
 
-    `law` is s, c = e^(−1/s), the nodes per unit of √(μ + c), and a table of `sides` (counts, nodes, 4), with 0 where
-    empty. Between its nodes, which are filled when needed, the sides are interpolated by cubics; beyond them they are
-    computed.
+    The noisy count is Poisson(μ) plus Laplace(s) noise. `law` has s, c = e^(−1/s), the number of nodes per unit of
+    √(μ + c), and a table of `sides` (counts, nodes, 4). Nodes are filled when needed; empty nodes hold 0. Cubics
+    interpolate the sides between nodes. Beyond the table, the sides are computed.
     """
     s, c, per_unit, table = law
     if noisy < 0:
@@ -69,7 +69,7 @@ def fit(noisy, mu, law):
 
 @bare
 def _total(noisy, cells, begin, end, rates, phi, law):
-    """ln p of the noisy counts (cells, levels) in some cells of one state, from level `begin` to `end`."""
+    """Return ln p of noisy counts (cells, levels) in the given cells of one state, for levels `begin` to `end` − 1."""
     total, product = 0.0, 1.0
     for c in cells:
         for v in range(begin, end):
@@ -84,7 +84,7 @@ def _total(noisy, cells, begin, end, rates, phi, law):
 
 @bare
 def walk(noisy, cell, rates, phi, width, mean, law, rng):
-    """Random walks of a cell's log rate, whose prior is exponential with a public mean; `cell` has shape (1,)."""
+    """Move a cell's log rate by random walks; the rate's prior is exponential with mean `mean`; `cell` is (1,)."""
     c = cell[0]
     now = _total(noisy, cell, 0, len(phi), rates, phi, law)
     for _ in range(WALKS):
@@ -99,9 +99,10 @@ def walk(noisy, cell, rates, phi, width, mean, law, rng):
 
 @inner
 def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
-    """Levels of a field in random pairs, in one state: one hands a normal part of its probability to the other.
+    """Update one field's probabilities in one state: in random pairs of levels, move probability from one to the other.
 
-    Its width is set by the noise, the state's cells and rates, and the pair's sum. Without cells the prior is drawn.
+    The amount is a normal variate, whose width is set by the noise, the state's cells and rates, and the pair's sum.
+    If the state has no cells, the probabilities are drawn from the prior.
     """
     if not len(cells):
         for v in range(begin, end):
@@ -129,7 +130,7 @@ def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
 
 @inner
 def draw_states(noisy, observed, first, states, rates, phi, moves, transition, law, rng):
-    """Transitions given the moves, then states by forward filtering and backward sampling; updates both in place."""
+    """Draw transitions given `moves`, then states by forward filtering and backward sampling; update both arrays."""
     n_cells, n_states = len(states), len(phi)
     cells, steps, filtered = np.arange(n_cells), np.empty((n_states, n_states)), np.empty((n_cells, n_states))
     for k in range(n_states):
@@ -154,11 +155,11 @@ def draw_states(noisy, observed, first, states, rates, phi, moves, transition, l
 
 @outer(seconds=20)
 def sweeps(noisy, observed, first, states, rates, phi, moves, bounds, widths, settings, law, rng):
-    """One sweep of each chain, in place: rates, emissions, transitions and states.
+    """Run one sweep of each chain in place, which draws rates, emissions, transitions and states.
 
-    Arrays are those of `NoisyCounts`, `Layout` and `gibbs.State`; `widths` (chains, cells) of the log rates' walks;
-    `bounds` (fields + 1,): where fields' levels begin and end; `settings`: the rates' prior mean, the concentrations of
-    transitions and of emissions; `law` as of `fit`.
+    Arrays are those of `NoisyCounts`, `Layout` and `gibbs.State`. `widths` (chains, cells) are the widths of the walks
+    of log rates. Field d has the levels from `bounds[d]` to `bounds[d + 1]` − 1. `settings` has the rates' prior mean
+    and the concentrations of transitions and of emissions. `law` is that of `fit`.
     """
     mean, transition, emission = settings
     for chain in range(len(noisy)):

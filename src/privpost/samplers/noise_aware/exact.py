@@ -1,6 +1,6 @@
 """Exact posteriors of probabilities given noisy counts: the reference for the noise-aware Gibbs sampler.
 
-For bits
+For binary data
 
     p(θ | y) = Σ_s p(θ | s) p(s | y),   p(s | y) ∝ BetaBinomial(s; n, α, β) exp(−|y − s|/b),
 
@@ -16,7 +16,7 @@ from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 EXACT = True
 # Elements of one work array, some tens of megabytes.
 _ELEMENTS = 2_000_000
-# About how many values of a count determine its tilt.
+# Approximate number of values of a count from which a tilt is computed.
 _TILTED = 400
 
 
@@ -49,10 +49,10 @@ def conditional_cdf(prior, theta, n: int, counts: tuple[int, int] | None = None)
         prior: (α, β).
         theta: values in (0, 1), shape (trials,).
         n: public number of records.
-        counts: smallest and largest s; all when None.
+        counts: smallest and largest s; None for 0 and n.
 
     Returns:
-        Shape (trials, n + 1), or as many columns as there are counts.
+        Shape (trials, n + 1), or fewer columns if `counts` is given: one for each s.
     """
     alpha, beta = map(float, prior)
     theta = np.asarray(theta, float)[:, None]
@@ -68,7 +68,7 @@ def conditional_cdf(prior, theta, n: int, counts: tuple[int, int] | None = None)
 
 
 def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
-    """Return P(Θ ≤ θ | y) for each trial's own θ, at several noise scales.
+    """Return P(Θ ≤ θ | y) at each trial's θ, for several noise scales.
 
     Args:
         prior: (α, β).
@@ -92,7 +92,7 @@ def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
 
 
 def category_weights(prior, release, n: int, scale: float, first: int | None = None) -> np.ndarray:
-    """Return p(s_j | y), s_j = 0..n, for the `first` of d categories or for all; the first q counts were released.
+    """Return p(s_j | y), s_j = 0..n, for the first `first` of d categories, given noisy counts of the first q ones.
 
     The joint weight of counts that sum to n is Π_j g_j(s_j), g_j(s) = Γ(α_j + s)/s! · e^(−|y_j − s|/b). The weight of
     one count is g_j(s) times the convolution of all other g at n − s. The convolutions use Fourier transforms, whose
@@ -112,8 +112,8 @@ def category_weights(prior, release, n: int, scale: float, first: int | None = N
     alpha, s = np.asarray(prior, float)[:, None, None], np.arange(n + 1.0)
     log_factor = np.repeat(gammaln(alpha + s) - gammaln(s + 1), release.shape[1], axis=1)
     log_factor[: len(release)] -= np.abs(release[..., None] - s) / scale
-    # A tilt e^(ts) of all factors does not change the weights and makes the means sum to n. Without it, and with many
-    # categories, n is far from where the convolution is large, and its value is lost in rounding.
+    # A tilt e^(ts) of all factors does not change the weights and makes the means sum to n. Without a tilt, and with
+    # many categories, the convolution is large only far from n, and its value at n is lost in rounding.
     log_factor += _tilt(log_factor, s, n)[:, None] * s
     factor = np.exp(log_factor - log_factor.max(axis=2, keepdims=True))
     length = fft.next_fast_len(max(1, len(factor) - 1) * n + 1, real=True)
@@ -143,7 +143,7 @@ def _tilt(log_factor, s, n: int) -> np.ndarray:
 
 
 def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
-    """Return P(Θ_j ≤ θ_j | y) for each trial's own θ.
+    """Return P(Θ_j ≤ θ_j | y) for each category j, at each trial's θ.
 
     Args:
         prior: concentrations α, shape (d,).

@@ -1,7 +1,7 @@
 """Independent draws of the true counts given noisy ones, exact except for counts of probability below 1e-30.
 
-The counts sum to a public number. The sum of each half of the counts is drawn given that number, then the sum of each
-quarter given those, and so on. Convolutions of the single counts' weights give these laws.
+The counts sum to a public number. The sum of each half of the counts is drawn given this number, then the sum of each
+quarter given the sum of its half, and so on. Convolutions of the single counts' weights give the laws of the sums.
 """
 
 import math
@@ -59,7 +59,7 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
         log_weights = log_factors[:1] + log_factors[1, ::-1]
         first = _drawn(np.exp(log_weights - log_weights.max()), np.zeros(size, np.int64), rng.random(size))
         return np.stack([first, n - first], axis=1)
-    # Tilted as in `exact.category_weights`, so that the factors are largest where the counts sum to n.
+    # Factors are tilted as in `exact.category_weights`, so that the counts of the largest factors sum to about n.
     return _Sum.of(log_factors + _fine_tilt(log_factors, n) * np.arange(n + 1)).counts(np.full(size, n), rng)
 
 
@@ -68,9 +68,9 @@ def class_counts(
 ) -> np.ndarray:
     """Draw a naive Bayes model's counts independently given noisy ones, exactly but for probabilities below 1e-30.
 
-    Given the number N of records of a class, its fields are independent and each field's counts are
-    Dirichlet-multinomial, so p(N | y) is a product over the fields of sums over their counts. A priori, all class sizes
-    that sum to n are equally likely.
+    Given the number N of records of a class, the class's fields are independent, and each field's counts are
+    Dirichlet-multinomial. So p(N | y) is a product over the fields of sums over a field's counts. A priori, all class
+    sizes that sum to n are equally likely.
 
     Args:
         release: noisy counts, shape (classes, levels), the fields' levels one after the other.
@@ -258,7 +258,7 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
     for _ in range(_ROUNDS):
         if len(np.unique(totals[open_])) * len(window.logs) <= _ELEMENTS:
             break
-        # Rejection comes first: proposals follow the first part's weights, acceptance the other part's weights.
+        # Rejection comes first. The first part's weights give proposals; the other part's weights decide acceptance.
         places = np.searchsorted(cumulative, rng.random(len(open_)) * cumulative[-1], side="right")
         places = window.start + np.minimum(places, len(cumulative) - 1)
         accepted = others.at(totals[open_] - places) - highest > -rng.standard_exponential(len(open_))
@@ -270,7 +270,7 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
     for start in range(0, len(sums), part):
         some = sums[start : start + part]
         low, high = max(window.start, some[0] - others.end), min(window.end, some[-1] - others.start)
-        # Each row has the other part's shares when the first part is low..high, 0 where there are none.
+        # Each row has the other part's shares for a first part of low..high, and 0 outside the other part's window.
         padded = np.pad(rest, high - low + 1)
         rest_shares = sliding_window_view(padded, high - low + 1)[others.end + high + 1 - some]
         mine = order[slice(*np.searchsorted(row[order], (start, start + part)))]
@@ -288,7 +288,7 @@ def _near(noisy: float, log_prior, scale: float, tilt: float) -> _Window:
 
 
 def _near_tilt(noisy, log_prior, scale: float, n: float) -> float:
-    """Return a tilt as `_fine_tilt` does, but from a grid around each noisy count (d,): a rough tilt is enough."""
+    """Return the tilt of `_fine_tilt` roughly, which is enough, from a grid around each noisy count (d,)."""
     steps = scale * np.concatenate([np.arange(12, _DEPTH), np.arange(0, 12, 0.125)])
     # If the noise is far below 1, only the noisy count and its neighbours have weight.
     steps = np.unique(np.rint(np.concatenate([-steps, [-1, 0, 1], steps])))
@@ -305,8 +305,8 @@ def _fine_tilt(log_factors, n: float) -> float:
     size = log_factors.shape[1]
     s = np.arange(float(size))
     if size > _EVERY:
-        # Every tilt gives the same law of draws, so a rough one is enough. It uses evenly spread counts and those near
-        # the peaks, each weighted by the distance to its neighbours.
+        # Every tilt gives the same law of draws, so a rough tilt is enough. It uses evenly spread counts and counts
+        # near the peaks, each weighted by the distance to the neighbouring counts.
         near = np.argmax(log_factors, axis=1)[:, None] + np.arange(-_NEAR, _NEAR + 1)
         s = np.unique(np.concatenate([np.arange(0, size, size // _EVERY), near.ravel().clip(0, size - 1), [size - 1]]))
         log_factors = log_factors[:, s] + np.log(np.gradient(s.astype(float)))

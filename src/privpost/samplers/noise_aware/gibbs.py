@@ -1,7 +1,7 @@
 """Noise-aware Gibbs samplers for p(θ | y), y a noisy sum of sufficient statistics (Bernstein and Sheldon 2018).
 
 The Laplace noise is a scale mixture of normals. The sum's distribution given θ is approximated by a normal one.
-Every step acts on all trials at once; its cost does not depend on n.
+Every step acts on all trials at once. The cost of a step does not depend on n.
 """
 
 from collections.abc import Callable
@@ -133,7 +133,7 @@ def truncated_normal(mean, sd, low, high, rng: np.random.Generator) -> tuple[np.
 def truncated_normal_quantile(mean, sd, low, high, probability) -> np.ndarray:
     """Quantiles of N(mean, sd²) restricted to [low, high]; all but low and high have shape (trials,)."""
     alpha, beta = (low - mean) / sd, (high - mean) / sd
-    # Reflection into the lower tail, where the logarithm of the distribution function keeps its digits.
+    # Reflection into the lower tail, where the logarithm of the distribution function loses no digits.
     upper = alpha > 0
     alpha, beta = np.where(upper, -beta, alpha), np.where(upper, -alpha, beta)
     log_alpha, log_beta = log_ndtr(alpha), log_ndtr(beta)
@@ -149,7 +149,7 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
 
     Args:
         model: the family and its prior.
-        release: y, noisy sums of the first q statistics, (q, trials); q = d, or d − 1 if these determine the last one.
+        release: y, noisy sums of the first q of d statistics, (q, trials); q = d, or d − 1 if d − 1 determine the last.
         n: public number of records.
         scale: scale of the noise, Δ/ε.
     """
@@ -207,7 +207,7 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
 def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np.ndarray]:
     """Return m (q, trials) and factor L (q, q, trials) of N(m, LLᵀ) ∝ N(mean, covariance) × N(observed, diag variance).
 
-    It conditions on one coordinate after the other and inverts no matrix, so the covariance may be singular.
+    The function conditions on one coordinate after the other and inverts no matrix, so the covariance may be singular.
     """
     if len(mean) == 1:
         gain = covariance[:, 0] / (covariance[0, 0] + variance[0])
@@ -224,7 +224,7 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
 
 
 def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
-    """Draw sums (q, trials) until they are valid; also return the number of rejected ones.
+    """Draw sums (q, trials) until they are valid; also return the number of rejected sums.
 
     A trial without a valid draw in `ROUNDS` rounds keeps its `fallback`, which leaves the conditional law invariant.
     """
@@ -241,12 +241,12 @@ def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
 
 
 def random_sum(n: int, moments: SegmentMoments) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean nqμ̂ and variance nqΣ̂ + nq(1−q)μ̂² of the sum of the records in a segment (proposition 1)."""
+    """Return mean nqμ̂ and variance nqΣ̂ + nq(1−q)μ̂² of the sum of records in a segment of probability q (prop. 1)."""
     probability, mean, variance = moments
     expected = n * probability
     return expected * mean, expected * (variance + (1 - probability) * mean**2)
 
 
 def noise_prior(shape, scale, rng):
-    """Draws from the prior of the noise variance, Exp(mean 2 scale²)."""
+    """Draw from the prior of the noise variance, an exponential law of mean 2 scale²."""
     return 2 * scale**2 * rng.standard_exponential(shape)

@@ -1,10 +1,10 @@
-"""Posterior of second moments S given noisy ones, by ensembles of walkers; (w, σ²) follows by conjugacy.
+"""Posterior of second moments S given noisy second moments, by ensembles of walkers; (w, σ²) follows by conjugacy.
 
-The model is that of `noise_aware.regression`. Its Gibbs sampler moves slowly if the noise is much larger than the
-label's residuals, because their sum of squares then spans orders of magnitude. Here the parameters and V are integrated
-out, and S = B D Bᵀ with a unit triangular B and a diagonal D. A walker's coordinates are the entries of B and ln D. It
-steps along differences of other walkers (differential evolution, ter Braak 2006), half of an ensemble at a time, so
-steps have the scales and correlations of the posterior. Ensembles are independent of each other.
+The model is that of `noise_aware.regression`. The Gibbs sampler there moves slowly if the noise is much larger than the
+label's residuals, because the residual sum of squares then spans orders of magnitude. Here the parameters and V are
+integrated out, and S = B D Bᵀ with a unit triangular B and a diagonal D. A walker's coordinates are the entries of B
+and ln D. Walkers step along differences of other walkers (differential evolution, ter Braak 2006), half of an ensemble
+at a time, so steps have the scales and correlations of the posterior. Ensembles are independent of each other.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from privpost.samplers.noise_aware.regression import Noise, positive, symmetric
 ENSEMBLES = 4
 # Number of walkers per dimension in an ensemble, and the smallest number of walkers.
 WALKERS, FEWEST = 3, 24
-# Share of steps by a whole difference, which jump between modes; size of the random step that is added to each.
+# Share of steps along a whole difference, which jump between modes. Size of the random step that is added to any step.
 JUMPS, JITTER = 0.1, 1e-4
 
 
@@ -26,7 +26,7 @@ class State(NamedTuple):
 
     Attributes:
         points: entries of B and ln D, shape (ensembles, walkers, dimensions).
-        logs: their log-densities, shape (ensembles, walkers).
+        logs: log-densities at the points, shape (ensembles, walkers).
     """
 
     points: np.ndarray
@@ -41,8 +41,8 @@ class Moments:
         moments: noisy second moments in the data's units, an upper triangle (q,).
         n: public number of records, ≥ d + 1.
         noise: law of the noise.
-        constant: whether the first feature is the constant 1, whose second moment n is exact. Given that column, normal
-            records have an unknown mean.
+        constant: whether the first feature is the constant 1, whose second moment n is exact. Normal records then have
+            an unknown mean.
 
     Raises:
         ValueError: n below d + 1.
@@ -60,7 +60,7 @@ class Moments:
         self.walkers = max(FEWEST, 2 * -(-WALKERS * (len(self._below[0]) + len(self._free)) // 2))
 
     def init(self, rng) -> State:
-        """Start every walker at the noisy moments minus a noise draw of its own."""
+        """Start every walker at the noisy moments minus an independent draw of the noise."""
         total = ENSEMBLES * self.walkers
         start = positive(symmetric(self._moments - self._noise.draw(total, rng)), 1e-3 * self._n)
         points = self._point(start).reshape(ENSEMBLES, self.walkers, -1)
@@ -87,7 +87,7 @@ class Moments:
         return State(points, logs), refused
 
     def gram(self, points) -> np.ndarray:
-        """Second moments (..., p, p) at points (..., dimensions)."""
+        """Return the second moments (..., p, p) of walkers at points (..., dimensions)."""
         size, pairs = self._size, len(self._below[0])
         factor = np.zeros((*points.shape[:-1], size, size))
         factor[..., np.arange(size), np.arange(size)] = 1.0
@@ -106,7 +106,7 @@ class Moments:
 
     def _point(self, gram) -> np.ndarray:
         if self._fixed:
-            # The constant's second moment is n; all others keep their values.
+            # The constant's second moment is n; all other second moments keep their values.
             gram = gram.copy()
             gram[..., 0, 0] = self._n
             gram = positive(gram, 1e-6 * self._n)
@@ -116,7 +116,7 @@ class Moments:
         return np.concatenate([factor[..., *self._below], 2 * np.log(diagonal[..., self._free])], axis=-1)
 
     def _log_density(self, points) -> np.ndarray:
-        """Return ln p(S | z) plus the logarithm of S's Jacobian, up to a constant; −inf where it is not finite."""
+        """Return ln p(S | z) plus the logarithm of S's Jacobian, up to a constant; −inf if this is not finite."""
         gram, diagonal = self.gram(points), self._diagonal(points)
         powers = self._size - 1 - np.arange(self._size) + (np.arange(self._size) >= self._fixed)
         flat = gram.reshape(-1, self._size, self._size)

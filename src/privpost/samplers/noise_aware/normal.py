@@ -1,7 +1,7 @@
 """Algorithm 2 of Bernstein and Sheldon (2018) for two unbounded statistics: normal records, mean and variance unknown.
 
 The release is the sums Σr and Σr² of records clamped to public bounds, with Laplace noise (`ClampedMoments`). A sweep
-needs the means and covariances of these sums and of the unclamped sums; here they have closed forms.
+needs the means and covariances of these sums and of the unclamped sums. Both have closed forms for normal records.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ def kernel(model: ClampedMoments, release, n: int, scale: float) -> Kernel:
     """Return the chains for a batch of releases; θ holds the mean and the variance, shape (2, trials).
 
     A sweep draws the clamped and unclamped sums together from their normal law given θ and the release, then θ by
-    conjugacy, then the noise variances. Sums with Σu² < (Σu)²/n belong to no records and are drawn again.
+    conjugacy, then the noise variances. Unclamped sums with Σu² < (Σu)²/n belong to no records and are drawn again.
 
     Args:
         model: the family with its prior, and the bounds.

@@ -1,7 +1,7 @@
 """Posterior of a normal law's mean and variance given noisy clamped moments, on a two-dimensional grid without a chain.
 
 The grid's coordinates are the mean and ln sd. The sums given θ are treated as normal, as in Bernstein and Sheldon
-(2018). The release is then a normal pair, each with Laplace noise, and its density is a one-dimensional integral.
+(2018). The release is then a normal pair plus Laplace noise, and the release's density is a one-dimensional integral.
 `exact` corrects for the true law of the sums.
 """
 
@@ -22,7 +22,7 @@ _FIRST = 32
 _TAIL = 1e-7
 # Each grid halves the cells whose log-density is at most this far below the peak; the depth shrinks grid by grid.
 _DEPTHS = (40.0, 25.0, 15.0)
-# Cells are halved until none has this share of the mass, that of a normal law's central cell of 0.4 deviations.
+# Cells are halved until none has this share of the mass: the share of a normal law's central cell of 0.4 deviations.
 _SHARE = 0.0256
 # Largest number of grids.
 _GRIDS = 14
@@ -42,7 +42,7 @@ _FREQUENCIES = 7.0
 _VALUES = 14.0
 # Scales of the noise that the inversion spans.
 _SCALES = 14.0
-# Number of points at which the correction is computed; a quarter of it if the noise is wider than the sums.
+# Number of points at which the correction is computed; a quarter of this number if the noise is wider than the sums.
 _POINTS = 150
 # How far below the peak the log-density may be at these points.
 _DEPTH = 12.0
@@ -103,7 +103,7 @@ def _theta(points) -> np.ndarray:
 
 
 def log_likelihood(mean, covariance, release, scale: float) -> np.ndarray:
-    """Return ln p(y), shape (points,), of a normal pair, each with independent Laplace noise of the same scale.
+    """Return ln p(y), shape (points,), for y a normal pair plus independent Laplace noise of the same scale.
 
     Given the first normal variable, the second with its noise has the density of `log_normal_laplace`. The integral
     over the first is split at the release, where its noise has a kink.
@@ -140,7 +140,7 @@ def _log_pair(mean, covariance, release, scale: float) -> np.ndarray:
 
 
 def _apart(mean, covariance, release, scale):
-    """Return `log_likelihood` as if the sums were uncorrelated, to locate the mass."""
+    """Return the `log_likelihood` that uncorrelated sums would have, to locate the mass."""
     return sum(log_normal_laplace(release[j] - mean[j], covariance[j, j], scale) for j in range(2))
 
 
@@ -192,8 +192,8 @@ def log_prior(model: ClampedMoments, theta) -> np.ndarray:
 def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
     """Return the posterior given one release (2,) with the true law of the sums.
 
-    `inverted` gives the correction to the normal law's log-likelihood in some of the relevant cells; the correction is
-    interpolated in the others.
+    `inverted` gives the correction to the normal law's log-likelihood in some of the relevant cells. In the other
+    relevant cells the correction is interpolated.
     """
     law = posterior(model, release, n, scale)
     logs = np.log(np.maximum(law.mass, 1e-290))

@@ -1,7 +1,8 @@
 """Posteriors of noise-aware models by quadrature over a scalar θ, without a Markov chain.
 
 The redacted sum (over the records in an interval) is treated as normal given θ, as in Bernstein and Sheldon (2018).
-With Laplace noise its release y has a normal-Laplace density, so p(θ | y) is known up to a one-dimensional integral.
+The release y, this sum plus Laplace noise, has a normal-Laplace density. So p(θ | y) is known up to a one-dimensional
+integral.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from privpost.samplers.noise_aware.gibbs import Kernel, State, noise_prior, nois
 
 # Cells of the first grid, which all trials share, and of each trial's later grids, which divide the relevant cells.
 _CELLS = (160, 96, 256)
-# A cell is left out if its log-density is this far below the peak; the coarse grid can miss a peak and keeps more.
+# A cell is left out if its log-density is this far below the peak; the coarse grid can miss a peak, so it keeps more.
 _DEPTHS = (60.0, 18.0)
 # Prior mass outside the grid on either side.
 _TAIL = 1e-10
@@ -27,9 +28,9 @@ _PERIODS = 6
 _BLOCK = 64
 # The inversion ends where |φ|ⁿ is below this.
 _NOTHING = 1e-20
-# The first grid of `resolved_posterior` goes beyond the prior's range by this multiple of it on either side.
+# The first grid of `resolved_posterior` goes beyond the prior's range by this multiple of the range on either side.
 _BEYOND = 20.0
-# That grid is finer for θ at which the interval is within this many standard deviations of a record's mean.
+# The first grid is finer for θ at which the interval is within this many standard deviations of a record's mean.
 _DEVIATIONS = 40.0
 # Number of cells of the grids of `resolved_posterior`.
 _FINE = 2048
@@ -92,7 +93,7 @@ class Posterior(NamedTuple):
 
 
 def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
-    """Put the prior family's law with parameters (trials, k) on equal cells within eight standard deviations."""
+    """Return the prior family's law with parameters (trials, k) on equal cells, eight deviations around its mean."""
     mean, sd = model.mean(parameters), np.sqrt(model.variance(parameters))
     ends = np.clip([mean - 8 * sd, mean + 8 * sd], *model.support)
     edges = np.linspace(*ends, _CELLS[-1] + 1, axis=1)
@@ -124,7 +125,7 @@ def parameter_edges(model: UnivariateFamily, cells: int = _CELLS[0]) -> np.ndarr
 
 
 def redacted_posterior(model: UnivariateFamily, release, n: int, scale, low, high) -> Posterior:
-    """Posterior of θ given the noisy sum of the records in [low, high], by quadrature.
+    """Return the posterior of θ given the noisy sum of the records in [low, high], by quadrature.
 
     Args:
         model: the family and its prior.
@@ -156,7 +157,7 @@ def redacted_posterior(model: UnivariateFamily, release, n: int, scale, low, hig
 
 
 def _log_joint(model, release, n: int, scale, interval, theta) -> np.ndarray:
-    """ln p(y, θ) of trials (trials,) at θ (trials or 1, points)."""
+    """Return ln p(y, θ), shape (trials, points), at θ of shape (trials or 1, points)."""
     mean, variance = random_sum(n, model.segment_moments(theta, *(end[:, None] for end in interval)))
     return log_normal_laplace(release[:, None] - mean, variance, scale[:, None]) + model.log_density(theta, model.prior)
 
@@ -164,11 +165,12 @@ def _log_joint(model, release, n: int, scale, interval, theta) -> np.ndarray:
 def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: float, low, high) -> Posterior:
     """Compute the `redacted_posterior` of one release on grids that are refined until no cell holds much of the mass.
 
-    Several θ may explain one redacted sum, so each grid keeps the cells around the highest peaks, even if its midpoints
-    are far from the tops. The first grid is fine where records fall into the interval. Cells need not be adjacent.
+    Several θ may explain one redacted sum, so each grid keeps the cells around the highest peaks, even if the cells'
+    midpoints are far from the peaks. The first grid is fine where records fall into the interval. Cells need not be
+    adjacent.
 
     Raises:
-        ValueError: floats cannot resolve the posterior, or it reaches far beyond the prior's range.
+        ValueError: floats cannot resolve the posterior, or the posterior reaches far beyond the prior's range.
     """
     releases, scales, *interval = (np.atleast_1d(np.asarray(value, float)) for value in (release, scale, low, high))
 
@@ -224,7 +226,7 @@ def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
 
 
 def _relevant(weight, depth: float, peaks: int) -> np.ndarray:
-    """Return a mask of the cells to keep: those of non-negligible mass, the highest local peaks, and all neighbours."""
+    """Return a mask of the cells to keep: cells of non-negligible mass, the highest local peaks, and all neighbours."""
     relevant = weight > weight.max() - depth
     if peaks:
         beside = np.pad(weight, 1, constant_values=-np.inf)
@@ -250,7 +252,7 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
     count = np.cumsum(relevant, axis=1)
     # The last position is just below the end of the last cell: there is no cell beyond.
     position = np.minimum(np.arange(cells + 1) / cells, 1 - 1e-12) * count[:, -1:]
-    # One search finds the cell of each position in all rows, because each row is shifted beyond the one before.
+    # One search finds the cell of each position in all rows, because each row is shifted beyond the previous row.
     shift = row * (size + 1)
     cell = np.searchsorted((count + shift).ravel(), (position + shift).ravel(), side="right")
     cell = cell.reshape(position.shape) - row * size
@@ -260,7 +262,7 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
 
 
 def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, interval, theta) -> np.ndarray:
-    """Compute p(y | θ) up to a constant without the normal approximation of the redacted sum, to check the latter.
+    """Compute p(y | θ) up to a constant with the true law of the redacted sum, to check the normal approximation.
 
     The noisy sum has the characteristic function φ(ω)ⁿ/(1 + b²ω²), where φ belongs to one record's
     t(x) 1[low ≤ x ≤ high]. The trapezoidal rule inverts it. φ is an integral over the record's quantiles.
@@ -314,7 +316,7 @@ def power(values, n: int) -> np.ndarray:
 
 
 def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high) -> Kernel:
-    """Return a Gibbs sampler of the law of `redacted_posterior` that integrates out the sum when it updates θ.
+    """Return a Gibbs sampler of the law of `redacted_posterior`; the redacted sum is integrated out when θ is drawn.
 
     θ | σ², y has density ∝ p(θ) N(y; m(θ), V(θ) + σ²), drawn on the trial's cells; s | θ, σ², y and σ² | y − s
     follow as in algorithm 2.

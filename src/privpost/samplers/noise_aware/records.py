@@ -37,9 +37,10 @@ class State(NamedTuple):
 class _Graph(NamedTuple):
     """A network as arrays.
 
-    `offsets` (|I| + 1,) holds the index of each node's first θ. `weights` is what the bits of a node's `parents` add to
-    the index of its configuration, and `child_weights` what its bit adds to those of its `children`. `after` lists its
-    descendants, parents before children. All lists go node by node; `…_first` (|I| + 1,) says where each node begins.
+    `offsets` (|I| + 1,) holds the index of each node's first θ. A node's `weights` are what the bits of its `parents`
+    add to the index of the node's configuration. Its `child_weights` are what its bit adds to the indices of the
+    configurations of its `children`. `after` lists a node's descendants, parents before children. All lists go node by
+    node; `…_first` (|I| + 1,) says where each node's part begins.
     """
 
     offsets: np.ndarray
@@ -101,7 +102,7 @@ class Records:
         return State(data.astype(np.int8), counts.reshape(self._release.shape))
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
-        """Try every flip in all chains, and every shift in some or all of them."""
+        """Try every flip in all chains, and every shift in the chains that take part."""
         flips(*state, self._release, self._scale, self._prior, self._graph, rng)
         shifts(*state, self._release, self._scale, self._prior, self._graph, rng, RARE)
         return state, None
@@ -251,13 +252,13 @@ def _sort(code, node, graph, order, first):
 
 @inner
 def _flipping(old, new):
-    """Return which value of a bit 1[u < θ] may flip as θ changes, and its probability; u is uniform given the bit."""
+    """Return which value of a bit 1[u < θ] may flip as θ changes, and the probability; given the bit, u is uniform."""
     return (1, (old - new) / old) if new < old else (0, (new - old) / (1 - old))
 
 
 @inner
 def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
-    """Flip a node of a record, and the descendants that then flip with their u fixed, in place; return the cost.
+    """Flip a node of a record in place, and the descendants that then flip because their u are fixed; return the cost.
 
     The cost is the growth of the counts' distances from their noisy values. `added` is zero before and after.
     """
@@ -268,7 +269,7 @@ def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
             a, v = code[child], 1 - np.int64(bits[child])
             code[child] = a + added[child]
             added[child] = 0
-            # The record moves from the old configuration to the new one; then its bit may flip there.
+            # The record moves from the old configuration to the new one. Then the bit may flip in the new one.
             cost += _moved(noisy, count, a, v, -1)
             count[a, v] -= 1
             cost += _moved(noisy, count, code[child], v, 1)

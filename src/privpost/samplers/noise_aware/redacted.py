@@ -1,8 +1,8 @@
 """Algorithm 2 of Bernstein and Sheldon (2018): Gibbs sampler of p(θ | y), y a noisy sum of the records in an interval.
 
-A sweep needs moments of sums of records at θ. They are smooth in θ, so trials that share an interval interpolate in a
-table over the prior's range. If θ is a rate, trials whose intervals are multiples of one another share a table too. The
-family computes the moments outside the table, and all moments if the interpolation error is `CLOSE` or more.
+A sweep needs moments of sums of records at θ. As moments are smooth in θ, trials that share an interval interpolate in
+a table over the prior's range. If θ is a rate, trials whose intervals are multiples of one another share a table too.
+The family computes the moments outside the table, and all moments if the interpolation error is `CLOSE` or more.
 """
 
 import math
@@ -27,7 +27,7 @@ from privpost.samplers.noise_aware.quadrature import coordinates, parameter_edge
 SEGMENTS = ("independent", "multinomial")
 # Nodes of the table.
 NODES = 512
-# Largest error of an interpolated moment, relative to the sum of its own size and its column's median size.
+# Largest error of an interpolated moment, relative to the sum of the moment's size and the median size in its column.
 CLOSE = 1e-6
 
 
@@ -39,7 +39,7 @@ def redacted_kernel(
     Let m_c, V_c be the moments of the redacted sum, g = V_c/(V_c + σ²), m_c' = m_c + g(y − m_c), V_c' = gσ².
     "independent" draws the full sum from N(m_l + m_c' + m_u, V_l + V_c' + V_u), as the paper does.
     "multinomial" accounts for Cov(s_r, s_q) = −n q_r q_q μ̂_r μ̂_q between segments. The full sum has the moments n E x
-    and n Var x and the covariance C = V_c − m_c(nEx − m_c)/n with the redacted sum, so it is drawn from
+    and n Var x and the covariance C = V_c − m_c(nEx − m_c)/n with the redacted sum. So the full sum is drawn from
     N(nEx + C(y − m_c)/(V_c + σ²), n Var x − C²/(V_c + σ²)). A sweep draws the redacted sum from N(m_c', V_c'), then σ²
     as `noise_variance` does, then the full sum, then θ: the paper's cycle, begun where both sums use the same moments.
 
@@ -89,9 +89,10 @@ def redacted_kernel(
 def sum_moments(model: UnivariateFamily, n: int, interval, segments: str, theta, moments) -> None:
     """Write moments of sums of n records given θ (trials,) to `moments` (4, trials).
 
-    Rows are the mean and variance of the redacted sum, then those of the full sum ("multinomial") or the added ones of
-    the segments below and above the interval ("independent"). The segments' means m and variances V give the full sum's
-    mean Σ m and variance n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n, so the lower segment need not be computed.
+    The first two rows are mean and variance of the redacted sum. The last two are mean and variance of the full sum
+    ("multinomial"), or the added means and added variances of the segments below and above the interval
+    ("independent"). The segments' means m and variances V give the full sum's mean Σ m and variance
+    n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n, so the lower segment need not be computed.
     """
     low, high = interval
     mean, variance = random_sum(n, model.segment_moments(theta, low, high))
@@ -150,7 +151,7 @@ class Table(NamedTuple):
         return table if np.isfinite(values).all() and error.max() < CLOSE else None
 
     def write(self, theta, moments) -> bool:
-        """If the table covers all θ (trials,), write their moments to `moments` (4, trials); return whether it does."""
+        """Write the moments at θ (trials,) to `moments` (4, trials); return False if the table does not cover all θ."""
         place = self.coordinate(theta * self.multiple)
         place -= self.start
         place /= self.step

@@ -10,10 +10,10 @@ The second moments S = Σ vvᵀ of n records v = (x, y) are latent. With V the f
 With `law="normal"` every positive definite proposal of S is accepted, as in the paper. The first two conditionals then
 have no common joint law, and for large n the chain's limit is close to the posterior. With `law="wishart"` a
 Metropolis step makes the conditional law of S the true one, so the limit is the exact posterior. Random-walk steps on S
-with the parameters integrated out follow (`jumps`). Without them, a sweep would move S by no more than its sampling
-error, which is slow if the noise is much larger.
+with the parameters integrated out follow (`jumps`). Without these steps, a sweep would move S by no more than the
+sampling error of S, which is slow if the noise is much larger.
 
-Every step acts on all trials at once; its cost does not depend on n.
+Every step acts on all trials at once. The cost of a step does not depend on n.
 """
 
 from typing import Literal, NamedTuple, get_args
@@ -137,7 +137,7 @@ class _Chains:
         return np.where(accepted[:, None, None], proposed, state.gram), int((~accepted).sum())
 
     def _covariance(self, theta, gram, rng):
-        """Return Ω (trials, d + 1, d + 1) from the parameters and from V, which is drawn given the second moments."""
+        """Draw V given the second moments; return Ω (trials, d + 1, d + 1), the covariance of features and label."""
         d = self.model.dimension
         weights, variance = theta[:, :d], theta[:, d]
         scale = self.model.feature_scale * np.eye(d) + gram[:, :d, :d]
@@ -149,7 +149,7 @@ class _Chains:
         return np.concatenate([upper, lower[:, None]], axis=1)
 
     def _correction(self, gram, omega):
-        """ln Wishart(S; Ω, n) − ln N(S; nΩ, ·) up to a constant; the normal's exponent is −tr((Ω⁻¹S − nI)²)/(4n)."""
+        """Return ln Wishart(S; Ω, n) − ln N(S; nΩ, ·) up to a constant; N's exponent is −tr((Ω⁻¹S − nI)²)/(4n)."""
         n, p = self.n, gram.shape[-1]
         relative = np.linalg.solve(omega, gram)
         trace = np.trace(relative, axis1=-2, axis2=-1)
@@ -158,7 +158,7 @@ class _Chains:
         return wishart + (square - 2 * n * trace + n * n * p) / (4 * n)
 
     def _jumps(self, gram, rng):
-        """Move S given the release alone, in random steps: stretch all variables, then shear one of them by the others.
+        """Move S given the release alone by random steps that stretch all variables, then shear one by all others.
 
         S → ASAᵀ has the Jacobian |A|^(p + 1), and A⁻¹ is as likely as A. Step sizes span a wide range, because the
         posterior may be as narrow as the noise or as wide as the prior.

@@ -67,7 +67,7 @@ def _log_density(model, moments, n, noise, nodes):
 
 
 def _box(model, moments, n, noise, starts, rng):
-    """Return the ends of a box that holds the mass: it contains draws of S from the prior and near the release."""
+    """Return the ends of a box that holds the mass: the box contains draws of S from the prior and near the release."""
     covariance = model.feature_scale / (2 * rng.standard_gamma(model.degrees / 2, starts))
     variance = model.rate / rng.standard_gamma(model.shape, starts)
     slopes = np.sqrt(variance / model.prior_precision) * rng.standard_normal(starts)

@@ -7,7 +7,7 @@ out. With A the counts of one record in each cell, s = Ah, and f the density of 
 
 Overlapping families share latent counts because they share data, so nothing is approximated: the chain converges to the
 exact posterior. There are two kinds of Metropolis steps. A *move* carries t records from one cell to another. A *shift*
-draws one θ_ij from its conditional and changes it together with the records that it governs: a bit is x = 1[u < θ] with
+draws one θ_ij from its conditional and changes θ_ij and the records that θ_ij governs: a bit is x = 1[u < θ] with
 u fixed, so records with u between the old and the new θ flip. Moves mix well if the release is informative, shifts if
 it is not. The table is for small networks. Given the counts, the probabilities are independent beta variables, so
 averages over tables need no draws of θ.
@@ -23,7 +23,7 @@ from privpost.models.networks.bayesian_network import LARGEST_ALPHABET, Bayesian
 
 
 def cells(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """Return all possible records (2^|I|, |I|) and the counts of each (2^|I|, 2m).
+    """Return all possible records (2^|I|, |I|) and the statistics of each record (2^|I|, 2m).
 
     Raises:
         ValueError: a network of more than 8 nodes.
@@ -35,14 +35,14 @@ def cells(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 
 class State(NamedTuple):
-    """Number of records in each cell, `table` (2^|I|, chains), and their statistics, `counts` (2m, chains)."""
+    """Number of records in each cell, `table` (2^|I|, chains), and the table's statistics, `counts` (2m, chains)."""
 
     table: np.ndarray
     counts: np.ndarray
 
 
 class Tables:
-    """Chains (`chain.Sampler`) on the contingency table, one per release; all of them take the same steps at once.
+    """Chains (`chain.Sampler`) on the contingency table, one per release; all chains take the same steps at once.
 
     A step of the sampler tries every move and every shift once, in place, and reports no cost.
 

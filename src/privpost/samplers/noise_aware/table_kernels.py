@@ -17,7 +17,8 @@ class Steps(NamedTuple):
         theta: the θ that a step shifts, −1 for a move; (steps,).
         source, sink: pairs of cells between which a step carries records.
         counts: the counts that a step changes.
-        weighed: where the table of ln Γ begins for each of these counts, −1 where θ is not integrated out.
+        weighed: place in the table of ln Γ at which the values for each of these counts begin; −1 for counts of the
+            θ that the step shifts, which is not integrated out.
         by: what one record carried in each pair adds to each of these counts; pairs vary fastest.
         totals, totals_by: as `counts` and `by`, for the numbers of records with each configuration of the parents.
     """
@@ -47,7 +48,7 @@ class Steps(NamedTuple):
             by = (cell_counts[sink] - cell_counts[source]).T
             totals_by = by.reshape(-1, 2, len(source)).sum(axis=1)
             counts, totals = np.flatnonzero(by.any(axis=1)), np.flatnonzero(totals_by.any(axis=1))
-            # The table has the values for ones, then those for zeros.
+            # The table has the values for ones, then the values for zeros.
             weighed = np.where(counts // 2 == theta, -1, counts % 2 * (n + 1))
             rows.append((source, sink, counts, weighed, by[counts].ravel(), totals, totals_by[totals].ravel()))
         columns = list(zip(*rows, strict=True))
@@ -121,7 +122,7 @@ def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
 
 @inner
 def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
-    """Propose θ and the numbers of records that flip with it; compute the log-ratio of θ's prior to its proposal."""
+    """Propose θ and the numbers of records that flip with θ; compute the log-ratio of θ's prior to θ's proposal."""
     chains, (alpha, beta), j = len(gains), prior, 2 * steps.theta[k]
     theta, proposal = np.empty(chains), np.empty(chains)
     for c in range(chains):
@@ -130,7 +131,7 @@ def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
         proposal[c] = rng.beta(alpha, beta)
     gains[:] = 0.0
     if rng.random() < 0.5:
-        # A local step, reflected at 0 and 1, in place of one from the prior.
+        # A local step, reflected at 0 and 1, replaces the proposal from the prior.
         width = 0.5 ** rng.integers(1, 5)
         for c in range(chains):
             new = abs(theta[c] + width * rng.uniform(-1.0, 1.0))

@@ -9,7 +9,8 @@ def sample(alpha, low, rng: np.random.Generator) -> np.ndarray:
     All entries but the one with the largest α are proposed from Gamma(α_i, rate c) truncated at `low`, with c such
     that the means sum to about 1. The remaining entry x_K is 1 less their sum, and the proposal is accepted with
     probability f(x_K) / max f, f(x) = x^(α_K−1) e^(−cx). A proposal ends as soon as too little is left for x_K. Any c
-    gives exact draws; c only sets the share of accepted proposals. If all α are 1, the law is uniform: no rejection.
+    gives exact draws; c affects only the share of accepted proposals. If all α are 1, the law is uniform and is drawn
+    without rejection.
 
     Args:
         alpha: α ≥ 1, shape (..., K), K ≥ 2.

@@ -25,7 +25,7 @@ def _rate(alpha, low):
             if shape == 1:
                 hazard += t
             elif t < 2:
-                # Exact at shapes 1 and 2, and much cheaper than `beyond`; draws are exact at any rate.
+                # This h is exact at shapes 1 and 2, and much cheaper than `beyond`. Draws are exact at any rate.
                 hazard += t * math.exp((shape - 1) * log_share)
             else:
                 hazard += beyond(shape, t, shape * log_t - t - math.lgamma(shape))[1]
@@ -98,7 +98,7 @@ def draw_rows(alpha, low, rng, draws):
             variates += n_levels
             continue
         rate, power = _rate(alphas, least), alphas[largest] - 1
-        # ln f at its maximum; power > 0, and so is the mode.
+        # `peak` is ln f at the maximum of f, which lies at `mode`; power > 0, so mode > 0.
         mode = min(max(power / rate, least), 1 - (n_levels - 1) * least)
         peak, most = power * math.log(mode) - rate * mode, 1 - least
         while True:
