@@ -19,7 +19,7 @@ GRID = np.linspace(0.005, 0.995, 101)
 
 
 def utility(pairs, kind: str) -> np.ndarray:
-    """Return the utility of every grid point: the beta density there, or that density normalised over the grid.
+    """Return the utility of every grid point: the beta density there, or this density normalised over the grid.
 
     Args:
         pairs: (α, β), shape (..., 2).
@@ -90,8 +90,8 @@ class MapMechanism(PureMechanism):
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
-        utility: "mass" or "density". The sensitivity of a density grows with n; that of a mass is below 1, or below
-            2 with parents.
+        utility: "mass" or "density". The sensitivity of a density grows with n. The sensitivity of a mass is below 1,
+            or below 2 for a node with parents.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a BayesianNetwork.
@@ -179,5 +179,5 @@ def choose(scores, rng: np.random.Generator, size: int | None = None) -> np.ndar
         index = np.empty(uniform.shape, np.int64)
         for place in np.ndindex(leading):
             index[:, *place] = np.searchsorted(cumulative[place], uniform[:, *place], side="right")
-    # By rounding, the product can equal the total; the index beyond the grid then becomes the last grid point.
+    # By rounding, `uniform` can equal the total. The index beyond the grid then becomes the last grid point.
     return GRID[np.minimum(index, GRID.size - 1)]

@@ -290,7 +290,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders) -> np.ndarray:
-        """Rényi DP parameter 2(ρcB)²λ/(nβ) at order λ; on the ball, the smaller of this and what the pure cost implies."""
+        """Rényi DP parameter 2(ρcB)²λ/(nβ) at each λ. On the ball it is lowered to what the pure cost implies."""
         bounds = self.model.feature_bound, self.model.slope_bound
         gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
         if self.weighting != "ball":
