@@ -1,6 +1,6 @@
 """Maximum mean discrepancy (MMD) between samples of parameters, in time linear in the number of draws.
 
-The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density. On [0, 1], errors are at machine precision.
+The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density. Errors on [0, 1] are at machine precision.
 """
 
 import math
@@ -17,7 +17,7 @@ _SCALES = 1 / np.sqrt([math.factorial(k) for k in range(TERMS)])
 
 
 def embedding_sum(draws) -> np.ndarray:
-    """Sum, over the draws, the feature vectors whose inner products are the kernel.
+    """Return the sum over the draws of their feature vectors, whose inner products are the kernel.
 
     Args:
         draws: values in [0, 1], shape (m, ...).
@@ -85,8 +85,9 @@ class Bins(NamedTuple):
     """Evenly spaced grid from 0 on, for draws outside the unit interval: its step and its number of points.
 
     Draws within the first quarter of the grid keep their place. Larger draws are wrapped around the last five eighths,
-    too far from the first quarter for the kernel to reach: they remain far from all others, but distances between them
-    are those on a circle. For 2048 points of step 0.04 the error is at most 0.05 times the square of their share.
+    too far from the first quarter for the kernel to reach. They remain far from all smaller draws, but the distance of
+    two larger draws is the distance on a circle. For 2048 points of step 0.04, the error is at most 0.05 times the
+    square of the share of larger draws.
     """
 
     step: float
@@ -118,9 +119,10 @@ class Bins(NamedTuple):
 
 
 def mmd2_of_draws(space: UnitInterval | Bins, total, law, size: int) -> np.ndarray:
-    """Unbiased estimate (trials,) of MMD² between the law of the draws and a known law; it may be negative.
+    """Unbiased estimate (trials,) of MMD² between the law of the draws and a known law.
 
-    It is the estimate of Bernstein and Sheldon (2018), section 4, with infinitely many draws of the known law.
+    This is the estimate of Bernstein and Sheldon (2018), section 4, with infinitely many draws of the known law. It may
+    be negative.
 
     Args:
         space: `UnitInterval` or `Bins`, which computed the features.
@@ -137,8 +139,8 @@ def mmd2(p, q) -> np.ndarray:
 
         MMD² = Σ_{i≠j} (k(p_i, p_j) + k(q_i, q_j) − k(p_i, q_j) − k(p_j, q_i)) / (m(m−1))
 
-    This is the estimate of Bernstein and Sheldon (2018), section 4; it may be negative. As a difference of numbers near
-    2, it has a rounding error below 1e-12.
+    This is the estimate of Bernstein and Sheldon (2018), section 4. It may be negative. As a difference of numbers near
+    2, the estimate has a rounding error below 1e-12.
 
     Raises:
         ValueError: the samples have different sizes or fewer than 2 draws, or a value is outside [0, 1].

@@ -5,7 +5,7 @@ import numpy as np
 from privpost.models.base import is_number
 from privpost.privacy.accounting.costs import Cost, check_cost, rdp_to_pure_epsilon
 
-# For smaller budgets the variance of the noise overflows; for larger ones it underflows.
+# For smaller budgets the variance of the noise overflows; for larger budgets the variance underflows.
 SMALLEST = 1e-100
 LARGEST = 1e100
 

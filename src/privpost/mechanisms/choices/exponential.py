@@ -100,7 +100,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
         return certified.tempered_epsilon(self.a0, self.temperature)
 
     def cost(self) -> Cost:
-        """Pure cost 2Δ/T of one draw. It is ε if T > 1, and at most ε if T = 1."""
+        """Pure cost 2Δ/T of one draw. The cost is ε if T > 1, and at most ε if T = 1."""
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
     @property

@@ -140,7 +140,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return mechanism
 
     def cost(self) -> Cost:
-        """Pure cost 2cρR, or 4cρR with the charge "paper". It is ε if ρ < 1, and at most ε if ρ = 1."""
+        """Pure cost 2cρR, or 4cρR with the charge "paper". The cost is ε if ρ < 1, and at most ε if ρ = 1."""
         return Cost("pure", float(self._pure(self.power)))
 
     def rdp(self, orders) -> np.ndarray:

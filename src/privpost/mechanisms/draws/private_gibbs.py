@@ -76,7 +76,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         return max(1.0, 2 * self.sensitivity * self.updates / self.epsilon)
 
     def cost(self) -> Cost:
-        """Pure cost 2Δu/T, whether or not the chain has converged. It is ε if T > 1, and at most ε if T = 1."""
+        """Pure cost 2Δu/T, also without convergence. The cost is ε if T > 1, and at most ε if T = 1."""
         update = gibbs.update_cost(self.sensitivity, self.temperature)
         # A substituted event affects the states of at most two cells.
         of_cell = Cost("pure", update.epsilon / 2)

@@ -12,7 +12,7 @@ from privpost.models.base import Checked, check_range, is_number
 Notion = Literal["pure", "rdp", "approximate"]
 NOTIONS = get_args(Notion)
 
-# Rounding must not make a budget refuse charges that are its k equal parts, or that were found by bisection.
+# With this tolerance, rounding does not make a budget refuse its k equal parts, or a charge found by bisection.
 RELATIVE_TOLERANCE = 1e-9
 
 
@@ -23,7 +23,7 @@ class Cost(metaclass=Checked):
     Attributes:
         notion: "pure" (ε-DP), "rdp" (Rényi DP of one order) or "approximate" ((ε, δ)-DP).
         epsilon: ε ≥ 0; `inf` means no privacy.
-        order: order λ ≥ 1 of the Rényi divergence, for "rdp" only; 1 is the Kullback-Leibler limit, `inf` is pure DP.
+        order: order λ ≥ 1 of the Rényi divergence, for "rdp" only: 1 is the Kullback-Leibler limit, `inf` is pure DP.
         delta: δ in [0, 1], for "approximate" only.
 
     Raises:
@@ -82,7 +82,7 @@ class Cost(metaclass=Checked):
         return at_most(cost.epsilon, budget.epsilon) and at_most(cost.delta or 0.0, budget.delta or 0.0)
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Cost of both releases together, about the same records (`sequential`)."""
+        """Return the cost of two releases about the same records together (`sequential`)."""
         check_cost("other", other)
         return sequential([self, other])
 
@@ -178,7 +178,7 @@ def pure_to_rdp(epsilon, order) -> np.ndarray:
 def rdp_to_pure_epsilon(target, order) -> np.ndarray:
     """Largest ε for which every ε-DP mechanism has Rényi divergence at most `target` at the given order.
 
-    It inverts `pure_to_rdp` in ε by bisection; `pure_to_rdp` of the result never exceeds the target.
+    This function inverts `pure_to_rdp` in ε by bisection. `pure_to_rdp` of the result never exceeds the target.
 
     Args:
         target: Rényi DP parameter ≥ 0, any shape; `inf` gives `inf`.
@@ -202,11 +202,11 @@ def rdp_to_pure_epsilon(target, order) -> np.ndarray:
 def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
     """Return the smallest ε such that a Rényi DP curve implies (ε, δ)-DP, and the order that gives it.
 
-    The package dp-accounting computes it (Canonne, Kamath and Steinke 2020, proposition 12).
+    The package dp-accounting computes this ε (Canonne, Kamath and Steinke 2020, proposition 12).
 
     Args:
-        orders: orders ≥ 1 of the curve, shape (k,); only orders above 1.01 can give a finite ε. The order inf means
-            pure DP, whose ε is a candidate itself.
+        orders: orders ≥ 1 of the curve, shape (k,). Only orders above 1.01 can give a finite ε. The order inf means
+            pure DP: its Rényi DP parameter is itself a candidate for ε.
         epsilons: Rényi DP parameters, shape (k,); `inf` beyond an asymptote.
         delta: δ in (0, 1).
 
