@@ -84,7 +84,7 @@ def temperature(sizes: Sequence[int], truncation: float, epsilon: float) -> floa
 
 
 def sampling_cost(sizes: Sequence[int], truncation: float, epsilon: float) -> float:
-    """Cost 2Δ/T of one exact joint sample at the temperature for ε. This cost is ε unless T = 1, when it may be less."""
+    """Cost 2Δ/T of one exact joint sample at the temperature for ε. The cost is ε if T > 1, at most ε if T = 1."""
     return 2 * log_likelihood_range(sizes, truncation) / temperature(sizes, truncation, epsilon)
 
 
