@@ -169,7 +169,7 @@ def _ess(chains: np.ndarray) -> np.ndarray:
     pairs = correlation[:, : 2 * n_pairs].reshape(-1, n_pairs, 2).sum(axis=2)
     positive = np.logical_and.accumulate(pairs > 0, axis=1)
     time = -1 + 2 * np.where(positive, np.minimum.accumulate(pairs, axis=1), 0.0).sum(axis=1)
-    # If the first lag after the kept pairs is positive, it is added; antithetic chains alternate in sign.
+    # If the first lag after the kept pairs is positive, this lag is added, as antithetic chains alternate in sign.
     beyond = np.minimum(2 * positive.sum(axis=1), n_draws - 1)
     time += np.maximum(np.take_along_axis(correlation, beyond[:, None], axis=1)[:, 0], 0.0)
     # Antithetic chains can have an effective size above the number S of draws. A value above S log10 S is noise.

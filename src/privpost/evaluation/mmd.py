@@ -94,7 +94,7 @@ class Bins(NamedTuple):
     size: int
 
     def features(self, draws, weights=1.0) -> np.ndarray:
-        """Feature sums (trials, size) of draws (m, trials); each draw is split between the two nearest grid points.
+        """Feature sums (trials, size) of draws (m, trials). Each draw is split between the two nearest grid points.
 
         Sums of parts of a sample can be added. Weighted draws can represent a law by its quadrature nodes.
         """
@@ -109,7 +109,7 @@ class Bins(NamedTuple):
         return counts.reshape(-1, self.size)
 
     def squared(self, features) -> np.ndarray:
-        """Squared length under the kernel, shape (trials,); splitting draws changes it by a share of about step²/6."""
+        """Squared length (trials,) under the kernel. Splitting draws changes the length by a share of about step²/6."""
         length = 2 * self.size
         distance = self.step * np.minimum(np.arange(length), length - np.arange(length))
         kernel = np.fft.rfft(np.exp(-0.5 * distance * distance)).real

@@ -73,9 +73,9 @@ class Mechanism(metaclass=Checked):
         support: "reals" if a release has a density, or "integers" if it consists of whole numbers.
         local: whether each person perturbs their own record, so that no curator is trusted. Studies that compare
             mechanisms at one budget leave local mechanisms out.
-        exact: whether a release has exactly the stated law; False if it comes from Markov chain Monte Carlo.
+        exact: whether a release has exactly the stated law; False if the release comes from Markov chain Monte Carlo.
         calibrated: name of the field that `calibrate` determines; None if there is none.
-        tight: whether some pair of neighbours attains `sensitivity`; False if it is only an upper bound.
+        tight: whether some pair of neighbours attains `sensitivity`; False if `sensitivity` is only an upper bound.
         models: supported classes of models; () means every model with suitable statistics.
         weightings: values of the field `weighting`, each of which is a separate method; () without such a field.
 
@@ -112,7 +112,7 @@ class Mechanism(metaclass=Checked):
     @classmethod
     @abstractmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """Return the mechanism with settings such that one release costs at most the budget; uses no data.
+        """Return the mechanism with settings such that one release costs at most the budget. No data are used.
 
         Args:
             model: the model of the records.
@@ -195,7 +195,7 @@ class Mechanism(metaclass=Checked):
         return release if self.releases == "sample" else self.model.sample(self.naive_posterior(release), rng)
 
     def naive_posterior(self, release) -> Any:
-        """Parameters of the conjugate posterior that treats the release as exact statistics; None without such one."""
+        """Parameters of the conjugate posterior that treats the release as exact statistics; None if there is none."""
         return None
 
     def release_law(self, statistics) -> Any:
@@ -317,7 +317,7 @@ class Mechanism(metaclass=Checked):
     def log_mass(self, release, statistics) -> np.ndarray | None:
         """Log-probability of a release of whole numbers, −inf for other numbers.
 
-        It is None if it is unknown, or if the probability is always 0. Arguments are as in `log_density`.
+        The result is None if the probability is unknown or always 0. Arguments are as in `log_density`.
         """
         return None
 

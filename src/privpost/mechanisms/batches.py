@@ -37,7 +37,7 @@ class Batched:
 
     @abstractmethod
     def draw(self, statistics, rng, size: int | None = None) -> Release:
-        """Make `size` independent releases about one data set, along a new first axis, or one per row if None."""
+        """Make `size` releases about one data set along a new first axis or, without `size`, one per leading index."""
 
     def _perturb(self, statistics, rng):
         """Return one release per leading index. Releases about equal statistics are made as one batch."""

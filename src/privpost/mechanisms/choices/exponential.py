@@ -1,4 +1,4 @@
-"""One posterior sample (OPS) for binary data under pure DP: the exponential mechanism with the log-joint density."""
+"""One posterior sample (OPS) for bits under pure DP: the exponential mechanism with the log-joint density as score."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -51,7 +51,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, a0: float) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, a0=a0)
 
     @property

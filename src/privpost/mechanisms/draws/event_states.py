@@ -77,7 +77,7 @@ class HiddenMarkovSampler(TemperedEvents):
         epsilon: upper bound ε > 0 of the cost of the sample.
         truncation: M > 1.
         iterations: number ≥ 1 of Gibbs iterations. The result of the last iteration is released.
-        tempered_prior: True to temper the prior too, as in the paper; False to use it as the base measure.
+        tempered_prior: True to temper the prior too, as in the paper; False to use the prior as the base measure.
         seeding: how the chain starts. With None, as in the paper, random states do not depend on the data.
 
     Raises:
@@ -112,7 +112,7 @@ class HiddenMarkovSampler(TemperedEvents):
         tempered_prior: bool = True,
         seeding: Seeding | None = None,
     ) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         options: dict = {
             "truncation": truncation,
             "iterations": iterations,

@@ -22,7 +22,7 @@ class LinearSampler(Batched, Mechanism):
 
     Let |y| ≤ Y and ‖x‖ ≤ X be public bounds. On the ball, a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0]
     with L = (Y + RX)²/(2σ²). So a substituted record changes the log-likelihood by at most L, and the log-posterior by
-    at most 2L (Zhang et al. 2016, theorem 4 (1)). We derived L ourselves, as the paper leaves it to a full report.
+    at most 2L (Zhang et al. 2016, theorem 4 (1)). We derived L ourselves, as the paper leaves L to a full report.
 
     Attributes:
         radius: R > 0.
@@ -49,7 +49,7 @@ class LinearSampler(Batched, Mechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost) -> Self:
-        """Return the mechanism with the largest radius R = (σ√ε − Y)/X; `rdp_to_pure_epsilon` converts a Rényi budget.
+        """Return the mechanism with the largest radius R = (σ√ε − Y)/X. `rdp_to_pure_epsilon` converts a Rényi budget.
 
         Raises:
             ValueError: ε is at most Y²/σ², the cost of the labels even on the smallest ball.

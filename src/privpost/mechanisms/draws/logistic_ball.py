@@ -33,8 +33,9 @@ class BallDraw:
 
     The draw is 2cρR-DP. Neither the lattice nor the ball depends on the data. A record's length is at most c = √d, so
     its loss lies between ln(1 + exp(−cR)) and ln(1 + exp(cR)), which differ by cR. Substituting a record changes the
-    density at each point, and its sum, by a factor of at most exp(ρcR). R² is ρκn/P + d/P. The first term alone gives
-    the smallest ball that always contains the mode. The ball with both terms holds 1/e of the posterior for all data.
+    density at each point, and the sum over all points, by a factor of at most exp(ρcR). R² is ρκn/P + d/P. With the
+    first term alone, the ball is the smallest that always contains the mode. With both terms, it holds 1/e of the
+    posterior for all data.
 
     Attributes:
         n: public number of records.

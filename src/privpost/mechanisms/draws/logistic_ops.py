@@ -31,7 +31,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
     Attributes:
         epsilon: upper bound ε > 0 of the cost of one draw.
         charge: "corrected_charge", "paper", or "smallest_ball". For "smallest_ball", a draw's time depends on the data.
-        ball: radius R, or None for c/β or that of "smallest_ball". With a radius, a draw's time depends on the data.
+        ball: radius R, or None for the radius of the charge. With a given radius, a draw's time depends on the data.
 
     >>> round(LogisticOps.calibrate(BinaryRegression(2, 0.1), 100, Cost("pure", 1.0)).power, 3)
     0.05
@@ -73,7 +73,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
     def power(self) -> float:
         """Largest power ρ ≤ 1 of the likelihood at which a draw costs at most ε.
 
-        If this is below 1, ρ is εβ/(2c²) for "corrected_charge", εβ/(4c²) for "paper", (ε√β/(2c√κ))^(2/3) for
+        Below 1, ρ is εβ/(2c²) for "corrected_charge", εβ/(4c²) for "paper", (ε√β/(2c√κ))^(2/3) for
         "smallest_ball", and ε/(2cR) on a `ball`.
         """
         if self.ball is not None:

@@ -54,7 +54,9 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class LogisticSampling(Batched, Mechanism):
-    """One exact draw of w with density ∝ N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection sampling.
+    """One exact draw of weights w with density ∝ N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, for records z_i.
+
+    Draws are made by rejection sampling.
 
     Attributes:
         public_time: if True, public numbers alone decide how many steps and proposals a release takes and whether it is
@@ -290,7 +292,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders) -> np.ndarray:
-        """Rényi DP parameter 2(ρcB)²λ/(nβ) at each λ. On the ball it is lowered to what the pure cost implies."""
+        """Rényi DP parameter 2(ρcB)²λ/(nβ) at each λ. On the ball, the one of the pure cost is used if smaller."""
         bounds = self.model.feature_bound, self.model.slope_bound
         gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
         if self.weighting != "ball":

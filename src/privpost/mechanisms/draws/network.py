@@ -22,7 +22,7 @@ class TrimmedSampler(PureMechanism):
     draw is 2|I| ln((1−ω)/ω)-DP.
 
     Attributes:
-        epsilon: ε > 0; each subclass defines the ω that it determines.
+        epsilon: ε > 0, from which each subclass computes ω.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a BayesianNetwork.

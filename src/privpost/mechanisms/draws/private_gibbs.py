@@ -56,7 +56,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         tempered_prior: bool = True,
         seeding: None = None,
     ) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         options: dict = {
             "truncation": truncation,
             "iterations": iterations,

@@ -44,7 +44,7 @@ class Rounded:
     def typical_deviation(self) -> float:
         """Standard deviation of one coordinate of a draw for data with the prior's means. It is a public number.
 
-        This method returns the largest one of a share under Dirichlet(prior/m + r · n · the prior's means).
+        Here, this is the largest deviation of a share under Dirichlet(prior/m + r · n · the prior's means).
         """
         prior = self.model.prior
         law = self.release_law(self.n * prior / prior.sum())
@@ -79,7 +79,7 @@ class Rounded:
     def seconds(self, bits: int) -> float:
         """Approximate time in seconds of two calls of `rounded`, the rehearsal and the draw, from public numbers.
 
-        It is the time of a draw for each public statistic, a second one for the first, and four of the longest draws.
+        The time covers a draw for each public statistic, a second draw for the first one, and four of the longest draw.
         """
         durations = []
         for statistics in self.public_statistics:

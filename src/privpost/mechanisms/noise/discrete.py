@@ -42,12 +42,12 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, coordinates=coordinates)
 
     @property
     def scale(self) -> float:
-        """Scale Δ/ε of the noise, which corresponds to that of continuous Laplace noise."""
+        """Scale Δ/ε of the noise, which corresponds to the scale of continuous Laplace noise."""
         return self.sensitivity / self.epsilon
 
     def noise(self, shape, rng) -> np.ndarray:
@@ -132,7 +132,7 @@ class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
         return np.where(k == np.rint(k), logs, -np.inf).sum(axis=-1)
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the mechanism with the smallest σ that its privacy curve allows; None for noise on several counts."""
+        """Return the mechanism with the smallest σ that the privacy curve allows; None for noise on several counts."""
         approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None

@@ -32,7 +32,7 @@ def prior_of(model: EventCounts) -> gibbs.Prior:
 class EventCountsLaplace(LaplaceMechanism):
     """The count of every level in every cell plus Lap(2D/ε) noise, for D fields (Foulds et al. 2016, section 5).
 
-    This is the composition of D releases, one for each field's table. Each of them costs ε/D.
+    This is the composition of D releases, one for each field's table. Each of these releases costs ε/D.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not EventCounts.

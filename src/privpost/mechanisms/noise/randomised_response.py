@@ -116,12 +116,12 @@ class RandomisedResponse(PureMechanism):
         return logsumexp(terms) if terms else -np.inf
 
     def project(self, release) -> np.ndarray:
-        """Estimates (reports − n other)/(truth − other) of true counts; negative ones become 0, the sum becomes n."""
+        """Estimates (reports − n other)/(truth − other) of the true counts, at least 0 and rescaled to sum to n."""
         counts = np.maximum((np.asarray(release, float) - self.n * self.other) / (self.truth - self.other), 0.0)
         return self.n * counts / counts.sum(axis=-1, keepdims=True)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters (..., d) of the conjugate posterior that treats the estimated counts as exact ones."""
+        """Parameters (..., d) of the conjugate posterior that treats the estimated counts as exact counts."""
         return self.model.posterior(self.project(release))
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:

@@ -149,7 +149,7 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
 def _above(start, parameters, low, high):
     """P(logit θ ≥ start) of a beta distribution truncated to logits in [low, high], computed from its smaller tail."""
     a, b = parameters[..., 0], parameters[..., 1]
-    # If most of the law lies above the interval, upper tails near 1 would cancel; then lower tails are used.
+    # If most of the law lies above the interval, upper tails near 1 would cancel. Then lower tails are used.
     beyond = a > (a + b) * expit(high)
     a, b = np.where(beyond, b, a), np.where(beyond, a, b)
     at_start, at_low, at_high = (_upper_tail(np.where(beyond, -end, end), a, b) for end in (start, low, high))

@@ -29,7 +29,7 @@ class Cost(metaclass=Checked):
     Raises:
         ValueError: a field is outside its range, missing, or given for a notion that does not have it.
 
-    Rényi DP is that of Mironov (2017); its order is called λ as in Geumlek et al. (2017), definition 4.
+    Rényi DP is defined as in Mironov (2017). The order is called λ as in Geumlek et al. (2017), definition 4.
 
     >>> print(Cost("pure", 0.5) + Cost("pure", 0.25))
     pure(epsilon=0.75)

@@ -55,7 +55,7 @@ class Request(NamedTuple):
     settings: dict = {}  # noqa: RUF012
 
     def prepared(self) -> "Request":
-        """Return the request with the result of its mechanism's `prepare`, if any. It may refuse the statistics."""
+        """Return the request with the result of the mechanism's `prepare`, if any, which may refuse the request."""
         prepare = getattr(self.mechanism, "prepare", None)
         if prepare is None or self.size is None:
             return self
@@ -140,7 +140,7 @@ class Ledger:
             budget: the target that the configuration states.
             mechanism: a mechanism whose cost of one release is checked against the budget, or a function without
                 arguments that calibrates one. If the function raises a ValueError, the message names the account.
-            accounting: "stated" uses the mechanism's guarantee; "exact" its privacy curve δ(ε), for (ε, δ) budgets.
+            accounting: "stated" uses the mechanism's guarantee. "exact" uses its curve δ(ε), for (ε, δ) budgets.
             repeats: number of independent repeats, each with the whole budget; by default, the ledger's `trials`.
 
         Raises:
