@@ -49,8 +49,9 @@ def _limits(size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
 def event_divergence(p, q, order: float | None) -> np.ndarray:
     """Divergence that an event of probabilities p and q proves: 0 if p ≤ q, otherwise ln(p/q) if order is None.
 
-    For an order λ, it is that of the two-point distributions, ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1). For p > q
-    it rises in p and falls in q, so a lower limit of p and an upper limit of q give a lower limit of the divergence.
+    For an order λ, the result is the Rényi divergence of the two-point distributions, which is
+    ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1). If p > q, this rises in p and falls in q, so a lower limit of p and
+    an upper limit of q give a lower limit of the divergence.
 
     Raises:
         ValueError: the order is at most 1.

@@ -1,4 +1,4 @@
-"""One posterior sample (OPS) for bits under pure DP: the exponential mechanism with the log-joint density as score."""
+"""One posterior sample (OPS) for binary data under pure DP: the exponential mechanism with the log-joint as score."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction

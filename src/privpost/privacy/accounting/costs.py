@@ -18,7 +18,7 @@ RELATIVE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Cost(metaclass=Checked):
-    """What one release costs, in one notion of differential privacy; neighbours differ by substitution of a record.
+    """What one release costs, in one notion of differential privacy. Neighbours differ by substitution of a record.
 
     Attributes:
         notion: "pure" (ε-DP), "rdp" (Rényi DP of one order) or "approximate" ((ε, δ)-DP).
@@ -117,7 +117,7 @@ def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
     """Cost of releases about disjoint parts of the records: the sum of the `changed_parts` largest costs.
 
     `changed_parts` is the number of parts in which two neighbouring data sets can differ: 1 if the part of each record
-    is fixed, such as by its index; 2 if substituting a record can move it from one part to another.
+    is fixed, such as by its index; 2 if substituting a record can move the record from one part to another.
 
     Raises:
         ValueError: there are no costs, they differ in notion or order, or changed_parts is not 1 or 2.
@@ -128,7 +128,7 @@ def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
     largest = sorted(costs, key=lambda cost: (cost.epsilon, cost.delta or 0.0), reverse=True)[:changed_parts]
     total = sequential(largest)
     if total.notion == "approximate":
-        # One part may have the largest ε and another the largest δ, so each is summed separately.
+        # One part may have the largest ε and another the largest δ, so ε and δ are summed separately.
         deltas = sorted((cost.delta or 0.0 for cost in costs), reverse=True)[:changed_parts]
         total = Cost("approximate", total.epsilon, delta=min(1.0, math.fsum(deltas)))
     return total
@@ -146,7 +146,7 @@ def _one_notion(costs: Sequence[Cost]) -> Cost:
 
 
 def pure_to_rdp(epsilon, order) -> np.ndarray:
-    """Largest Rényi divergence of an order that ε-DP allows; randomised response on two answers attains it.
+    """Largest Rényi divergence of an order that ε-DP allows. Randomised response on two answers attains it.
 
         D_λ ≤ (ln cosh((λ−½)ε) − ln cosh(ε/2)) / (λ−1),    λ → 1: ε tanh(ε/2),    λ → ∞: ε.
 

@@ -35,7 +35,7 @@ def update_cost(sensitivity: float, temperature: float = 1.0) -> Cost:
 
 
 def scan_cost(shared: Sequence[Cost], latents: Sequence[Cost] = (), changed_latents: int = 1) -> Cost:
-    """Cost of a scan that updates every variable once: shared variables in sequence, latent ones in parallel.
+    """Cost of a scan that updates every variable once: shared variables in sequence, latent variables in parallel.
 
     Args:
         shared: costs of updating variables whose conditional distribution depends on all records.
@@ -68,7 +68,7 @@ def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
     """Cost ln(1 + (q/N)(e^ε − 1)) of an update that reads a secret uniform subset of q of the N records.
 
     This bound holds for substitution and subsets without replacement (Balle, Barthe and Gaboardi 2018, theorem 9). The
-    result of the update must not show which records were read. A random scan over per-record latents shows this, as
+    result of the update must not show which records were read. A random scan over per-record latents shows them, as
     only updated latents can change (see `random_scan_cost`).
 
     Args:
@@ -128,8 +128,8 @@ def metropolis_hastings_cost(
 
         "barker", acceptance a = r/(1+r): the step costs c, as it is an exponential mechanism on two candidates.
         "metropolis", a = min(1, r): accepting costs at most c. Staying has probability h + (1−h)(1−a), where h is the
-        probability of making no proposal, and costs at most ln(1 + (1−h)(1−e^−c)/h). The step costs the larger of both,
-        which is c if h ≥ 1/2. It is infinite if h = 0, as a rejection then excludes all data with a = 1.
+        probability of making no proposal, and costs at most ln(1 + (1−h)(1−e^−c)/h). The step costs the maximum: c if
+        h ≥ 1/2, and infinity if h = 0, as a rejection then excludes all data with a = 1.
 
     Args:
         sensitivity: Δ > 0.

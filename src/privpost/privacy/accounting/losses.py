@@ -1,4 +1,4 @@
-"""Laws that dominate a release: pairs of distributions at least as easy to tell apart as its laws for neighbours.
+"""Laws that dominate a release: pairs of distributions at least as easy to tell apart as releases about neighbours.
 
 A law has a curve δ(ε) that is at least the release's curve for all neighbours, in both orders. If each pair is fixed
 beforehand, the product of the pairs dominates several releases together, even if a release depends on earlier releases
@@ -21,7 +21,7 @@ from privpost.privacy.accounting.costs import pure_to_rdp
 from privpost.privacy.checks import SMALLEST, check_count
 from privpost.privacy.divergences.renyi import dirichlet_categorical_supremum, gamma_divergence
 
-# Larger whole numbers are replaced by this one before numpy sees them.
+# Larger whole numbers are replaced by this number before numpy sees them.
 LARGEST_WHOLE = 2**62
 # A law's curve is cut where δ is this small, and the rest counts as an infinite loss.
 TAIL = 1e-14

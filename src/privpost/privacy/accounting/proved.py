@@ -81,7 +81,7 @@ def _lessened(value: float, step: float) -> Iterator[float]:
 
 
 def _converted(mechanism, delta: float) -> tuple[float, float]:
-    """Return the smallest ε at δ over all orders, and its order, in floating point. If no ε is finite, it is inf."""
+    """Return the smallest ε at δ over all orders (inf if none is finite) and the order with this ε, as floats."""
     # The conversion of dp-accounting returns no order for an infinite or negligible cost.
     epsilons = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     best = np.argmin(epsilons)

@@ -101,7 +101,7 @@ def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, charge: str = "c
 
 
 def ops_radius(power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Radius of the ball of OPS: c/β or, for "smallest_ball", √(ρκ/β), the least with which it contains any mode.
+    """Radius of the ball of OPS: c/β or, for "smallest_ball", √(ρκ/β), the least one that holds the mode for all data.
 
     Arguments and errors are as in `ops_pure_epsilon`.
     """
@@ -134,7 +134,7 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = 
     """Largest power ρ ≤ 1 of the likelihood at which an OPS draw is charged at most ε at order λ.
 
     For the charge "paper", ρ is min{1, εβ/(4c²)} at every order. For the other charges, ρ is `ops_power_at` of ε₀, the
-    largest pure ε that implies (λ, ε)-RDP (`rdp_to_pure_epsilon`). It is min{1, ε₀β/(2c²)} for "corrected_charge".
+    largest pure ε that implies (λ, ε)-RDP (`rdp_to_pure_epsilon`). For "corrected_charge", ρ is min{1, ε₀β/(2c²)}.
 
     Args:
         order: λ ≥ 1.

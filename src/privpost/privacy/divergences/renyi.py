@@ -137,10 +137,10 @@ def largest_coefficient(
     The function's value at the result is at most the target. The result is exactly 1 if 1 meets the target.
 
     Args:
-        epsilon_of_coefficient: increasing function on (0, 1]; it takes arrays of the target's shape, or with one more
+        epsilon_of_coefficient: increasing function on (0, 1]. It takes arrays of the target's shape, or with one more
             axis in front, and returns the same shape.
         target: Rényi DP parameters > 0, any shape.
-        iterations: largest number of bisections; they end early if no float is left between the bounds.
+        iterations: largest number of bisections, which end early if no float is left between the bounds.
 
     Raises:
         ValueError: a target is not positive, iterations < 1, or no coefficient that was tried met the target.
@@ -194,7 +194,7 @@ def _log_gamma_divergence(p, q, order) -> np.ndarray:
 def _log_gamma_increment(x, h) -> np.ndarray:
     """Return ln Γ(x+h) − ln Γ(x) for x, x+h > 0, with an error proportional to h.
 
-    Subtracting two log-gammas would leave an error of |ln Γ| · 1e-16; at x = 1e5 this exceeds the divergences of
+    Subtracting two log-gammas would leave an error of |ln Γ| · 1e-16. At x = 1e5 this exceeds the divergences of
     neighbours. So the recurrence first raises the argument by 20, where Stirling's series has converged.
     """
     steps = 20

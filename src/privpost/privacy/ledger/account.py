@@ -119,7 +119,7 @@ class Account:
                 )
 
     def place(self, key, stated: Cost, price: Cost) -> int:
-        """Return the place of a mechanism (or a bare cost), adding it if it is new.
+        """Return the place of a mechanism (or of a bare cost), which is added if it is new.
 
         Args:
             key: identifies the mechanism.
@@ -143,7 +143,7 @@ class Account:
         """Record which repeats use a noise, which is given as a `Common` source or as a generator's state.
 
         Raises:
-            ValueError: a repeat already has a release with this noise. Both together would reveal the statistics.
+            ValueError: a repeat already has a release with this noise. The two releases would reveal the statistics.
         """
         earlier = self.shared.setdefault(noise, [])
         if any(repeats.start < had.stop and had.start < repeats.stop for had in earlier):

@@ -116,7 +116,7 @@ class Locked(NamedTuple):
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Locked]:
-    """Open and lock a ledger, which is created if missing. If it was replaced during the wait, open the path again.
+    """Open and lock a ledger, which is created if missing. If the file was replaced meanwhile, open the path again.
 
     Raises:
         OSError: the file cannot be opened or locked.
