@@ -253,7 +253,7 @@ class Mechanism(metaclass=Checked):
 
     @cached_property
     def stated_cost(self) -> Cost:
-        """`cost()`, computed once."""
+        """The result of `cost()`, which is computed only once."""
         return self.cost()
 
     @cached_property

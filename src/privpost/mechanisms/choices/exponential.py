@@ -105,7 +105,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @property
     def loss(self) -> Law:
-        """The law for composition: the tempered beta law with weight 1/T per record, or pure ε if a0 < 1e-6."""
+        """The law that dominates a draw (see `losses`): the tempered beta law, or randomised response if a0 < 1e-6."""
         if self.a0 < 1e-6:
             return Response(self.cost().epsilon)
         return Beta(tuple(self.release_law(np.zeros(2)).tolist()), 1 / self.temperature, self.n - 1, self.ends)

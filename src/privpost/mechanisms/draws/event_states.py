@@ -78,7 +78,7 @@ class HiddenMarkovSampler(TemperedEvents):
         truncation: M > 1.
         iterations: number ≥ 1 of Gibbs iterations. The result of the last iteration is released.
         tempered_prior: True to temper the prior too, as in the paper; False to use the prior as the base measure.
-        seeding: how the chain starts. With None, as in the paper, random states do not depend on the data.
+        seeding: how the chain starts. None, as in the paper, means random states that do not depend on the data.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not EventCounts.

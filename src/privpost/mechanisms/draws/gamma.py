@@ -113,7 +113,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Gamma:
-        """The law for composition: the gamma laws of the worst neighbours, with rates rounded outwards."""
+        """The law that dominates a draw (`losses`): gamma laws of the worst neighbours, with rates rounded outwards."""
         shape, first, second = map(float, self._worst())
         return Gamma(shape, (math.nextafter(first, 0.0), math.nextafter(second, math.inf)))
 

@@ -22,7 +22,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True)
 class _GaussianLogistic(LogisticDraw):
-    """Base of μ-Gaussian-DP mechanisms: neighbours are no easier to tell apart than N(μ, 1) and N(0, 1)."""
+    """Base of μ-Gaussian-DP mechanisms: releases about neighbours are no easier to tell apart than N(μ, 1), N(0, 1)."""
 
     weighting: str = field(default="diffused", kw_only=True)
 

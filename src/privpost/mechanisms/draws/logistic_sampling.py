@@ -292,7 +292,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders) -> np.ndarray:
-        """Rényi DP parameter 2(ρcB)²λ/(nβ) at each λ. On the ball, the one of the pure cost is used if smaller."""
+        """Rényi DP parameter 2(ρcB)²λ/(nβ) at each λ or, on the ball, a smaller parameter from the pure cost."""
         bounds = self.model.feature_bound, self.model.slope_bound
         gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
         if self.weighting != "ball":

@@ -88,7 +88,7 @@ class RecordSampler(TrimmedSampler):
 
     @property
     def log_ratio(self):
-        """ln((1−ω)/ω) = ε/(2|I|)."""
+        """The largest change ln((1−ω)/ω) = ε/(2|I|) of a factor's logarithm."""
         return self.epsilon / (2 * len(self.model.nodes))
 
     @classmethod
@@ -120,7 +120,7 @@ class AttributeSampler(TrimmedSampler):
 
     @property
     def log_ratio(self):
-        """ln((1−ω)/ω) = ε/2."""
+        """The largest change ln((1−ω)/ω) = ε/2 of a factor's logarithm."""
         return self.epsilon / 2
 
     @classmethod

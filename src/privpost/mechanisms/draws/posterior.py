@@ -101,7 +101,7 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Beta:
-        """The law for composition: `Beta` for the two categories with the smallest prior, for any other records."""
+        """The law that dominates a draw (see `losses`): `Beta` for the two categories with the smallest prior."""
         law = self.release_law(np.zeros(len(self.model.prior)))
         return Beta(tuple(sorted(law.tolist())[:2]), self.r, self.n - 1 if len(law) == 2 else 0)
 

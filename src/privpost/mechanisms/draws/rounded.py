@@ -120,8 +120,8 @@ class Rounded:
 def public_counts(n: int, levels: int) -> list[list[int]]:
     """Return eight lists of counts of n records, for the timing of draws.
 
-    All records are in the first category, all in the last, an eighth in the first and the rest in the last, or evenly
-    spread. Four more lists have one record moved, as the time may differ between special and nearby numbers.
+    Four lists have all records in the first category, all in the last, an eighth in the first and the rest in the last,
+    or even counts. Four more have one record moved, as the time may differ between special and nearby numbers.
     """
     even = [n // levels + (level < n % levels) for level in range(levels)]
     most = [[n, *(0,) * (levels - 1)], [n // 8, *(0,) * (levels - 2), n - n // 8], even]

@@ -73,7 +73,7 @@ class GaussianNoise(NoiseOfDeviation):
 
     @property
     def loss(self) -> Normal:
-        """The law for composition: normal with standard deviation 1, which neighbours shift by Δ/σ."""
+        """The law that dominates a release (see `losses`): N(0, 1) noise, which neighbours shift by Δ/σ."""
         return Normal(float(self.sensitivity / self.sigma))
 
     def privacy_curve(self, epsilon) -> float:

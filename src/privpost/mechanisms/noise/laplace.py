@@ -55,7 +55,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @property
     def loss(self) -> Response:
-        """The law for composition: one randomised response per unit of Δ for counts, otherwise a single one."""
+        """The law that dominates a release (see `losses`): one randomised response, or one per unit of Δ for counts."""
         counted = isinstance(self.model, BetaBernoulli | DirichletCategorical | EventCounts | BayesianNetwork)
         times = round(self.sensitivity) if counted else 1
         return Response(self.epsilon / times, times=times)

@@ -76,7 +76,7 @@ class OutputNoise:
 
     @property
     def loss(self) -> Normal:
-        """The law for composition: normal with standard deviation 1, which neighbours shift by Δ/σ."""
+        """The law that dominates a release (see `losses`): N(0, 1) noise, which neighbours shift by Δ/σ."""
         return Normal(self.sensitivity / self.sigma)
 
     def query(self, records) -> np.ndarray:

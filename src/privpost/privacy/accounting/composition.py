@@ -2,8 +2,8 @@
 
 For k draws of one mechanism for binary data, the curve δ(ε) of a pair of neighbours is the curve of the k-fold product
 of their laws. The maximum over all pairs is exact. The loss distribution is put on a grid by connecting the points of
-one draw's exact curve at the grid (Doroshenko et al. 2022). Losses beyond the grid count as infinite. Both raise δ at
-every ε, also for products. Releases of different kinds are composed through laws that dominate them (`losses`).
+one draw's exact curve at the grid (Doroshenko et al. 2022). Losses beyond the grid count as infinite. Both steps raise
+δ at every ε, also for products. Releases of different kinds are composed through laws that dominate them (`losses`).
 """
 
 import math

@@ -319,7 +319,7 @@ def _both_ways(pairs: Neighbours, edges) -> list:
 
 
 def _largest(laws, order: float) -> float:
-    """Return the largest divergence of an order. The first and last panels only show whether this is finite."""
+    """Return the largest divergence of an order. The first and last panels only show if it is finite."""
     if order == 1:
         with np.errstate(invalid="ignore"):
             terms = [np.where(np.isneginf(p), 0.0, np.exp(p + w) * (p - q))[:, 1:-1] for p, q, w in laws]
