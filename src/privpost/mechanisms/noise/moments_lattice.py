@@ -78,7 +78,7 @@ class LatticeMoments:
 
     @property
     def loss(self) -> Law:
-        """The law that dominates a release (`losses`): randomised response, or N(0, 1) noise that neighbours shift by Δ/σ."""
+        """The law that dominates a release (`losses`): randomised response, or N(0, 1) shifted by Δ/σ."""
         return Response(self.setting) if self.law == "laplace" else Normal(self.sensitivity / self.setting)
 
     @property
