@@ -1,6 +1,6 @@
 """Simulation-based calibration: tests whether the quantile U of the true parameter in its posterior is uniform.
 
-The method is by Cook, Gelman and Rubin (2006); uniformity is tested with the Kolmogorov-Smirnov test.
+The method is by Cook, Gelman and Rubin (2006). Uniformity is tested with the Kolmogorov-Smirnov test.
 """
 
 import functools
@@ -35,19 +35,19 @@ def ks_statistic(quantiles) -> np.ndarray:
 
 
 def ks_limit(size: int, level: float = 0.05) -> float:
-    """Limit that the statistic of M uniform values exceeds with probability `level`: about 1.358/√M at 5 %."""
+    """Limit that the `ks_statistic` of M uniform values exceeds with probability `level`: about 1.358/√M at 5 %."""
     return float(kolmogi(level) / np.sqrt(size))
 
 
 def ks_p_value(statistic, size: int) -> np.ndarray:
-    """Probability that the statistic of M uniform values is larger than this one, by its limit law for large M."""
+    """Probability that the `ks_statistic` of M uniform values is above `statistic`, by the limit law for large M."""
     return kolmogorov(np.sqrt(size) * np.asarray(statistic, float))
 
 
 def ks_visible(size: int, level: float = 0.05, power: float = 0.8) -> float:
     """Smallest distance of U's law from uniform that M values show at `level` with probability at least `power`.
 
-    Let δ be the largest difference between the distribution functions of U and of a uniform variable. At this point,
+    Let δ be the largest difference between the distribution functions of U and of a uniform variable. Where it occurs,
     the empirical function is off by N(δ, s²) with s ≤ 1/(2√M), so the test detects δ = limit + Φ⁻¹(power)/(2√M).
     """
     return float(ks_limit(size, level) + ndtri(power) / (2 * np.sqrt(size)))
@@ -66,7 +66,7 @@ def randomised_rank(below, draws: int, rng: np.random.Generator) -> np.ndarray:
     Args:
         below: how many of the m draws lie below the true parameter θ, any shape.
         draws: number m of posterior draws.
-        rng: source of V; it must not be the generator of the draws.
+        rng: source of V, which must not be the generator of the draws.
     """
     return (below + rng.random(np.shape(below))) / (draws + 1)
 
@@ -78,9 +78,9 @@ def empirical_cdf(quantiles, at) -> np.ndarray:
 
 
 def cdf_band(at, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the Kolmogorov-Smirnov band; M uniform values leave it somewhere with probability `LEVEL`.
+    """Return both ends of the Kolmogorov-Smirnov band, which M uniform values leave with probability `LEVEL`.
 
-    The band is the points plus or minus `ks_limit`, clipped to [0, 1]. A sample fails the test if it leaves the band.
+    The ends are the points minus and plus `ks_limit`, clipped to [0, 1]. A sample fails the test if it leaves the band.
     """
     width = ks_limit(size, LEVEL)
     return np.maximum(at - width, 0.0), np.minimum(at + width, 1.0)
@@ -90,8 +90,8 @@ def cdf_band(at, size: int) -> tuple[np.ndarray, np.ndarray]:
 def simultaneous_band(points: tuple[float, ...], size: int, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
     """Return a band that M uniform values leave at one or more of the points with probability `level`.
 
-    Unlike `cdf_band`, it narrows towards 0 and 1 (Säilynoja, Bürkner and Vehtari 2022). It has a binomial interval at
-    each point. Their common pointwise level, at which the joint level is `level`, comes from 4,000 simulated samples.
+    Unlike `cdf_band`, the band narrows towards 0 and 1 (Säilynoja, Bürkner and Vehtari 2022). It is a binomial interval
+    at each point. All intervals have one level, chosen by 4,000 simulated samples for a joint level of `level`.
 
     Args:
         points: k increasing points in (0, 1) at which the empirical distribution function is evaluated.
@@ -110,7 +110,7 @@ def simultaneous_band(points: tuple[float, ...], size: int, level: float = LEVEL
 
 
 def checked(quantiles) -> np.ndarray:
-    """Return quantiles as an array; raises ValueError if there are none or a value is outside [0, 1]."""
+    """Return quantiles as an array. Raises a ValueError if there are none or a value is outside [0, 1]."""
     quantiles = np.asarray(quantiles, float)
     if quantiles.size == 0 or not np.all((quantiles >= 0) & (quantiles <= 1)):
         raise ValueError("quantiles must be values in [0, 1], at least one")

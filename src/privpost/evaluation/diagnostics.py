@@ -20,9 +20,9 @@ _TAIL_PROBABILITIES = (0.05, 0.95)
 class Assessment(NamedTuple):
     """Worst diagnostics over all quantities; `reason` says why a diagnostic is unknown, and is "" otherwise.
 
-    `rhat_max` is inf if chains stay at different values. It is nan, which counts as disagreement, if chains cannot be
-    compared, or if some quantity is constant and all others agree. `ess_min` is the smallest bulk or tail effective
-    sample size, and nan if any of them is unknown.
+    `rhat_max` is inf if chains stay at different values. It is nan if chains cannot be compared, or if some quantity is
+    constant and all others agree. A nan counts as disagreement. `ess_min` is the smallest bulk or tail effective sample
+    size, and nan if any of these sizes is unknown.
     """
 
     rhat_max: float
@@ -40,9 +40,9 @@ class Assessment(NamedTuple):
 def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the rank-normalised split R-hat, and the effective sample sizes of the bulk and of the tails.
 
-    R-hat is the larger of two values: for the draws, and for their distances from the median. The bulk sample size is
-    that of the rank-normalised draws; it shows how well the centre is known. The tail sample size is the smaller of two
-    values: for the indicators of draws up to the 5 % quantile and up to the 95 % quantile.
+    R-hat is the larger of the R-hat of the draws and the R-hat of their distances from the median. The bulk size is the
+    effective sample size of the rank-normalised draws; it shows how well the centre is known. The tail size is the
+    smaller of two sizes: for the indicators of draws up to the 5 % quantile, and of draws up to the 95 % quantile.
 
     Args:
         draws: shape (n_draws, n_chains, ...), at least 4 draws.
@@ -63,12 +63,12 @@ def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def bulk_sizes(draws: np.ndarray) -> np.ndarray:
-    """Return only the bulk effective sample sizes of `diagnose`, shape (...); same arguments and errors."""
+    """Return only the bulk effective sample sizes (...) of `diagnose`, which has the same arguments and errors."""
     return _ess(_normal_scores(_split(draws))).reshape(draws.shape[2:])
 
 
 def assess(draws: np.ndarray) -> Assessment:
-    """Assess the chains, or give the reason why they cannot be assessed, such as fewer than 4 chains or 200 draws.
+    """Return diagnostics of chains, or the reason why there are none, such as fewer than 4 chains or 200 draws each.
 
     If one quantity shows that the chains disagree, `rhat_max` reports it even if another quantity is constant.
 
@@ -113,7 +113,7 @@ def assess(draws: np.ndarray) -> Assessment:
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
-    """Split each chain into halves, shape (quantities, 2 n_chains, n_draws // 2); an odd middle draw is left out."""
+    """Split chains into halves, shape (quantities, 2 n_chains, n_draws // 2). An odd middle draw is left out."""
     if draws.ndim < 2 or draws.shape[0] < 4 or draws.shape[1] < 1:
         raise ValueError(f"draws must have shape (n_draws >= 4, n_chains >= 1, ...), got {draws.shape}")
     if not np.isfinite(draws).all():
@@ -169,9 +169,9 @@ def _ess(chains: np.ndarray) -> np.ndarray:
     pairs = correlation[:, : 2 * n_pairs].reshape(-1, n_pairs, 2).sum(axis=2)
     positive = np.logical_and.accumulate(pairs > 0, axis=1)
     time = -1 + 2 * np.where(positive, np.minimum.accumulate(pairs, axis=1), 0.0).sum(axis=1)
-    # If the first lag after the kept pairs is positive, it is added; antithetic chains alternate in sign.
+    # If the first lag after the kept pairs is positive, this lag is added, as antithetic chains alternate in sign.
     beyond = np.minimum(2 * positive.sum(axis=1), n_draws - 1)
     time += np.maximum(np.take_along_axis(correlation, beyond[:, None], axis=1)[:, 0], 0.0)
-    # Antithetic chains can have an effective size above the number S of draws; a value above S log10 S is noise.
+    # Antithetic chains can have an effective size above the number S of draws. A value above S log10 S is noise.
     ess = size / np.maximum(time, 1 / np.log10(size))
     return np.where(_constant(chains), np.nan, ess)

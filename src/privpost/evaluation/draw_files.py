@@ -1,4 +1,4 @@
-"""Writes posterior draws to files: CSV with a column for each parameter, or netCDF, which also has the release."""
+"""Writes posterior draws to files: CSV with a column for each parameter, or netCDF, which also holds the release."""
 
 import csv
 import errno
@@ -18,7 +18,7 @@ _ROOM = 2**16
 
 
 def check(path: Path) -> None:
-    """Raises a ValueError unless a new file can be written at the path; writes and removes a trial file to find out."""
+    """Raises a ValueError unless a new file can be written at the path, where a trial file is written and removed."""
     if path.suffix not in (".csv", ".nc"):
         raise ValueError(f"{path} must end in .csv, or in .nc for netCDF.")
     if path.suffix == ".nc":
@@ -44,9 +44,9 @@ def check(path: Path) -> None:
 
 
 def write(path: Path, draws: Mapping[str, np.ndarray], chains: int, release, attributes: Mapping) -> dict[str, Any]:
-    """Write named draws to a new file, netCDF if its name ends in .nc; return its name, number of rows and SHA-256.
+    """Write named draws to a new file, and return the file's name, number of rows and SHA-256.
 
-    A netCDF file has equally many draws of each chain.
+    A file whose name ends in .nc is netCDF, with equally many draws of each chain. Any other file is CSV.
 
     Args:
         path: the file.

@@ -1,6 +1,6 @@
 """Maximum mean discrepancy (MMD) between samples of parameters, in time linear in the number of draws.
 
-The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density. On [0, 1], errors are at machine precision.
+The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density. Errors on [0, 1] are at machine precision.
 """
 
 import math
@@ -17,7 +17,7 @@ _SCALES = 1 / np.sqrt([math.factorial(k) for k in range(TERMS)])
 
 
 def embedding_sum(draws) -> np.ndarray:
-    """Sum, over the draws, the feature vectors whose inner products are the kernel.
+    """Return the sum over the draws of their feature vectors, whose inner products are the kernel.
 
     Args:
         draws: values in [0, 1], shape (m, ...).
@@ -85,15 +85,16 @@ class Bins(NamedTuple):
     """Evenly spaced grid from 0 on, for draws outside the unit interval: its step and its number of points.
 
     Draws within the first quarter of the grid keep their place. Larger draws are wrapped around the last five eighths,
-    too far from the first quarter for the kernel to reach: they remain far from all others, but distances between them
-    are those on a circle. For 2048 points of step 0.04 the error is at most 0.05 times the square of their share.
+    too far from the first quarter for the kernel to reach. They remain far from all smaller draws, but the distance of
+    two larger draws is the distance on a circle. For 2048 points of step 0.04, the error is at most 0.05 times the
+    square of the share of larger draws.
     """
 
     step: float
     size: int
 
     def features(self, draws, weights=1.0) -> np.ndarray:
-        """Feature sums (trials, size) of draws (m, trials); each draw is split between the two nearest grid points.
+        """Feature sums (trials, size) of draws (m, trials). Each draw is split between the two nearest grid points.
 
         Sums of parts of a sample can be added. Weighted draws can represent a law by its quadrature nodes.
         """
@@ -108,7 +109,7 @@ class Bins(NamedTuple):
         return counts.reshape(-1, self.size)
 
     def squared(self, features) -> np.ndarray:
-        """Squared length under the kernel, shape (trials,); splitting draws changes it by a share of about step²/6."""
+        """Squared length (trials,) under the kernel. Splitting draws changes the length by a share of about step²/6."""
         length = 2 * self.size
         distance = self.step * np.minimum(np.arange(length), length - np.arange(length))
         kernel = np.fft.rfft(np.exp(-0.5 * distance * distance)).real
@@ -118,9 +119,10 @@ class Bins(NamedTuple):
 
 
 def mmd2_of_draws(space: UnitInterval | Bins, total, law, size: int) -> np.ndarray:
-    """Unbiased estimate (trials,) of MMD² between the law of the draws and a known law; it may be negative.
+    """Unbiased estimate (trials,) of MMD² between the law of the draws and a known law.
 
-    It is the estimate of Bernstein and Sheldon (2018), section 4, with infinitely many draws of the known law.
+    This is the estimate of Bernstein and Sheldon (2018), section 4, with infinitely many draws of the known law. It may
+    be negative.
 
     Args:
         space: `UnitInterval` or `Bins`, which computed the features.
@@ -137,8 +139,8 @@ def mmd2(p, q) -> np.ndarray:
 
         MMD² = Σ_{i≠j} (k(p_i, p_j) + k(q_i, q_j) − k(p_i, q_j) − k(p_j, q_i)) / (m(m−1))
 
-    This is the estimate of Bernstein and Sheldon (2018), section 4; it may be negative. As a difference of numbers near
-    2, it has a rounding error below 1e-12.
+    This is the estimate of Bernstein and Sheldon (2018), section 4. It may be negative. As a difference of numbers near
+    2, the estimate has a rounding error below 1e-12.
 
     Raises:
         ValueError: the samples have different sizes or fewer than 2 draws, or a value is outside [0, 1].

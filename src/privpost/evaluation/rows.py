@@ -12,7 +12,7 @@ def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tup
     Args:
         settings: object whose list-valued attributes can be axes.
         names: names of the axes, in the order of the result arrays.
-        others: values of axes that are not settings, such as metrics; each field of a named tuple becomes a setting.
+        others: values of axes that are not settings, such as metrics. Each field of a named tuple becomes a setting.
     """
     axes = [others[name] if name in others else getattr(settings, name) for name in names]
     for index in product(*(range(len(axis)) for axis in axes)):
@@ -23,7 +23,7 @@ def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tup
 
 
 def private_places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
-    """Yield `places`, but the method `non_private`, which has no ε, only once: at the first ε, with epsilon None."""
+    """Yield `places`, but the method `non_private` only at the first ε and with epsilon None, as it has no ε."""
     for index, point in places(settings, *names, **others):
         if point.method == "non_private":
             if index[names.index("epsilon")] > 0:
@@ -38,7 +38,7 @@ def columns(settings: Any, *names: str) -> dict[str, Any]:
 
 
 def framed(rows: Iterable[dict[str, Any]], *first: str):
-    """Return rows as a DataFrame: first the columns `first`, even those that no row has, then all other columns."""
+    """Return rows as a DataFrame: first the columns `first`, even if no row has them, then all other columns."""
     import pandas as pd
 
     rows = list(rows)
@@ -46,14 +46,14 @@ def framed(rows: Iterable[dict[str, Any]], *first: str):
 
 
 def select(table, **values):
-    """Return the rows whose columns have the given values; None selects empty cells."""
+    """Return the rows whose columns have the given values. A value None selects empty cells."""
     for name, value in values.items():
         table = table[table[name].isna()] if value is None else table[table[name] == value]
     return table
 
 
 def one(table, **values):
-    """Return the row whose columns have the given values; raises ValueError unless there is exactly one."""
+    """Return the row whose columns have the given values. Raises a ValueError unless there is exactly one."""
     rows = select(table, **values)
     if len(rows) != 1:
         raise ValueError(f"{len(rows)} rows with {values}, expected one")
@@ -61,13 +61,13 @@ def one(table, **values):
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a table in Markdown; in cells, vertical bars are escaped and line ends become spaces."""
+    """Return a table in Markdown. In cells, vertical bars are escaped and line ends become spaces."""
     lines = [head, ["---"] * len(head), *rows]
     cells = ([str(cell).replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def rendered(table, columns: Sequence[tuple[str, Callable[[Any], Any]]]) -> str:
-    """Return a table as Markdown text; each of `columns` is a heading and a function that gives a row's cell."""
+    """Return a table as Markdown text. Each of `columns` is a heading and a function that gives a row's cell."""
     lines = [[cell(row) for _, cell in columns] for row in table.itertuples()]
     return f"{markdown([heading for heading, _ in columns], lines)}\n"

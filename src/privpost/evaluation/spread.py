@@ -2,7 +2,7 @@
 
 z = Φ⁻¹(U), where U is the quantile of the true parameter in its posterior, or a randomised rank among draws. Under
 calibration z is standard normal and Σz² has a χ² law (Cook, Gelman and Rubin 2006). If a normal posterior has r times
-the right standard deviation, z² is 1/r² times as large. The Kolmogorov-Smirnov test needs far more trials to see this.
+the right standard deviation, z² is 1/r² times as large. The Kolmogorov-Smirnov test needs far more trials for this.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from privpost.evaluation.calibration import LEVEL, checked, randomised_rank
 
 # An error counts as seen if the test detects it with this probability.
 POWER = 0.8
-# Quantiles are kept this far from 0 and 1, about the spacing of floats near 1; |z| is then at most 8.2.
+# Quantiles are kept this far from 0 and 1, about the spacing of floats near 1. Then |z| is at most 8.2.
 NEAREST = 1e-16
 
 
@@ -23,8 +23,8 @@ class Spread(NamedTuple):
     """Mean z² and its test.
 
     Attributes:
-        mean: mean z²; it tends to exceed 1 if posteriors are too narrow.
-        values: number of independent z² whose mean would vary as much.
+        mean: mean z², which tends to exceed 1 if posteriors are too narrow.
+        values: number of independent z² whose mean would vary as much as this mean.
         narrow: p-value of the one-sided test for too narrow posteriors.
         wide: p-value of the one-sided test for too wide posteriors.
     """
@@ -48,7 +48,7 @@ class Seen(NamedTuple):
 
 
 def z_squares(quantiles) -> np.ndarray:
-    """Return z² = Φ⁻¹(U)² of quantiles U, of the same shape; raises ValueError for values outside [0, 1]."""
+    """Return z² = Φ⁻¹(U)² of quantiles U, in their shape. Raises a ValueError for values outside [0, 1]."""
     return ndtri(np.clip(checked(quantiles), NEAREST, 1 - NEAREST)) ** 2
 
 
@@ -57,8 +57,8 @@ def spread(quantiles) -> Spread:
 
     Parameters of one trial depend on each other. Let c be the mean correlation between the z² of two parameters. The
     mean z² of k parameters in M trials varies like the mean of M k / (1 + (k − 1) c) independent z². The test uses the
-    χ² law with this many degrees of freedom (Satterthwaite's approximation; exact for one parameter). The correlation
-    is estimated from the variance over trials of the sum over parameters; it does not depend on the posterior's width.
+    χ² law with this many degrees of freedom (Satterthwaite's approximation, exact for one parameter). The variance over
+    trials of the sum over parameters gives an estimate of c, which does not depend on the posterior's width.
 
     Args:
         quantiles: U of one parameter, shape (M,), or of parameters that are tested together, shape (k, M).
@@ -84,8 +84,8 @@ def seen(values: float, level: float = LEVEL, power: float = POWER) -> Seen:
     """Return the smallest errors of a normal posterior's standard deviation that the two-sided test detects.
 
     If the standard deviation is r times the right one, Σz² has the law of χ²/r². A narrow posterior is detected with
-    probability `power` if the (1 − power) quantile of χ²/r² is the upper limit of the test; then narrow = 1 − r. A wide
-    one is detected if the power quantile is the lower limit; then wide = r − 1.
+    probability `power` if the (1 − power) quantile of χ²/r² is the upper limit of the test. Then narrow = 1 − r. A wide
+    posterior is detected if the power quantile is the lower limit. Then wide = r − 1.
 
     Args:
         values: degrees of freedom: the number of independent z².
@@ -100,7 +100,7 @@ def seen(values: float, level: float = LEVEL, power: float = POWER) -> Seen:
 def spread_columns(quantiles, of: str) -> dict[str, str | float]:
     """Return the table columns `z2`, `z2_p`, `z2_values`, `sd_seen_narrow`, `sd_seen_wide` and `z2_of`.
 
-    Quantiles have shape (M,) or (k, M), `of` names their parameters, and `sd_seen_*` is what this test detects at 5 %.
+    Quantiles have shape (M,) or (k, M), and `of` names their parameters. `sd_seen_*` are the errors seen at level 5 %.
     """
     result = spread(quantiles)
     narrow, wide = seen(result.values)
@@ -114,8 +114,8 @@ def among(names: Sequence[str]) -> str:
 
 
 def ranks_of_shares(shares, draws: int) -> np.ndarray:
-    """Return the randomised ranks (any shape) for the shares of draws below the true parameter, which can be 0 or 1.
+    """Return randomised ranks for shares (any shape) of draws below the true parameter. A share can be 0 or 1.
 
-    The randomisation uses a fixed seed, so each row of a table depends only on its own shares.
+    The randomisation uses a fixed seed, so each row of a table depends only on the shares of this row.
     """
     return randomised_rank(np.rint(np.asarray(shares) * draws), draws, np.random.default_rng(2006))

@@ -9,7 +9,7 @@ Z = 1.959963984540054
 
 
 def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (...) of independent values (..., repeats) and its standard error; nan if there are too few."""
+    """Return the mean (...) of independent values (..., repeats) and its standard error, or nan for too few values."""
     values = np.asarray(values)
     repeats = values.shape[-1]
     nothing = np.full(values.shape[:-1], math.nan)[()]
@@ -20,8 +20,8 @@ def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
 def share_error(share, size) -> np.ndarray:
     """Return the standard error √(p(1−p)/size) of shares p of independent trials, any shape; nan for one trial.
 
-    For p = 0 or 1 this formula gives 0. Instead, z/(size + z²) is returned, which ends the interval of z = 1.96
-    standard errors where Wilson's 95 % interval ends.
+    For p = 0 or 1 this formula gives 0, so z/(size + z²) is returned instead with z = 1.96. Then the interval of z
+    standard errors ends where Wilson's 95 % interval ends.
     """
     share, size = np.asarray(share, float), np.asarray(size)
     certain = (share == 0) | (share == 1)
@@ -40,7 +40,7 @@ def mean_columns(name: str, values) -> dict[str, float]:
 
 
 def in_standard_errors(rows):
-    """Return `difference_mean` divided by `difference_sem`, of rows or of one row; 0 if the mean difference is 0."""
+    """Return `difference_mean` divided by `difference_sem` for rows or one row, or 0 if the mean difference is 0."""
     mean, sem = (np.asarray(getattr(rows, f"difference_{what}"), float) for what in ("mean", "sem"))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(mean == 0, 0.0, mean / sem)

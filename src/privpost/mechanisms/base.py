@@ -72,12 +72,12 @@ class Mechanism(metaclass=Checked):
         releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw of θ.
         support: "reals" if a release has a density, or "integers" if it consists of whole numbers.
         local: whether each person perturbs their own record, so that no curator is trusted. Studies that compare
-            mechanisms at one budget leave these out.
-        exact: whether a release has exactly the stated law; False if it comes from Markov chain Monte Carlo.
+            mechanisms at one budget leave local mechanisms out.
+        exact: whether a release has exactly the stated law; False if the release comes from Markov chain Monte Carlo.
         calibrated: name of the field that `calibrate` determines; None if there is none.
-        tight: whether some pair of neighbours attains `sensitivity`; False if it is only an upper bound.
+        tight: whether some pair of neighbours attains `sensitivity`; False if `sensitivity` is only an upper bound.
         models: supported classes of models; () means every model with suitable statistics.
-        weightings: values of the field `weighting`, each a separate method; () if there is no such field.
+        weightings: values of the field `weighting`, each of which is a separate method; () without such a field.
 
     Raises:
         ValueError: n is not an integer of at least 1, or a setting is outside its range.
@@ -112,7 +112,7 @@ class Mechanism(metaclass=Checked):
     @classmethod
     @abstractmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """Return the mechanism with settings such that one release costs at most the budget; uses no data.
+        """Return the mechanism with settings such that one release costs at most the budget. No data are used.
 
         Args:
             model: the model of the records.
@@ -133,7 +133,7 @@ class Mechanism(metaclass=Checked):
     def query(self, data) -> np.ndarray:
         """The function of a data set (n, *record_shape) whose change between neighbours `sensitivity` bounds.
 
-        If statistics are released, it is the release of `perturb` without noise.
+        If statistics are released, this function is a release of `perturb` without noise.
         """
 
     def perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
@@ -143,7 +143,7 @@ class Mechanism(metaclass=Checked):
             ValueError: `check_statistics` refuses the statistics, or rng is no source of randomness.
 
         Warns:
-            SimulationNoise: rng is a numpy generator and no study is running; warns only once.
+            SimulationNoise: rng is a numpy generator and no study is running. The warning appears only once.
         """
         check_source(rng)
         self.check_statistics(statistics)
@@ -157,7 +157,7 @@ class Mechanism(metaclass=Checked):
     def replicate(self, statistics, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return `size` independent releases about one data set's statistics (d,), along a new first axis.
 
-        Audits need many of them. Mechanisms whose Markov chains run faster as a batch override this method.
+        Audits need many releases. Mechanisms whose Markov chains run faster as a batch override this method.
         """
         check_count("size", size)
         statistics = np.asarray(statistics, float)
@@ -174,7 +174,7 @@ class Mechanism(metaclass=Checked):
                     raise ValueError(f"n is {self.n}, but the statistics are those of {total:g} records")
 
     def each(self, size: int) -> Self:
-        """The mechanism with its settings as arrays over `size` trials, if its settings may differ between trials."""
+        """Return the mechanism with settings as arrays over `size` trials, if settings may differ between trials."""
         return self
 
     def draw(self, statistics, rng, size: int | None = None) -> Release:
@@ -186,11 +186,11 @@ class Mechanism(metaclass=Checked):
 
     @classmethod
     def draw_all(cls, requests) -> list[Release]:
-        """Make the releases of several `ledger.Request`s; overridden by samplers that run faster together."""
+        """Make the releases of several `Request`s of a ledger. Samplers that run faster together override this."""
         return [r.mechanism.draw(r.statistics, r.rng, r.size, **r.settings) for r in requests]
 
     def posterior_draw(self, release, rng: np.random.Generator) -> np.ndarray:
-        """Return one draw of θ per release by post-processing; if the release is a sample, it is returned itself."""
+        """Return one draw of θ per release by post-processing. A release that is a sample is returned itself."""
         check_source(rng)
         return release if self.releases == "sample" else self.model.sample(self.naive_posterior(release), rng)
 
@@ -208,22 +208,22 @@ class Mechanism(metaclass=Checked):
 
     @abstractmethod
     def cost(self) -> Cost:
-        """What one release costs."""
+        """Return the cost of one release, in the mechanism's notion of privacy."""
 
     def rdp(self, orders) -> np.ndarray | None:
         """Rényi DP parameter of one release at each order ≥ 1; inf beyond an asymptote.
 
-        It is None for a mechanism with only an (ε, δ) guarantee. Pure mechanisms use `pure_to_rdp`. For others it is
-        computed exactly, by quadrature, if the release is one number with a known `log_density`.
+        The result is None for a mechanism with only an (ε, δ) guarantee. Pure mechanisms use `pure_to_rdp`. For others
+        it is computed exactly, by quadrature, if the release is one number with a known `log_density`.
         """
         if self.notion == "pure":
             return pure_to_rdp(self.cost().epsilon, orders)
         return self._divergences.rdp(self, orders) if self.notion == "rdp" else None
 
     def privacy_curve(self, epsilon: float) -> float | None:
-        """Smallest δ at which one release is (ε, δ)-DP, or an upper bound of it; None if unknown.
+        """Smallest δ at which one release is (ε, δ)-DP, or an upper bound of this δ; None if unknown.
 
-        It is computed by quadrature or summation if the release is one number with a known `log_density`.
+        This method computes δ by quadrature or summation if the release is one number with a known `log_density`.
         """
         return self._divergences.curve(self, epsilon)
 
@@ -232,7 +232,7 @@ class Mechanism(metaclass=Checked):
         return masses if self.support == "integers" else densities
 
     def neighbouring_statistics(self) -> np.ndarray | None:
-        """Statistics (pairs, 2, d) of pairs of neighbours that include the worst case, each once; None if unknown."""
+        """Statistics (pairs, 2, d) of distinct pairs of neighbours, including the worst pair; None if unknown."""
         if type(self.model) not in COUNTED or len(self.model.prior) != 2:
             return None
         ones = np.arange(self.n + 1.0)
@@ -253,7 +253,7 @@ class Mechanism(metaclass=Checked):
 
     @cached_property
     def stated_cost(self) -> Cost:
-        """`cost()`, computed once."""
+        """The result of `cost()`, which is computed only once."""
         return self.cost()
 
     @cached_property
@@ -261,18 +261,18 @@ class Mechanism(metaclass=Checked):
         return {}
 
     def cost_in(self, budget: Cost, accounting: str = "stated") -> Cost:
-        """What one release costs, in the notion (and at the order or δ) of a budget.
+        """Return the cost of one release in the notion (and at the order or δ) of a budget.
 
         Args:
             budget: budget in any notion.
             accounting: "stated" converts the mechanism's guarantee; "exact" uses its privacy curve.
 
         Raises:
-            ValueError: the guarantee implies nothing in that notion, or the privacy curve is unknown.
+            ValueError: the guarantee implies nothing in the budget's notion, or the privacy curve is unknown.
         """
         check_budget(budget)
         check_choice("accounting", accounting, ("stated", "exact"))
-        # Costs are stored, as calibration and the many releases of a ledger ask for the same ones.
+        # Costs are stored, as calibration and the many releases of a ledger ask for the same costs.
         key = (budget, accounting)
         if key not in self._costs:
             self._costs[key] = self._cost_in(budget, accounting)
@@ -297,8 +297,8 @@ class Mechanism(metaclass=Checked):
     def breaks(self) -> Any:
         """Array of the points where `log_density` jumps, which quadrature needs; empty for a continuous density.
 
-        For additive noise, they are differences between the release and its exact value; for a draw, values of θ.
-        Points too far away to matter may be left out; more than a few hundred slow the quadrature down.
+        For additive noise, the points are differences between a release and its exact value; for a draw, values of θ.
+        Points too far away to matter may be left out. More than a few hundred points slow the quadrature down.
         """
         return np.empty(0)
 
@@ -315,9 +315,9 @@ class Mechanism(metaclass=Checked):
         return self.log_mass(release, statistics)
 
     def log_mass(self, release, statistics) -> np.ndarray | None:
-        """Log-probability of a release of whole numbers; −inf for other numbers, None if unknown or always 0.
+        """Log-probability of a release of whole numbers, −inf for other numbers.
 
-        Arguments are as in `log_density`.
+        The result is None if the probability is unknown or always 0. Arguments are as in `log_density`.
         """
         return None
 

@@ -10,10 +10,10 @@ from privpost.privacy.ledger.gate import Release
 
 
 def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.ndarray:
-    """Return one release per row of statistics (..., d); releases about equal rows are made as one batch.
+    """Return one release per row of statistics (..., d). Releases about equal rows are made as one batch.
 
     Args:
-        replicate: function of one data set's statistics (d,), a number of releases and rng; returns (number, ...).
+        replicate: function of one data set's statistics (d,), a number of releases and rng. It returns (number, ...).
     """
     statistics = np.asarray(statistics, float)
     rows = statistics.reshape(-1, statistics.shape[-1])
@@ -37,10 +37,10 @@ class Batched:
 
     @abstractmethod
     def draw(self, statistics, rng, size: int | None = None) -> Release:
-        """Make `size` independent releases about one data set's statistics, along a new first axis; one if None."""
+        """Make `size` releases about one data set along a new first axis or, without `size`, one per leading index."""
 
     def _perturb(self, statistics, rng):
-        """Return one release per leading index; releases about equal statistics are made as one batch."""
+        """Return one release per leading index. Releases about equal statistics are made as one batch."""
         return batches(self.replicate, statistics, rng)
 
     def replicate(self, statistics, size, rng) -> np.ndarray:

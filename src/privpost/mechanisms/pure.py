@@ -32,7 +32,7 @@ class PureMechanism(Mechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
     def cost(self) -> Cost:

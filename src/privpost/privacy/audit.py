@@ -1,8 +1,8 @@
 """Statistical lower bounds on privacy parameters, from releases about two neighbouring data sets.
 
-An event is chosen on one pair of samples and counted on another, so the choice does not affect the confidence level.
-Clopper-Pearson limits bound its two probabilities. By the data-processing inequality, the divergence between the
-two-point distributions (event, complement) is at most the divergence between the releases.
+An event is chosen on one pair of samples and counted on another pair, so the choice does not affect the confidence
+level. Clopper-Pearson limits bound the event's probability under each data set. By the data-processing inequality, the
+divergence between the two-point distributions (event, complement) is at most the divergence between the releases.
 """
 
 import functools
@@ -23,7 +23,7 @@ class Counts(NamedTuple):
 
 
 def probability_limits(hits, size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Clopper-Pearson lower and upper limit of a probability; each is wrong with probability at most `level`.
+    """Clopper-Pearson lower and upper limit of a probability. Each limit is wrong with probability at most `level`.
 
     Args:
         hits: numbers of successes out of `size`, any shape.
@@ -42,15 +42,16 @@ def probability_limits(hits, size: int, level: float) -> tuple[np.ndarray, np.nd
 
 @functools.lru_cache(maxsize=16)
 def _limits(size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return `probability_limits` for all counts, as many events use them."""
+    """Return `probability_limits` for all counts from 0 to `size`, which many events use."""
     return probability_limits(np.arange(size + 1), size, level)
 
 
 def event_divergence(p, q, order: float | None) -> np.ndarray:
-    """Divergence that an event of probabilities p, q proves: ln(p/q) for pure DP (order None), or Rényi; 0 if p ≤ q.
+    """Divergence that an event of probabilities p and q proves: 0 if p ≤ q, otherwise ln(p/q) if order is None.
 
-    The Rényi divergence of the two-point distributions is ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1). For p > q it
-    rises in p and falls in q, so a lower limit of p and an upper limit of q give a lower limit of the divergence.
+    For an order λ, the result is the Rényi divergence of the two-point distributions, which is
+    ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1). If p > q, this rises in p and falls in q, so a lower limit of p and
+    an upper limit of q give a lower limit of the divergence.
 
     Raises:
         ValueError: the order is at most 1.
@@ -69,7 +70,7 @@ def event_divergence(p, q, order: float | None) -> np.ndarray:
 
 
 def lower_bound(counts: Counts, order: float | None, level: float) -> float:
-    """Lower confidence limit of the divergence between the releases; too high with probability at most `level`."""
+    """Lower confidence limit of the divergence between the releases. It is too high with probability ≤ `level`."""
     low, _ = probability_limits(counts.first, counts.size, level / 2)
     _, high = probability_limits(counts.second, counts.size, level / 2)
     return float(event_divergence(low, high, order))

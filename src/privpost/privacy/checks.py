@@ -5,7 +5,7 @@ import numpy as np
 from privpost.models.base import is_number
 from privpost.privacy.accounting.costs import Cost, check_cost, rdp_to_pure_epsilon
 
-# For smaller budgets the variance of the noise overflows; for larger ones it underflows.
+# For smaller budgets the variance of the noise overflows; for larger budgets the variance underflows.
 SMALLEST = 1e-100
 LARGEST = 1e100
 
@@ -61,7 +61,7 @@ def check_budget(budget) -> None:
 
 
 def check_model(model, allowed: tuple[type, ...] = ()) -> None:
-    """Raises a ValueError unless a model has sufficient statistics and, if `allowed` is given, one of these classes."""
+    """Raises a ValueError unless a model has sufficient statistics and, if `allowed` is given, an allowed class."""
     if isinstance(model, type) or not hasattr(model, "sufficient_statistics"):
         raise ValueError(f"model is {model!r}; it must be a model, for instance BetaBernoulli(1, 1)")
     # A subclass is refused, as its records may differ.
@@ -109,7 +109,7 @@ def check_order(order) -> None:
 
 
 def check_numbers(name: str, values, size: int | None = None) -> np.ndarray:
-    """Return the values (..., size) as an array; raises a ValueError unless they are finite numbers of this shape."""
+    """Return the values (..., size) as an array. Raises a ValueError unless they are finite numbers of this shape."""
     try:
         numbers = np.asarray(values, float)
     except (TypeError, ValueError):

@@ -30,7 +30,7 @@ def noise_scale(epsilon: float, n_fields: int) -> float:
 
 
 def clip(noisy) -> np.ndarray:
-    """Replace negative counts by 0, as in the paper; on average, this adds half a noise scale to a true count of 0."""
+    """Replace negative counts by 0, as in the paper. On average, this adds half a noise scale to a true count of 0."""
     return np.maximum(noisy, 0.0)
 
 
@@ -84,7 +84,7 @@ def temperature(sizes: Sequence[int], truncation: float, epsilon: float) -> floa
 
 
 def sampling_cost(sizes: Sequence[int], truncation: float, epsilon: float) -> float:
-    """Cost 2Δ/T of one exact joint sample at the temperature for ε: this is ε, or less than ε if T = 1."""
+    """Cost 2Δ/T of one exact joint sample at the temperature for ε. The cost is ε if T > 1, at most ε if T = 1."""
     return 2 * log_likelihood_range(sizes, truncation) / temperature(sizes, truncation, epsilon)
 
 

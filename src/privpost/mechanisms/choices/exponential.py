@@ -1,4 +1,4 @@
-"""One posterior sample (OPS) for bits under pure DP: the exponential mechanism with the log-joint as score."""
+"""One posterior sample (OPS) for binary data under pure DP: the exponential mechanism with the log-joint as score."""
 
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -22,7 +22,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
     """One draw of θ in [a0, 1−a0] from the beta-Bernoulli joint density at temperature T = max(1, 2Δ/ε).
 
     Prior and likelihood are both tempered. With s successes, the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T)
-    truncated to [a0, 1−a0]. One draw is 2Δ/T-DP with Δ = ln((1−a0)/a0), which is at most ε; k draws cost k times as
+    truncated to [a0, 1−a0]. One draw costs 2Δ/T ≤ ε in pure DP, where Δ = ln((1−a0)/a0), and k draws cost k times as
     much (Foulds et al. 2016, theorem 2.2).
 
     Attributes:
@@ -51,7 +51,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, a0: float) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, a0=a0)
 
     @property
@@ -61,7 +61,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @property
     def temperature(self) -> float:
-        """T = max(1, 2Δ/ε)."""
+        """Temperature T = max(1, 2Δ/ε)."""
         return max(1.0, 2 * self.sensitivity / self.epsilon)
 
     def query(self, data) -> np.ndarray:
@@ -100,22 +100,22 @@ class ExponentialMechanism(Rounded, PureMechanism):
         return certified.tempered_epsilon(self.a0, self.temperature)
 
     def cost(self) -> Cost:
-        """2Δ/T; this is ε, or less than ε if T = 1."""
+        """Pure cost 2Δ/T of one draw. The cost is ε if T > 1, and at most ε if T = 1."""
         return Cost("pure", min(self.epsilon, 2 * self.sensitivity))
 
     @property
     def loss(self) -> Law:
-        """The law for composition: the tempered beta law, in which a record has weight 1/T; pure ε if a0 is tiny."""
+        """The law that dominates a draw (see `losses`): the tempered beta law, or randomised response if a0 < 1e-6."""
         if self.a0 < 1e-6:
             return Response(self.cost().epsilon)
         return Beta(tuple(self.release_law(np.zeros(2)).tolist()), 1 / self.temperature, self.n - 1, self.ends)
 
     def privacy_curve(self, epsilon) -> float | None:
-        """The largest `beta_curve` over all pairs of neighbouring counts."""
+        """δ(ε), the largest `beta_curve` over all pairs of neighbouring counts."""
         return bits_curve(self, epsilon)
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the mechanism with the lowest temperature within the budget, by bisection; T = 1 from ε = 2Δ on."""
+        """Return the mechanism with the lowest temperature T within the budget, by bisection. T is 1 if ε ≥ 2Δ."""
         return by_curve(self, budget, 2 * self.sensitivity)
 
     def log_density(self, release, statistics) -> np.ndarray | None:

@@ -19,7 +19,7 @@ GRID = np.linspace(0.005, 0.995, 101)
 
 
 def utility(pairs, kind: str) -> np.ndarray:
-    """Return the utility of every grid point: the beta density there, or that density normalised over the grid.
+    """Return the utility of every grid point: the beta density there, or this density normalised over the grid.
 
     Args:
         pairs: (α, β), shape (..., 2).
@@ -68,7 +68,7 @@ def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parent
 
     A node without parents has one parameter for all n records, and the substituted record changes its value. A node
     with parents has one parameter per configuration of the parents. The record changes its value within one
-    configuration, or moves to another configuration; then the changes of two parameters add up.
+    configuration, or moves to another configuration. Then the changes of two parameters add up.
     """
     moved, added = largest_changes(alpha, beta, n, kind)
     if not has_parents:
@@ -81,7 +81,7 @@ def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parent
 
 @dataclass(frozen=True)
 class MapMechanism(PureMechanism):
-    """Chooses each parameter on a grid by the exponential mechanism, with its posterior as utility.
+    """Chooses each parameter on a grid by the exponential mechanism, with the parameter's posterior as utility.
 
     This is algorithm 3 of Zhang et al. (2016), with a uniform base measure and one parameter at a time (our choice).
     A grid point of θ_ij is drawn with probability ∝ exp(ε_i u / (2Δ_i)), where ε_i = ε/|I| for |I| nodes and u is the
@@ -90,8 +90,8 @@ class MapMechanism(PureMechanism):
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
-        utility: "mass" or "density". The sensitivity of a density grows with n; that of a mass is below 1, or below
-            2 with parents.
+        utility: "mass" or "density". The sensitivity of a density grows with n. The sensitivity of a mass is below 1,
+            or below 2 for a node with parents.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a BayesianNetwork.
@@ -116,7 +116,7 @@ class MapMechanism(PureMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, utility: Utility = "mass") -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, utility=utility)
 
     @property
@@ -179,5 +179,5 @@ def choose(scores, rng: np.random.Generator, size: int | None = None) -> np.ndar
         index = np.empty(uniform.shape, np.int64)
         for place in np.ndindex(leading):
             index[:, *place] = np.searchsorted(cumulative[place], uniform[:, *place], side="right")
-    # By rounding, the product can equal the total; the index beyond the grid then becomes the last grid point.
+    # By rounding, `uniform` can equal the total. The index beyond the grid then becomes the last grid point.
     return GRID[np.minimum(index, GRID.size - 1)]

@@ -21,11 +21,13 @@ from privpost.samplers.hidden_markov.seeds import Seeding
 
 @dataclass(frozen=True)
 class TemperedEvents(Batched, PureMechanism):
-    """Base of draws of emission probabilities at temperature T = max(1, 2Δ/ε), each at least a0 = 1/(M K_d).
+    """Base of draws of emission probabilities at temperature T = max(1, 2Δ/ε).
+
+    Every probability is at least a0 = 1/(M K_d), where K_d is the number of levels of field d.
 
     Attributes:
         epsilon: upper bound ε > 0 of the cost of one draw.
-        truncation: M > 1; K_d is the number of levels of field d.
+        truncation: M > 1.
     """
 
     truncation: float = field(default=10.0, kw_only=True)
@@ -39,12 +41,12 @@ class TemperedEvents(Batched, PureMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """Δ = Σ_d ln((1 − (K_d − 1) a0)/a0)."""
+        """Largest change Δ = Σ_d ln((1 − (K_d − 1) a0)/a0) of the log-likelihood."""
         return count_tables.log_likelihood_range(self.model.sizes, self.truncation)
 
     @property
     def temperature(self) -> float:
-        """T = max(1, 2Δ/ε)."""
+        """Temperature T = max(1, 2Δ/ε)."""
         return count_tables.temperature(self.model.sizes, self.truncation, self.epsilon)
 
     @property
@@ -74,9 +76,9 @@ class HiddenMarkovSampler(TemperedEvents):
     Attributes:
         epsilon: upper bound ε > 0 of the cost of the sample.
         truncation: M > 1.
-        iterations: number of Gibbs iterations, at least 1; the result of the last is released.
-        tempered_prior: True to temper the prior too, as in the paper; False to use it as the base measure.
-        seeding: how the chain starts; None for random states that do not depend on the data, as in the paper.
+        iterations: number ≥ 1 of Gibbs iterations. The result of the last iteration is released.
+        tempered_prior: True to temper the prior too, as in the paper; False to use the prior as the base measure.
+        seeding: how the chain starts. None, as in the paper, means random states that do not depend on the data.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not EventCounts.
@@ -110,7 +112,7 @@ class HiddenMarkovSampler(TemperedEvents):
         tempered_prior: bool = True,
         seeding: Seeding | None = None,
     ) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         options: dict = {
             "truncation": truncation,
             "iterations": iterations,
@@ -123,8 +125,8 @@ class HiddenMarkovSampler(TemperedEvents):
         """Return releases of emission probabilities (..., K, levels), each from the end of a separate chain.
 
         Args:
-            observed: which cells' events are used as data, bool (chains, cells); other cells are held out. If `size` is
-                given there may be more chains than releases; the extra chains serve for diagnosis only.
+            observed: whether a cell's events are used as data, bool (chains, cells); other cells are held out. If
+                `size` is given there may be more chains than releases. The extra chains serve for diagnosis only.
             watch: function of the iteration number and the chains' `State`, for diagnosis only.
 
         Returns:
@@ -147,21 +149,21 @@ class HiddenMarkovSampler(TemperedEvents):
         return self.law(counts, observed)
 
     def law(self, counts, observed) -> gibbs.Law:
-        """Return the chains' law with this temperature and truncation; arguments are as in `gibbs.Law`."""
+        """Return the chains' law with this temperature and truncation. Arguments are as in `gibbs.Law`."""
         prior = self.temperature if self.tempered_prior else 1.0
         return gibbs.Law(counts, observed, self.temperature, prior, self.lows)
 
     def unconverged_cost(self) -> float:
         """ε of one sample if the chain may not have converged: the sum of the costs of all updates.
 
-        It is infinite for a seeded chain, whose start depends on the data at a cost that is not counted.
+        This ε is infinite for a seeded chain, as the start of the chain depends on the data and is not charged.
         """
         if self.seeding is not None:
             return math.inf
         return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)
 
     def cost(self) -> Cost:
-        """2Δ/T for a converged chain; this is ε, or less than ε if T = 1."""
+        """Pure cost 2Δ/T for a converged chain. The cost is ε if T > 1, and at most ε if T = 1."""
         return Cost("pure", count_tables.sampling_cost(self.model.sizes, self.truncation, self.epsilon))
 
     def log_density(self, release, statistics) -> np.ndarray | None:

@@ -30,8 +30,9 @@ def _check_bounds(bounds) -> None:
 class GammaDraw(Rounded, ConjugateDraw):
     """One exact draw of the rate from Gamma(shape/m + r n, rate/m + r Σx), for records in public bounds.
 
-    The laws of neighbours have the same shape, and their divergence grows with |ln(rate_P/rate_Q)|. This is largest if
-    the other n − 1 records are at the lower bound, so the supremum is exact (Geumlek et al. 2017, corollary 2).
+    The laws P and Q of neighbours have the same shape, and the divergence grows with |ln(rate_P/rate_Q)|. This value is
+    largest if the other n − 1 records are at the lower bound, so the supremum is exact (Geumlek et al. 2017, corollary
+    2).
 
     Attributes:
         coefficient: r of a diffused draw, or m of a concentrated one, in (0, 1].
@@ -68,7 +69,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @staticmethod
     def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, *, bounds):
-        """The larger of the divergences in both directions, with all other records at the lower bound."""
+        """The larger of the Rényi divergences in both directions, with all other records at the lower bound."""
         _check_bounds(bounds)
         low, high = bounds
         order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (orders, r, m)))
@@ -81,7 +82,7 @@ class GammaDraw(Rounded, ConjugateDraw):
         return shape + Fraction(self.r) * self.n, rate + Fraction(self.r) * total
 
     def _worst(self) -> tuple[Fraction, Fraction, Fraction]:
-        """The shape of the law, and its rates for the worst neighbours: all other records are at the lower bound."""
+        """The law's shape, and its two rates for the worst neighbours, whose other records are at the lower bound."""
         low, high = map(Fraction, self.bounds)
         (shape, first), (_, second) = self._law(self.n * low), self._law((self.n - 1) * low + high)
         return shape, first, second
@@ -95,7 +96,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @property
     def public_statistics(self):
-        """Statistics (Σx, n) for the timing of draws: Σx at both ends and in the middle of its range."""
+        """Statistics (Σx, n) for the timing of draws, with Σx at both ends and in the middle of its range."""
         low, high = map(Fraction, self.bounds)
         return [(self.n * (low + share * (high - low)), Fraction(self.n)) for share in (0, Fraction(1, 2), 1)]
 
@@ -112,13 +113,13 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Gamma:
-        """The law for composition: the gamma laws of the worst neighbours, with rates rounded outwards."""
+        """The law that dominates a draw (`losses`): gamma laws of the worst neighbours, with rates rounded outwards."""
         shape, first, second = map(float, self._worst())
         return Gamma(shape, (math.nextafter(first, 0.0), math.nextafter(second, math.inf)))
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Records up to 2 at a low and a higher order; direct draws have a stronger prior, which they need."""
+        """Records up to 2 at a low and a higher order. Direct draws need a stronger prior, which they have here."""
         bounds = (0.0, 2.0)
         direct = [(GammaExponential(2, 20), 2.0, 1.0, "direct"), (GammaExponential(3, 30), 8.0, 1.0, "direct")]
         weighted = [

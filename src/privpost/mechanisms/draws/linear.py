@@ -18,11 +18,11 @@ from privpost.privacy.ledger.gate import Release
 
 @dataclass(frozen=True)
 class LinearSampler(Batched, Mechanism):
-    """One exact draw of w from its posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R; it is 2L-DP.
+    """One 2L-DP, exact draw of weights w from the posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R.
 
     Let |y| ≤ Y and ‖x‖ ≤ X be public bounds. On the ball, a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0]
-    with L = (Y + RX)²/(2σ²). It changes by at most L, and the log-posterior by at most 2L (Zhang et al. 2016, theorem
-    4 (1)). We derived L ourselves, as the paper leaves the constant to its full report.
+    with L = (Y + RX)²/(2σ²). So a substituted record changes the log-likelihood by at most L, and the log-posterior by
+    at most 2L (Zhang et al. 2016, theorem 4 (1)). We derived L ourselves, as the paper leaves L to a full report.
 
     Attributes:
         radius: R > 0.
@@ -49,10 +49,10 @@ class LinearSampler(Batched, Mechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost) -> Self:
-        """Return the mechanism with the largest radius R = (σ√ε − Y)/X; `rdp_to_pure_epsilon` converts a Rényi budget.
+        """Return the mechanism with the largest radius R = (σ√ε − Y)/X. `rdp_to_pure_epsilon` converts a Rényi budget.
 
         Raises:
-            ValueError: ε is at most Y²/σ², which the labels cost even on the smallest ball.
+            ValueError: ε is at most Y²/σ², the cost of the labels even on the smallest ball.
         """
         check_model(model, cls.models)
         radius = (math.sqrt(pure_epsilon(budget, cls.method) * model.noise_variance) - model.label_bound) / (
@@ -76,7 +76,7 @@ class LinearSampler(Batched, Mechanism):
         return self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def draw(self, statistics, rng, size=None) -> Release:
-        """Return releases as `perturb` or, given `size`, `replicate` does, with acceptance rates of the proposals."""
+        """Return the releases of `perturb`, or of `replicate` if `size` is given, and the acceptance rates."""
 
         def several(row, number, rng):
             drawn, acceptance = gaussian_in_ball.sample(*self.model.posterior(row), self.radius, number, rng)
@@ -98,7 +98,7 @@ class LinearSampler(Batched, Mechanism):
         return np.where(outside, -np.inf, -0.5 * np.einsum("...i,ij,...j->...", off, precision, off))
 
     def log_density(self, release, statistics) -> np.ndarray | None:
-        """Log-density of a draw (..., 1) of a single weight given the statistics; None for more weights."""
+        """Log-density of a draw (..., 1) of a single weight given the statistics. It is None for more weights."""
         if self.model.dimension > 1:
             return None
         from scipy.stats import truncnorm

@@ -19,28 +19,29 @@ from privpost.privacy.divergences import certified
 from privpost.samplers.logistic import lattice_ball as logistic_lattice_ball
 from privpost.samplers.logistic.lattice_ball import LatticeBall, least_radius
 
-# The seconds of a proposal or step are the sum of three parts: this many for each record,
+# Seconds that a proposal or step takes for each record.
 _SECONDS = 6e-9
-# this many for each weight and record,
+# Additional seconds for each pair of a weight and a record.
 _SECONDS_PER_WEIGHT = 2e-10
-# and this many for each weight.
+# Additional seconds for each weight.
 _SECONDS_PROPOSED = 4e-7
 
 
 @dataclass(frozen=True)
 class BallDraw:
-    """Draws a point w of γZ^d with ‖w‖ ≤ R; its law is ∝ exp(−ρ Σ ln(1 + exp(−s_i)) − P‖w‖²/2), s_i = ±x_i·w.
+    """Draws a lattice point w in γZ^d, ‖w‖ ≤ R, with density ∝ exp(−ρ Σ ln(1 + exp(−s_i)) − P‖w‖²/2), s_i = ±x_i·w.
 
-    This is 2cρR-DP. Lattice and ball do not depend on the data. A record's length is at most c = √d, so its loss lies
-    between ln(1 + exp(−cR)) and ln(1 + exp(cR)), which differ by cR. Substituting a record changes each point's weight,
-    and the sum of the weights, by a factor of at most exp(ρcR). R² is ρκn/P + d/P; the first term alone gives the
-    smallest ball that always contains the mode, and both together hold 1/e of the posterior for all data.
+    The draw is 2cρR-DP. Neither the lattice nor the ball depends on the data. A record's length is at most c = √d, so
+    its loss lies between ln(1 + exp(−cR)) and ln(1 + exp(cR)), which differ by cR. Substituting a record changes the
+    density at each point, and the sum over all points, by a factor of at most exp(ρcR). R² is ρκn/P + d/P. With the
+    first term alone, the ball is the smallest that always contains the mode. With both terms, it holds 1/e of the
+    posterior for all data.
 
     Attributes:
         n: public number of records.
         dimension: number d of weights, including the intercept.
         total_precision: precision P > 0 of the prior.
-        epsilon: ε > 0; it determines the power ρ, the largest ρ ≤ 1 that ε allows.
+        epsilon: ε > 0. The power ρ is the largest one up to 1 that ε allows.
 
     Raises:
         ValueError: a draw would take too long for some data, or the lattice would be too fine.
@@ -116,6 +117,6 @@ class BallDraw:
         }
 
     def rounded(self, records: np.ndarray, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
-        """Draw a point, in lattice steps, given records in the form that `OutputNoise.fit` takes."""
+        """Return one drawn point in lattice steps, given records in the form that `OutputNoise.fit` takes."""
         around = logistic_lattice_ball.proposals(*design(records), self.public)
         return [int(place) for place in around.draw(randbits)]

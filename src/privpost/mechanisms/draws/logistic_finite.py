@@ -1,4 +1,4 @@
-"""Private logistic regression without exact draws: noisy gradient (Langevin) steps, and noise on the mode."""
+"""Private logistic regression without exact draws, by noisy gradient (Langevin) steps or by noise on the mode."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True)
 class _GaussianLogistic(LogisticDraw):
-    """Base of μ-Gaussian-DP releases: those of neighbours are no easier to tell apart than N(μ, 1) and N(0, 1)."""
+    """Base of μ-Gaussian-DP mechanisms: releases about neighbours are no easier to tell apart than N(μ, 1), N(0, 1)."""
 
     weighting: str = field(default="diffused", kw_only=True)
 
@@ -34,7 +34,7 @@ class _GaussianLogistic(LogisticDraw):
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, **options):
-        """Return the largest ρ that the budget allows, by bisection.
+        """Return the largest power ρ of the likelihood that the budget allows, by bisection.
 
         Raises:
             ValueError: even ρ = 1e-12 costs more than the budget.
@@ -50,14 +50,14 @@ class _GaussianLogistic(LogisticDraw):
 
 @dataclass(frozen=True)
 class LogisticLangevin(_GaussianLogistic):
-    """Releases w after k steps w ← w − η∇f(w) + √(2η) Z from w = 0, where f is the tempered negative log-density.
+    """Releases the weights w after k steps w ← w − η∇f(w) + √(2η) Z from w = 0, where Z is standard normal.
 
-    The likelihood in f has the power ρ. The guarantee needs no convergence: the release is μ-Gaussian DP for every k
-    (`langevin_mu`), and never costs more than an exact draw with the same ρ. The step size is η = `step`/M, where M is
-    the largest curvature of f, and k is `relaxations`/(ηnβ).
+    f is the negative log-density of the posterior whose likelihood has the power ρ. The guarantee needs no convergence:
+    the release is μ-Gaussian DP for every k (`langevin_mu`), and never costs more than an exact draw with the same ρ.
+    The step size is η = `step`/M, where M is the largest curvature of f, and k is `relaxations`/(ηnβ).
 
     Attributes:
-        step: ηM in (0, 1].
+        step: the product ηM, in (0, 1].
         relaxations: number of steps > 0, in units of the chain's relaxation time 1/(ηnβ).
 
     >>> LogisticLangevin(BinaryRegression(2, 0.1), 100, 2.0, 0.5).steps
@@ -87,7 +87,7 @@ class LogisticLangevin(_GaussianLogistic):
         relaxations: float = RELAXATIONS,
         public_time: bool = True,
     ) -> Self:
-        """Return the mechanism with the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        """Return the mechanism with the largest ρ within a Rényi or (by the privacy curve) an (ε, δ) budget."""
         return cls._within(model, n, budget, step=step, relaxations=relaxations, public_time=public_time)
 
     @property
@@ -97,7 +97,7 @@ class LogisticLangevin(_GaussianLogistic):
 
     @property
     def steps(self) -> int:
-        """Number k of steps, at least 1: relaxations/(ηnβ), rounded up unless it is whole up to a rounding error."""
+        """Number k ≥ 1 of steps: relaxations/(ηnβ), rounded to 9 decimals and then up to a whole number."""
         return max(1, math.ceil(round(self.relaxations / (self.step_size * self.n * self.precision), 9)))
 
     @property
@@ -106,9 +106,10 @@ class LogisticLangevin(_GaussianLogistic):
         return float(langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity))
 
     def draw(self, statistics, rng, size=None, *, after=None, **settings) -> Release:
-        """Return releases (size, d) or (..., d); all releases about one data set are made as one batch.
+        """Return releases (size, d), or (..., d) if `size` is None. Releases about one data set are made as one batch.
 
-        `after` continues earlier chains: it is a mechanism with fewer of the same steps, and its releases (size, d).
+        `after` continues earlier chains. It is a pair of a mechanism with fewer of the same steps and of the releases
+        (size, d) of this mechanism.
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -129,7 +130,7 @@ class LogisticLangevin(_GaussianLogistic):
         return Release(weights, Drawn(None, math.nan, math.nan))
 
     def prepare(self, statistics, **settings):
-        """Check the statistics and return them; there is nothing else to prepare."""
+        """Check the statistics and return them; nothing else is prepared."""
         return self.model.checked(statistics, self.n)
 
     @classmethod
@@ -145,8 +146,9 @@ class LogisticLangevin(_GaussianLogistic):
 class LogisticOutputNoise(_GaussianLogistic):
     """Releases the mode of the tempered posterior plus N(0, (nβ)⁻¹ I) noise, at Rényi cost λ(2ρc + 2τ)²/(2nβ).
 
-    The likelihood has the power ρ. As f, the negative log-density, is nβ-strongly convex, the modes of neighbours are
-    at most 2ρc/(nβ) apart. The optimiser's point has a gradient of at most τ, so it is within τ/(nβ) of the mode.
+    The likelihood has the power ρ. The negative log-density is nβ-strongly convex, so the modes of neighbours are at
+    most 2ρc/(nβ) apart. The gradient at the optimiser's point is at most τ long, so this point is within τ/(nβ) of the
+    mode.
 
     Attributes:
         tolerance: bound τ > 0 on the norm of the gradient at the optimiser's point.
@@ -166,7 +168,7 @@ class LogisticOutputNoise(_GaussianLogistic):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, tolerance: float = 1e-8, public_time: bool = True) -> Self:
-        """Return the mechanism with the largest ρ within a Rényi budget or, by its privacy curve, an (ε, δ) budget."""
+        """Return the mechanism with the largest ρ within a Rényi or (by the privacy curve) an (ε, δ) budget."""
         return cls._within(model, n, budget, tolerance=tolerance, public_time=public_time)
 
     @property
@@ -175,7 +177,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         return (self.sensitivity + 2 * self.tolerance) / math.sqrt(self.n * self.precision)
 
     def prepare(self, statistics, start=None, size=None):
-        """Find the mode, and check that the gradient there is at most τ.
+        """Return the posterior's mode, after checking that the norm of the gradient there is at most τ.
 
         Raises:
             RuntimeError: the gradient at the optimiser's point is longer than τ.
@@ -184,7 +186,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Return releases (..., d) or, given `size`, (size, d) and the mode, from which a similar search can start."""
+        """Return releases (..., d) or, if `size` is given, releases (size, d) and their mode for later searches."""
         if size is None:
             return Release(self.perturb(statistics, rng))
         mode = prepared or self.prepare(statistics, start)

@@ -20,17 +20,18 @@ from privpost.samplers.logistic import in_ball as logistic_in_ball
 
 @dataclass(frozen=True)
 class LogisticOps(PureMechanism, LogisticSampling):
-    """One draw with the prior truncated to ‖w‖ ≤ R and the likelihood raised to a power ρ; it is 2cρR-DP.
+    """One 2cρR-DP draw: the prior is truncated to ‖w‖ ≤ R, and the likelihood is raised to the power ρ.
 
-    On the ball a record's log-likelihood varies by at most cR. Wang et al. (2015) take R = c/β but charge 4cρR, and
-    Geumlek et al. (2017), section 5.2, charge this pure ε at every order (`charge="paper"`). At the mode,
-    nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ with κ = max x/(1 + e^x) = .2785, so R = √(ρκ/β) is the smallest ball that always
-    contains the mode (`charge="smallest_ball"`). On any other `ball` the cost is 2cρR too, even if it misses the mode.
+    On this ball a record's log-likelihood varies by at most cR. Wang et al. (2015) take R = c/β but charge 4cρR, and
+    Geumlek et al. (2017), section 5.2, charge 4cρR at every order (`charge="paper"`). Let s_i = z_i·w for records z_i,
+    and let σ be the logistic function. At the mode, nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ with κ = max x/(1 + e^x) = .2785.
+    So R = √(ρκ/β) is the radius of the smallest ball that always contains the mode (`charge="smallest_ball"`). With any
+    other radius `ball` the cost is 2cρR too, even if the ball misses the mode.
 
     Attributes:
         epsilon: upper bound ε > 0 of the cost of one draw.
-        charge: "corrected_charge", "paper", or "smallest_ball"; for the last, the time of a draw depends on the data.
-        ball: R, if not that of "corrected_charge"; then, too, the time of a draw depends on the data.
+        charge: "corrected_charge", "paper", or "smallest_ball". For "smallest_ball", a draw's time depends on the data.
+        ball: radius R, or None for the radius of the charge. With a given radius, a draw's time depends on the data.
 
     >>> round(LogisticOps.calibrate(BinaryRegression(2, 0.1), 100, Cost("pure", 1.0)).power, 3)
     0.05
@@ -63,16 +64,17 @@ class LogisticOps(PureMechanism, LogisticSampling):
         cls, model, n: int, budget: Cost, *, charge: Charge = "corrected_charge", public_time: bool = True,
         ball: float | None = None,
     ) -> Self:  # fmt: skip
-        """Return the mechanism with the largest ρ within the budget; the charge "paper" takes a Rényi ε as pure."""
+        """Return the mechanism with the largest ρ within the budget. The charge "paper" takes a Rényi ε as pure ε."""
         as_pure = Cost("pure", budget.epsilon) if charge == "paper" and budget.notion == "rdp" else budget
         options: dict = {"charge": charge, "public_time": public_time, "ball": ball}
         return cls(model, n, pure_epsilon(as_pure, cls.method), **options)
 
     @property
     def power(self) -> float:
-        """Largest power ρ ≤ 1 of the likelihood whose cost is at most ε.
+        """Largest power ρ ≤ 1 of the likelihood at which a draw costs at most ε.
 
-        "corrected_charge": εβ/(2c²); "paper": εβ/(4c²); "smallest_ball": (ε√β/(2c√κ))^(2/3); on a `ball`: ε/(2cR).
+        Below 1, ρ is εβ/(2c²) for "corrected_charge", εβ/(4c²) for "paper", (ε√β/(2c√κ))^(2/3) for
+        "smallest_ball", and ε/(2cR) on a `ball`.
         """
         if self.ball is not None:
             return min(1.0, self.epsilon / (2 * self.model.feature_bound * self.ball))
@@ -112,13 +114,13 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def prepare(self, statistics, start=None, size=None):
-        """Return the proposal law, an `InBall` for any data if the ball may cut off much of the posterior."""
+        """Return the proposal law. It is an `InBall` for any data if the ball may cut off much of the posterior."""
         if not self._cuts:
             return super().prepare(statistics, start, size)
         return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Return releases as `LogisticSampling` does, or by `in_ball` if the ball may cut off much of the posterior."""
+        """Return releases as `LogisticSampling` does. If the ball may cut off much of the posterior, use `in_ball`."""
         if size is None or not self._cuts:
             return super().draw(statistics, rng, size, start=start, prepared=prepared)
         around = prepared or self.prepare(statistics, start)
@@ -126,23 +128,23 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return Release(values, Drawn(around, proposals, math.nan))
 
     def privacy_curve(self, epsilon) -> float:
-        """δ(ε) of randomised response with the mechanism's pure ε, an upper bound of its own curve."""
+        """δ(ε) of randomised response with the mechanism's pure ε. It is an upper bound of the mechanism's curve."""
         return pure_curve(float(self._pure(self.power)), epsilon)
 
     def recalibrated(self, budget) -> Self | None:
         """Return the mechanism with the largest pure ε0 that the (ε, δ) budget allows."""
         mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
-        # For a small δ, the rounding error of ε0 − ε can push the curve above it.
+        # For a small δ, the rounding error of ε0 − ε can push the curve above δ.
         while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
             mechanism = replace(mechanism, epsilon=float(np.nextafter(mechanism.epsilon, 0.0)))
         return mechanism
 
     def cost(self) -> Cost:
-        """2cρR, or 4cρR with the charge "paper"; this is ε, or less than ε if ρ = 1."""
+        """Pure cost 2cρR, or 4cρR with the charge "paper". The cost is ε if ρ < 1, and at most ε if ρ = 1."""
         return Cost("pure", float(self._pure(self.power)))
 
     def rdp(self, orders) -> np.ndarray:
-        """What the pure guarantee implies at each order; with the charge "paper", the pure ε itself."""
+        """Rényi DP parameter that the pure cost implies at each order. For the charge "paper" it is the pure ε."""
         if self.ball is not None:
             return pure_to_rdp(self._pure(self.power), orders)
         return ops_rdp(orders, self.power, self.precision, self.model.feature_bound, self.charge)

@@ -43,8 +43,8 @@ class Drawn(NamedTuple):
     """What the sampler reports in addition to a draw.
 
     `start` speeds up the preparation for a similar posterior. `proposals` counts the proposals evaluated, including the
-    accepted one, and `expected` is its expectation; both are nan if no proposals are made. In public time, `start` is
-    None and both numbers are public: `expected` is then the largest expected number for any data.
+    accepted one, and `expected` is the expectation of this count. Both are nan if no proposals are made. In public
+    time, `start` is None and both numbers are public: `expected` is then the largest expected count for any data.
     """
 
     start: Any
@@ -54,13 +54,15 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class LogisticSampling(Batched, Mechanism):
-    """One exact draw of w with density ∝ N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, by rejection sampling.
+    """One exact draw of weights w with density ∝ N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, for records z_i.
+
+    Draws are made by rejection sampling.
 
     Attributes:
         public_time: if True, public numbers alone decide how many steps and proposals a release takes and whether it is
             refused, so only the draw itself depends on the data (`samplers.logistic.public_time`; Awan and Rao 2023).
             If False, draws have the same law and most are far faster (`samplers.logistic.exact`), but the time, the
-            refusals and the sampler's report depend on the data; use it for public data only.
+            refusals and the sampler's report depend on the data. So False is for public data only.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a BinaryRegression.
@@ -83,7 +85,7 @@ class LogisticSampling(Batched, Mechanism):
 
     @property
     def radius(self) -> float | None:
-        """Radius of the ball to which the prior is truncated; None if it is not truncated."""
+        """Radius of the ball to which the prior is truncated. It is None if the prior is not truncated."""
         return None
 
     @property
@@ -115,7 +117,7 @@ class LogisticSampling(Batched, Mechanism):
             self.model.checked(row, self.n)
 
     def release_law(self, statistics) -> LogisticPosterior:
-        """Law of an exact draw for one data set's statistics (n d,); some subclasses use only its mode or gradient."""
+        """Law of an exact draw for one data set's statistics (n d,). Some subclasses use only its mode or gradient."""
         records = np.asarray(statistics, float).reshape(-1, self.model.dimension)
         return LogisticPosterior(
             records,
@@ -132,7 +134,7 @@ class LogisticSampling(Batched, Mechanism):
         return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
     def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope | LogisticPosterior:
-        """Return the proposal law; refuses draws that take too long (in public time, by public numbers alone).
+        """Return the proposal law. Draws that take too long are refused (in public time, by public numbers alone).
 
         `size` is the number of draws; None chooses a law with few proposals per draw.
 
@@ -156,14 +158,14 @@ class LogisticSampling(Batched, Mechanism):
         """Return releases and, if `size` is given, the sampler's report.
 
         Args:
-            statistics: those of one data set (n d,) if `size` is given, otherwise (..., n d).
+            statistics: of one data set (n d,) if `size` is given, otherwise of any number of data sets (..., n d).
             rng: source of randomness.
             size: number of releases.
             start: `Drawn.start` of a similar posterior, which saves time.
             prepared: the result of `prepare` for the same arguments.
 
         Returns:
-            A Release of weights (size, d) or (..., d); if `size` is given, its info is a `Drawn`.
+            A Release of weights (size, d) or (..., d). If `size` is given, the release's info is a `Drawn`.
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -180,14 +182,14 @@ class LogisticSampling(Batched, Mechanism):
 class LogisticDraw(LogisticSampling, WeightedPosterior):
     """One draw that is (λ, 2(ρcB)²λ/(nβ))-RDP at every order λ (Geumlek et al. 2017, theorems 16 and 17).
 
-    The weighting "ball" gives the draw of OPS: the likelihood has a power and the prior is truncated to ‖w‖ ≤ c/β. It
-    is charged the smaller of two costs: what its pure guarantee implies, and that of theorem 17. To see that theorem 17
-    holds on a ball, replace the negative log-density f by f + k dist(w, ball)² on R^d and let k → ∞; this is as
-    strongly convex as f and changes as f does between neighbours.
+    The weighting "ball" gives the draw of OPS: the likelihood has a power and the prior is truncated to ‖w‖ ≤ c/β. Such
+    a draw is charged the smaller of two costs: the cost that its pure guarantee implies, and the cost of theorem 17. To
+    see that theorem 17 holds on a ball, replace the negative log-density f by f + k dist(w, ball)² on R^d and let
+    k → ∞. The sum is as strongly convex as f, and changes between neighbours as f does.
 
     Attributes:
-        coefficient: power ρ in (0, 1] of a diffused draw (algorithm 5) or a draw on the ball; for a concentrated draw
-            (algorithm 4) its β, at least that of the model.
+        coefficient: power ρ in (0, 1] of a diffused draw (algorithm 5) or of a draw on the ball; or precision β of a
+            concentrated draw (algorithm 4), at least the model's precision.
 
     >>> draw = LogisticDraw.calibrate(BinaryRegression(2, 0.1), 100, Cost("rdp", 0.1, order=2), weighting="diffused")
     >>> round(draw.coefficient, 3)
@@ -219,7 +221,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         weighting: Weighting | Literal["ball"],
         public_time: bool = True,
     ) -> Self:
-        """Return the draw nearest to the true posterior within a Rényi budget or, by its curve, an (ε, δ) budget."""
+        """Return the draw nearest to the true posterior within a Rényi or (by the privacy curve) an (ε, δ) budget."""
         return cls._within(model, n, budget, weighting=weighting, public_time=public_time)
 
     @property
@@ -229,12 +231,12 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def name(self) -> str:
-        """The name in ledgers and tables, a separate one for each weighting."""
+        """The mechanism's name in ledgers and tables. Each weighting has a separate name."""
         return "LogisticOpsRenyi" if self.weighting == "ball" else super().name
 
     @property
     def recorded(self):
-        """Name, module and settings as recorded; each weighting has a separate name."""
+        """Name, module and settings that a ledger records. Each weighting has a separate name."""
         name, module, settings = super().recorded
         return name, "privpost.mechanisms.draws.logistic_ops" if self.weighting == "ball" else module, settings
 
@@ -245,7 +247,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def m(self):
-        """Number by which the prior is divided: the model's β over the draw's β."""
+        """Divisor of the prior's precision: the model's β divided by the draw's β."""
         return self.model.prior_precision / self.precision
 
     @property
@@ -255,17 +257,17 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def precision(self) -> float:
-        """Precision per record β: the coefficient of a concentrated draw, otherwise that of the model."""
+        """Precision β per record: the coefficient of a concentrated draw, otherwise the model's precision."""
         return self.coefficient if self.weighting == "concentrated" else self.model.prior_precision
 
     @property
     def radius(self) -> float | None:
-        """Radius c/β of the ball; None for other weightings."""
+        """Radius c/β of the ball. It is None for other weightings than "ball"."""
         return self.model.feature_bound / self.precision if self.weighting == "ball" else None
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
-        """Return the smallest β, at least the model's, of a concentrated draw; otherwise the largest power ρ."""
+        """Return the smallest β ≥ the model's β for a concentrated draw, and the largest power ρ for other draws."""
         beta, bounds = model.prior_precision, (model.feature_bound, model.slope_bound)
         if weighting == "concentrated":
             return concentrated_precision(order, epsilon, n, beta, *bounds)
@@ -279,7 +281,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def mu(self) -> float:
-        """μ = 2ρcB/√(nβ): releases of neighbours are no easier to tell apart than N(μ, 1) and N(0, 1).
+        """μ = 2ρcB/√(nβ): releases about neighbours are no easier to tell apart than N(μ, 1) and N(0, 1).
 
         Gopi et al. (2022) prove this for nβ-strongly log-concave densities.
         """
@@ -290,7 +292,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders) -> np.ndarray:
-        """2(ρcB)²λ/(nβ) at each order λ; on the ball, what the pure cost implies if that is less."""
+        """Rényi DP parameter 2(ρcB)²λ/(nβ) at each λ or, on the ball, a smaller parameter from the pure cost."""
         bounds = self.model.feature_bound, self.model.slope_bound
         gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
         if self.weighting != "ball":
@@ -298,7 +300,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return np.minimum(gaussian, ops_rdp(orders, self.power, self.precision, self.model.feature_bound))
 
     def privacy_curve(self, epsilon) -> float:
-        """δ(ε) by `gaussian_curve` at μ; on the ball, that of the pure cost if it is smaller."""
+        """δ(ε) from `gaussian_curve` at μ; on the ball, the smaller of this δ and the δ that the pure cost implies."""
         gaussian = gaussian_curve(self.mu, epsilon)
         if self.weighting != "ball":
             return gaussian
@@ -306,7 +308,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return min(gaussian, pure_curve(float(pure), epsilon))
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the draw whose μ just meets an (ε, δ) budget; a direct draw returns itself or, if it fails, None."""
+        """Return the draw whose μ just meets an (ε, δ) budget; a direct draw returns itself, or None if it fails."""
         if self.calibrated is None:
             return self if self.privacy_curve(budget.epsilon) <= budget.delta else None
         if self.weighting == "ball":
@@ -322,14 +324,14 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         whole = ops_pure_epsilon(1.0, self.precision, self.model.feature_bound)
         pure = pure_from_approximate(budget.epsilon, budget.delta) / float(whole)
         mechanism = replace(self, coefficient=max(gaussian, min(1.0, pure)))
-        # For a small δ, the rounding error of ε0 − ε can push the curve above it.
+        # For a small δ, the rounding error of ε0 − ε can push the curve above δ.
         while not at_most(mechanism.privacy_curve(budget.epsilon), budget.delta):
             mechanism = replace(mechanism, coefficient=float(np.nextafter(mechanism.coefficient, 0.0)))
         return mechanism
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One weight, and two weights, with every weighting."""
+        """Models with one weight and with two weights, drawn from with every weighting."""
         one, two = (partial(BinaryRegression, d) for d in (1, 2))
         return [
             cls(one(1.0), 4, 2.0, weighting="direct"),

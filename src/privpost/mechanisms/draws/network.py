@@ -18,10 +18,11 @@ class TrimmedSampler(PureMechanism):
     """One exact draw from the posterior with every probability restricted to [ω, 1−ω] (Zhang et al. 2016).
 
     On this set the logarithm of a factor of the likelihood changes by at most ln((1−ω)/ω). A record has |I| factors,
-    one per node. As numerator and normaliser change, the draw is 2|I| ln((1−ω)/ω)-DP for a substituted record.
+    one per node. A substituted record changes both the numerator and the normaliser of the posterior's density, so the
+    draw is 2|I| ln((1−ω)/ω)-DP.
 
     Attributes:
-        epsilon: ε > 0, which determines ω as each subclass defines it.
+        epsilon: ε > 0, from which each subclass computes ω.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a BayesianNetwork.
@@ -44,7 +45,7 @@ class TrimmedSampler(PureMechanism):
 
     @property
     def omega(self) -> float:
-        """ω in (0, ½); the posterior is truncated to [ω, 1−ω]."""
+        """Bound ω in (0, ½): the posterior of every probability is truncated to [ω, 1−ω]."""
         return float(1 / (1 + np.exp(self.log_ratio)))
 
     @property
@@ -87,12 +88,12 @@ class RecordSampler(TrimmedSampler):
 
     @property
     def log_ratio(self):
-        """ln((1−ω)/ω) = ε/(2|I|)."""
+        """The largest change ln((1−ω)/ω) = ε/(2|I|) of a factor's logarithm."""
         return self.epsilon / (2 * len(self.model.nodes))
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two nodes, which have a parameter space that quadrature can cover."""
+        """Two nodes, for which quadrature can cover the parameter space."""
         return [
             cls(BayesianNetwork({"a": [], "b": []}, 1, 1), 3, 9.0),
             cls(BayesianNetwork({"a": [], "b": []}, 2, 1), 2, 13.8),
@@ -101,7 +102,7 @@ class RecordSampler(TrimmedSampler):
 
 @dataclass(frozen=True)
 class AttributeSampler(TrimmedSampler):
-    """The draw with ω = 1/(1 + exp(ε/2)): |I|ε-DP for a record, ε-DP for one attribute of a node without children.
+    """The draw with ω = 1/(1 + exp(ε/2)), |I|ε-DP for a record and ε-DP for an attribute of a node without children.
 
     A node with c children enters 1 + c factors of the likelihood, so a change of its attribute costs up to (1 + c)ε.
 
@@ -119,12 +120,12 @@ class AttributeSampler(TrimmedSampler):
 
     @property
     def log_ratio(self):
-        """ln((1−ω)/ω) = ε/2."""
+        """The largest change ln((1−ω)/ω) = ε/2 of a factor's logarithm."""
         return self.epsilon / 2
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Two nodes, which have a parameter space that quadrature can cover."""
+        """Two nodes, for which quadrature can cover the parameter space."""
         return [
             cls(BayesianNetwork({"a": [], "b": []}, 1, 1), 3, 4.5),
             cls(BayesianNetwork({"a": [], "b": []}, 2, 1), 2, 6.9),

@@ -1,4 +1,4 @@
-"""Gibbs sampling of the hidden Markov model of events, charging every update (Foulds et al. 2016, section 4.1)."""
+"""Gibbs sampling of the hidden Markov model of events with a charge per update (Foulds et al. 2016, section 4.1)."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -16,10 +16,12 @@ class PrivateGibbs(HiddenMarkovSampler):
     u is the number of all updates. The chain starts from states drawn without the data, and all its values are public.
     So each update is an exponential mechanism (equation 19), and the guarantee needs no convergence. The costs are:
 
-    - Emissions given the states: 2Δ/T, as a substituted event changes their log-density by at most Δ/T either way.
-    - One scan over the states given the emissions: 2Δ/T for all cells together. The update of a cell's state uses only
-      the events of this cell. If the substituted event stays in its cell, the log-weights of that cell's states change
-      by at most Δ/T either way. If it moves, two cells each gain or lose a factor whose logarithm has range Δ/T.
+    - Emissions given the states cost 2Δ/T: a substituted event changes the log-density of the emissions by at most Δ/T
+      either way.
+    - One scan over the states given the emissions costs 2Δ/T for all cells together. The update of a cell's state uses
+      only the events of this cell. If the substituted event stays in its cell, the log-weights of that cell's states
+      change by at most Δ/T either way. If the event moves, two cells each gain or lose a factor whose logarithm has
+      range Δ/T.
 
     So each iteration has 2 updates, or 1 if there is only one state, which needs no draw. The cost covers every state
     of the chain: the values that a request's `watch` sees may be averaged, and released with the sample.
@@ -27,7 +29,7 @@ class PrivateGibbs(HiddenMarkovSampler):
     Attributes:
         epsilon: upper bound ε > 0 of the cost of the whole chain.
         truncation, tempered_prior: as in `HiddenMarkovSampler`.
-        iterations: number of Gibbs iterations that share ε, at least 1; the first uses random states.
+        iterations: number ≥ 1 of Gibbs iterations that share ε. The first iteration uses random states.
 
     >>> round(PrivateGibbs(EventCounts((2,), (2,)), 100, 5.0, iterations=10).temperature, 1)
     23.6
@@ -54,7 +56,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         tempered_prior: bool = True,
         seeding: None = None,
     ) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         options: dict = {
             "truncation": truncation,
             "iterations": iterations,
@@ -70,11 +72,11 @@ class PrivateGibbs(HiddenMarkovSampler):
 
     @property
     def temperature(self) -> float:
-        """T = max(1, 2Δu/ε)."""
+        """Temperature T = max(1, 2Δu/ε)."""
         return max(1.0, 2 * self.sensitivity * self.updates / self.epsilon)
 
     def cost(self) -> Cost:
-        """Pure cost 2Δu/T, whether or not the chain has converged: ε, or less than ε if T = 1."""
+        """Pure cost 2Δu/T, also without convergence. The cost is ε if T > 1, and at most ε if T = 1."""
         update = gibbs.update_cost(self.sensitivity, self.temperature)
         # A substituted event affects the states of at most two cells.
         of_cell = Cost("pure", update.epsilon / 2)

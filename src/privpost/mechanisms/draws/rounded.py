@@ -21,13 +21,13 @@ LARGEST_PARAMETER = 1e16
 class Rounded:
     """Mixin for mechanisms that make exact draws from a law with rational parameters.
 
-    Most of the time of a draw goes into bounds of the distribution function, and it depends on the parameters, hence on
-    the data. So a draw is returned after a whole number of units of time. The unit is twice the longest time of earlier
-    draws for `public_statistics` on this machine; it does not depend on the data.
+    A draw mostly computes bounds of the distribution function. The time for this depends on the law's parameters, hence
+    on the data. So a draw is returned after a whole number of units of time. The unit does not depend on the data: it
+    is twice the longest time of earlier draws for `public_statistics` on this machine.
     """
 
     model: Any
-    # A method of the mechanism: the parameters of the law of a draw, given the statistics.
+    # A method of the mechanism that returns the parameters of the law of a draw, given the statistics.
     release_law: Callable[..., Any]
     n: int
 
@@ -38,13 +38,13 @@ class Rounded:
     @property
     @abstractmethod
     def public_statistics(self) -> list[Sequence[Fraction | int]]:
-        """Statistics at the ends and in the middle of their range; draws for them show how long a draw takes."""
+        """Statistics at the ends and in the middle of the possible range, for which draws are timed."""
 
     @property
     def typical_deviation(self) -> float:
-        """Standard deviation of a draw's coordinate for data with the prior's means; a public number.
+        """Standard deviation of one coordinate of a draw for data with the prior's means. It is a public number.
 
-        Here it is the largest standard deviation of a share under Dirichlet(prior/m + r · n · the prior's means).
+        Here, this is the largest deviation of a share under Dirichlet(prior/m + r · n · the prior's means).
         """
         prior = self.model.prior
         law = self.release_law(self.n * prior / prior.sum())
@@ -52,7 +52,7 @@ class Rounded:
         return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
     def rounding(self, bits: int) -> dict[str, float]:
-        """Return entries about the error of rounding, which adds a standard deviation of at most 2^-bits/√12.
+        """Return a statement's entries about rounding, which adds an error of standard deviation at most 2^-bits/√12.
 
         Raises:
             ValueError: with so few bits all draws would be rounded to one number, or a parameter is too large.
@@ -77,9 +77,9 @@ class Rounded:
         }
 
     def seconds(self, bits: int) -> float:
-        """Approximate seconds of two calls of `rounded`, for rehearsal and draw, from public numbers.
+        """Approximate time in seconds of two calls of `rounded`, the rehearsal and the draw, from public numbers.
 
-        They cover a draw for each public statistic, two for the first, and two waits of twice the longest draw.
+        The time covers a draw for each public statistic, a second draw for the first one, and four of the longest draw.
         """
         durations = []
         for statistics in self.public_statistics:
@@ -105,7 +105,7 @@ class Rounded:
         Args:
             statistics: exact statistics; counts must be whole numbers.
             bits: public number of bits.
-            randbits: source of fair bits, by default that of the operating system.
+            randbits: source of fair bits; by default, the source of the operating system.
             public_time: whether to wait as the class describes; False gives the same law, but is for public data only.
         """
         if not public_time:
@@ -118,8 +118,10 @@ class Rounded:
 
 
 def public_counts(n: int, levels: int) -> list[list[int]]:
-    """Return counts of n records: all in the first category, all in the last, an eighth in the first, evenly spread,
-    and each of these with one record moved, as the time may differ between special and nearby numbers.
+    """Return eight lists of counts of n records, for the timing of draws.
+
+    Four lists have all records in the first category, all in the last, an eighth in the first and the rest in the last,
+    or even counts. Four more have one record moved, as the time may differ between special and nearby numbers.
     """
     even = [n // levels + (level < n % levels) for level in range(levels)]
     most = [[n, *(0,) * (levels - 1)], [n // 8, *(0,) * (levels - 2), n - n // 8], even]

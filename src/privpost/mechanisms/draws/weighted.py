@@ -21,13 +21,13 @@ class WeightedPosterior(Mechanism):
     Attributes:
         order: order λ ≥ 1 at which `cost` is stated.
         weighting: "direct" is the true posterior (algorithm 1), which has nothing to calibrate. With "diffused" the
-            likelihood counts `r` times (algorithms 2, 5); with "concentrated" the prior counts 1/`m` times (3, 4).
+            likelihood counts `r` times (algorithms 2, 5). With "concentrated" the prior counts 1/`m` times (3, 4).
 
     Class attributes:
         named: the mechanism's name in ledgers and tables, where {} stands for the weighting.
 
     Raises:
-        ValueError: the order is below 1, the class has no such weighting, or the coefficient is outside its range.
+        ValueError: the order is below 1, the class lacks the weighting, or the coefficient is outside its range.
     """
 
     order: float
@@ -48,11 +48,11 @@ class WeightedPosterior(Mechanism):
     @property
     @abstractmethod
     def coefficient(self) -> float:
-        """The weight r or m, which is a field of each subclass; 1 for a direct draw."""
+        """The weight r or m, which is a field of each subclass. It is 1 for a direct draw."""
 
     @property
     def method(self) -> str:
-        """The method's id: the weighting."""
+        """The weighting, which is the method's id."""
         return self.weighting
 
     @property
@@ -68,12 +68,12 @@ class WeightedPosterior(Mechanism):
 
     @property
     def name(self) -> str:
-        """The name in ledgers and tables, a separate one for each weighting."""
+        """The mechanism's name in ledgers and tables. Each weighting has a separate name."""
         return self.named.format(self.weighting.capitalize())
 
     @property
     def recorded(self):
-        """Name, module and settings as recorded; each weighting has a separate name."""
+        """Name, module and settings that a ledger records. Each weighting has a separate name."""
         name, module, settings = super().recorded
         hidden = {"weighting"} if self.calibrated else {"weighting", "coefficient"}
         return name, module, {setting: value for setting, value in settings.items() if setting not in hidden}
@@ -89,25 +89,25 @@ class WeightedPosterior(Mechanism):
         return self.coefficient if self.weighting == "concentrated" else 1.0
 
     def cost(self) -> Cost:
-        """The cost (λ, ε)-RDP at the mechanism's order λ; ε is inf if there is no guarantee."""
+        """The cost of one draw, (λ, ε)-RDP at the mechanism's order λ. If there is no guarantee, ε is inf."""
         epsilon: Any = self.rdp(self.order)
         return Cost("rdp", float(epsilon), order=self.order)
 
     @classmethod
     @abstractmethod
     def coefficient_within(cls, model, n: int, order: float, epsilon: float, *, weighting: str, **options) -> float:
-        """Return the coefficient that is nearest to the true posterior's and makes a draw (λ, ε)-RDP."""
+        """Return the coefficient at which a draw is nearest to the true posterior but still (λ, ε)-RDP."""
 
     @classmethod
     def _within(cls, model, n: int, budget: Cost, **options: Any) -> Self:
-        """Return the mechanism for `calibrate`.
+        """Return the calibrated mechanism; the method `calibrate` of each subclass calls this method.
 
         Raises:
             ValueError: the budget's notion is neither Rényi DP nor (ε, δ) with a known privacy curve, or a direct draw
                 costs more than the budget.
         """
         kind: Any = cls
-        # A class with one weighting needs no argument for it.
+        # A class with only one weighting needs no argument that names this weighting.
         weighting = options.setdefault("weighting", cls.weightings[0])
         check_choice("weighting", weighting, cls.weightings)
         check_model(model, cls.models)
@@ -134,7 +134,7 @@ class WeightedPosterior(Mechanism):
 
 @dataclass(frozen=True)
 class ConjugateDraw(WeightedPosterior):
-    """One draw from the weighted posterior of a conjugate model; it belongs to the same family as the prior.
+    """One draw from the weighted posterior of a conjugate model, which is a law of the same family as the prior.
 
     The coefficient is r of a diffused draw, or m of a concentrated one, in (0, 1].
     """
@@ -148,7 +148,7 @@ class ConjugateDraw(WeightedPosterior):
     @staticmethod
     @abstractmethod
     def supremum_over_neighbours(model, n: int, orders, r=1.0, m=1.0, **options) -> np.ndarray:
-        """Supremum of the Rényi divergence between the laws of neighbours; orders and weights broadcast."""
+        """Supremum over neighbours of the Rényi divergence between their posteriors. Orders and weights broadcast."""
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):
@@ -161,7 +161,7 @@ class ConjugateDraw(WeightedPosterior):
         return float(largest_coefficient(divergence, epsilon))
 
     def rdp(self, orders) -> np.ndarray:
-        """Supremum of the Rényi divergence over neighbours at each order; inf from the asymptotic order on."""
+        """Supremum of the Rényi divergence over neighbours at each order. It is inf at and above the asymptote."""
         options = {name: value for name, value in self.options.items() if name != "weighting"}
         return self.supremum_over_neighbours(self.model, self.n, orders, self.r, self.m, **options)
 

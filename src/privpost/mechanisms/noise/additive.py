@@ -66,12 +66,12 @@ class AdditiveNoiseMechanism(Mechanism):
         return np.stack([self.model.sufficient_statistics(record[None]) for record in records])
 
     def neighbouring_statistics(self) -> np.ndarray | None:
-        """Statistics (pairs, 2, d) of all pairs of single records; other records do not change the noise."""
+        """Statistics (pairs, 2, d) of all pairs of single records, as other records do not change the noise."""
         statistics = np.unique(self._record_statistics(), axis=0)
         return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """Distribution function of the noise, numerically, if `log_density` of one number is known; else None."""
+        """Distribution function of the noise, computed if `log_density` of one number is known; else None."""
         return self._divergences.cdf(self, value)
 
     def select(self, statistics) -> np.ndarray:
@@ -92,8 +92,8 @@ class AdditiveNoiseMechanism(Mechanism):
         """Return valid sufficient statistics (..., d) near a release (..., q).
 
         For "all", coordinates below 0 become 0 (Foulds et al. 2016). For "free", counts are clipped to [0, n] and the
-        last count is the rest up to n, at least 0; for bits this is the projection of Geumlek et al. (2017). Clamped
-        moments use `ClampedMoments.project`.
+        last count is the rest up to n, at least 0. For binary data, this is the projection of Geumlek et al. (2017).
+        Clamped moments use `ClampedMoments.project`.
         """
         release = np.asarray(release, float)
         if isinstance(self.model, ClampedMoments):

@@ -1,4 +1,4 @@
-"""Base classes of mechanisms whose noise has the Rényi divergences of normal noise, and of those with normal noise."""
+"""Base classes of mechanisms with normal noise, or with other noise that has the same Rényi divergences."""
 
 import math
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from privpost.privacy.checks import approximate_budget, check_order, rdp_budget
 
 @dataclass(frozen=True)
 class NoiseOfDeviation(Mechanism):
-    """Base of mechanisms whose noise has the Rényi divergences of normal noise; Δ is the L2 sensitivity.
+    """Base of mechanisms whose noise has the Rényi divergences of normal noise, for L2 sensitivity Δ.
 
     Attributes:
-        sigma: standard deviation σ > 0 of that normal noise.
+        sigma: standard deviation σ > 0 of the normal noise.
         order: order λ ≥ 1 at which `cost` is stated.
 
     Raises:
@@ -41,7 +41,7 @@ class NoiseOfDeviation(Mechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """Return the mechanism with the smallest σ within a Rényi budget or, by its curve, an (ε, δ) budget."""
+        """Return the mechanism with the smallest σ within a Rényi or (by the privacy curve) an (ε, δ) budget."""
         unit = cls(model, n, 1.0, getattr(budget, "order", None) or 2.0, **options)
         if getattr(budget, "notion", None) != "approximate":
             epsilon, _ = rdp_budget(budget, cls.method)
@@ -64,7 +64,7 @@ class GaussianNoise(NoiseOfDeviation):
     """Base of mechanisms that add N(0, σ²) noise to each coordinate that `select` returns."""
 
     method: ClassVar[str] = "gaussian"
-    # Returns the released coordinates (..., q) of statistics (..., d); the other base class of a mechanism defines it.
+    # This function returns the released coordinates (..., q) of statistics (..., d). Another base class defines it.
     select: ClassVar[Callable[..., np.ndarray]]
 
     def noise(self, shape, rng) -> np.ndarray:
@@ -73,11 +73,11 @@ class GaussianNoise(NoiseOfDeviation):
 
     @property
     def loss(self) -> Normal:
-        """The law for composition: normal with standard deviation 1, which neighbours shift by Δ/σ."""
+        """The law that dominates a release (see `losses`): N(0, 1) noise, which neighbours shift by Δ/σ."""
         return Normal(float(self.sensitivity / self.sigma))
 
     def privacy_curve(self, epsilon) -> float:
-        """δ(ε) by `gaussian_curve` at μ = Δ/σ."""
+        """δ(ε) from `gaussian_curve` at μ = Δ/σ."""
         return gaussian_curve(self.sensitivity / self.sigma, epsilon)
 
     def recalibrated(self, budget) -> Self:

@@ -20,9 +20,9 @@ from privpost.privacy.checks import approximate_budget
 
 @dataclass(frozen=True)
 class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
-    """Counts plus independent two-sided geometric (discrete Laplace) noise, P(k) ∝ exp(−|k| ε/Δ); it is ε-DP.
+    """Counts plus independent two-sided geometric (discrete Laplace) noise with P(k) ∝ exp(−|k| ε/Δ).
 
-    Δ is the L1 sensitivity of the counts (Ghosh, Roughgarden and Sundararajan 2012).
+    Δ is the L1 sensitivity of the counts. The release is ε-DP (Ghosh, Roughgarden and Sundararajan 2012).
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
@@ -42,12 +42,12 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, coordinates=coordinates)
 
     @property
     def scale(self) -> float:
-        """Δ/ε, which corresponds to the scale of continuous Laplace noise."""
+        """Scale Δ/ε of the noise, which corresponds to the scale of continuous Laplace noise."""
         return self.sensitivity / self.epsilon
 
     def noise(self, shape, rng) -> np.ndarray:
@@ -67,7 +67,7 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
         return np.where(k == np.rint(k), log_one - np.abs(k) / self.scale, -np.inf).sum(axis=-1)
 
     def privacy_curve(self, epsilon) -> float | None:
-        """δ(ε) for noise on one count of sensitivity 1, equal to randomised response's; None for several counts."""
+        """δ(ε) for noise on one count of sensitivity 1, as for randomised response. It is None for several counts."""
         return pure_curve(self.epsilon, epsilon) if self.sensitivity == 1 else None
 
     def recalibrated(self, budget) -> Self | None:
@@ -76,14 +76,14 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
         if self.sensitivity != 1:
             return None
         mechanism = replace(self, epsilon=pure_from_approximate(budget.epsilon, budget.delta))
-        # For a small δ, the rounding error of ε0 − ε can push the curve above it.
+        # For a small δ, the rounding error of ε0 − ε can push the curve above δ.
         while not at_most(pure_curve(mechanism.epsilon, budget.epsilon), budget.delta):
             mechanism = replace(mechanism, epsilon=math.nextafter(mechanism.epsilon, 0.0))
         return mechanism
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Bits with one count released or both, and three categories."""
+        """Binary data with one count released or both, and three categories."""
         bits, categories = BetaBernoulli(1, 1), DirichletCategorical((5, 5, 5))
         return [
             cls(bits, 8, 0.5),
@@ -97,10 +97,10 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
 class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
     """Counts plus independent discrete Gaussian noise, P(k) ∝ exp(−k²/(2σ²)) (Canonne, Kamath and Steinke 2020).
 
-    Like continuous noise with the same σ, it is (λ, λΔ²/(2σ²))-RDP at every order (proposition 5) for L2 sensitivity Δ.
+    For L2 sensitivity Δ, the release is (λ, λΔ²/(2σ²))-RDP at every order, as with continuous noise (proposition 5).
 
     Attributes:
-        sigma: σ > 0; the standard deviation of the noise is at most σ.
+        sigma: σ > 0, an upper bound of the standard deviation of the noise.
         order: order λ ≥ 1 at which `cost` is stated.
 
     Raises:
@@ -132,7 +132,7 @@ class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
         return np.where(k == np.rint(k), logs, -np.inf).sum(axis=-1)
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the mechanism with the smallest σ that its privacy curve allows; None for noise on several counts."""
+        """Return the mechanism with the smallest σ that the privacy curve allows; None for noise on several counts."""
         approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None
@@ -141,7 +141,7 @@ class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Bits with much noise or little, and three categories."""
+        """Binary data with much noise or little, and three categories."""
         bits, categories = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))
         return [
             cls(bits, 8, 2.0, 2.0),

@@ -17,7 +17,7 @@ from privpost.samplers.hidden_markov.seeds import Seeding
 from privpost.samplers.noise_aware import draws as noise_aware_draws
 from privpost.samplers.noise_aware import event_counts, exact_counts
 
-# `EventCountsLaplace.posterior` runs this many chains, discards the first sweeps, and stores every THIN-th sweep.
+# `EventCountsLaplace.posterior` runs CHAINS chains, discards the first BURN_IN sweeps, and stores every THIN-th sweep.
 CHAINS = 4
 BURN_IN = 500
 THIN = 5
@@ -32,7 +32,7 @@ def prior_of(model: EventCounts) -> gibbs.Prior:
 class EventCountsLaplace(LaplaceMechanism):
     """The count of every level in every cell plus Lap(2D/ε) noise, for D fields (Foulds et al. 2016, section 5).
 
-    This is the composition of D releases, one for each field's table, each at a cost of ε/D.
+    This is the composition of D releases, one for each field's table. Each of these releases costs ε/D.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not EventCounts.
@@ -47,7 +47,7 @@ class EventCountsLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """2D, which an event attains if it changes its cell or all of its levels."""
+        """L1 sensitivity 2D, which is attained if an event changes its cell or all of its levels."""
         return count_tables.SENSITIVITY * len(self.model.sizes)
 
     @property
@@ -65,11 +65,11 @@ class EventCountsLaplace(LaplaceMechanism):
         return end.state.probabilities.reshape(*counts.shape[:-2], *self.model.theta_shape)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Return draws (draws, K, levels) of the emission probabilities given one release; they account for the noise.
+        """Return draws (draws, K, levels) of the emission probabilities given one release and the law of the noise.
 
-        For one state and one cell they are exact. Otherwise they are the last draws of four chains whose law is a
-        little wider than the posterior: it treats the counts of a cell as independent Poisson variables. In the model,
-        all fields of a cell have the same total, and the number of all events is public.
+        For one state and one cell the draws are exact. Otherwise they are the last draws of four chains. The law of the
+        chains is a little wider than the posterior, as it treats the counts of a cell as independent Poisson variables.
+        In the model, all fields of a cell have the same total, and the number of all events is public.
 
         The states are not identified, so their order differs between chains.
         """

@@ -20,13 +20,13 @@ Variant = Literal["paper", "corrected"]
 class FourierMechanism(PureMechanism):
     """Noisy Fourier coefficients of the contingency table, from which consistent marginals are rebuilt.
 
-    This is algorithm 2 of Zhang et al. (2016), after Barak et al. (2007). Each coefficient ⟨f^γ, h⟩, γ ∈ N_I, gets
-    Lap(2|N_I| / (ε 2^(|I|/2))) noise. Then 4t|N_I|²/(ε 2^(|I|/2)) is added to the coefficient of ∅, which makes all
-    cells non-negative ("stealth") with high probability. Here everything is multiplied by 2^(|I|/2): a coefficient is
-    a signed sum over records, the noise has scale 2|N_I|/ε, and no table of 2^|I| cells is needed.
+    This is algorithm 2 of Zhang et al. (2016), after Barak et al. (2007). Each coefficient ⟨f^γ, h⟩ of the table h,
+    γ ∈ N_I, gets Lap(2|N_I| / (ε 2^(|I|/2))) noise. Then 4t|N_I|²/(ε 2^(|I|/2)) is added to the coefficient of ∅, which
+    makes all cells non-negative ("stealth") with high probability. Here everything is multiplied by 2^(|I|/2). So a
+    coefficient is a signed sum over records, the noise has scale 2|N_I|/ε, and no table of 2^|I| cells is needed.
 
-    The release is the noisy vector of signed sums, with γ in the order of `closure`. The increment is public; `counts`
-    adds it.
+    The release is the noisy vector of signed sums, with γ in the order of `closure`. The release does not contain the
+    increment, which is public; `counts` adds it.
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
@@ -58,17 +58,17 @@ class FourierMechanism(PureMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, t: float, variant: Variant = "corrected") -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, t=t, variant=variant)
 
     @property
     def sensitivity(self) -> float:
-        """2|N_I| (the paper's bound), or twice the largest number of signs that one record can flip."""
+        """L1 sensitivity: the paper's bound 2|N_I|, or twice the largest number of signs that one record can flip."""
         return 2.0 * (len(closure(self.model)) if self.variant == "paper" else largest_flips(self.model))
 
     @property
     def tight(self):
-        """Whether the sensitivity is exact: for the variant "corrected" and up to 18 nodes."""
+        """Whether the sensitivity is exact, as it is for the variant "corrected" and up to 18 nodes."""
         return self.variant == "corrected" and len(self.model.nodes) <= LARGEST_TRANSFORM
 
     @property
@@ -93,12 +93,12 @@ class FourierMechanism(PureMechanism):
         return signed_sums(data, closure(self.model)[self._noisy]).astype(float)
 
     def _perturb(self, statistics, rng):
-        """Return noisy signed sums (..., q) for counts (..., 2m); q is |N_I|, or |N_I| − 1 if corrected."""
+        """Return noisy signed sums (..., q) for counts (..., 2m), with q = |N_I|, or |N_I| − 1 if corrected."""
         sums = self._sums(statistics)[..., self._noisy]
         return noise.add(sums, rng.laplace(0.0, self.scale, sums.shape), rng)
 
     def raw_counts(self, release) -> np.ndarray:
-        """Counts (..., 2m) rebuilt from a release (..., q) without the increment; consistent, but may be negative."""
+        """Consistent counts (..., 2m), possibly negative, rebuilt from a release (..., q) without the increment."""
         release = np.asarray(release, float)
         if self.variant == "corrected":
             release = np.concatenate([np.full((*release.shape[:-1], 1), float(self.n)), release], axis=-1)
@@ -118,7 +118,7 @@ class FourierMechanism(PureMechanism):
         return np.maximum(np.max(-self.raw_counts(release) / unit, axis=-1), 0.0)
 
     def project(self, release) -> np.ndarray:
-        """The published counts with negative ones set to 0, shape (..., 2m)."""
+        """The published counts (..., 2m), in which negative counts are set to 0."""
         return np.maximum(self.counts(release), 0.0)
 
     def naive_posterior(self, release) -> np.ndarray:

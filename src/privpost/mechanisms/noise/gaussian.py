@@ -13,7 +13,7 @@ from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
 from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.checks import check_choice
 
-# The charge is λΔ²/σ² times this factor; Geumlek et al. (2017) charge twice the exact divergence.
+# The charge is λΔ²/σ² times this factor. Geumlek et al. (2017) charge twice the exact divergence.
 Variant = Literal["paper", "corrected"]
 CHARGE = {"paper": 1.0, "corrected": 0.5}
 
@@ -24,7 +24,7 @@ class GaussianMechanism(GaussianNoise, AdditiveNoiseMechanism):
 
     For L2 sensitivity Δ, `variant="corrected"` charges the exact Rényi DP parameter λΔ²/(2σ²) (Mironov 2017,
     corollary 3), and `variant="paper"` charges λΔ²/σ² (Geumlek et al. 2017, section 5.1). As n is public, the last
-    count is left out by default; then Δ = 1 for bits.
+    count is left out by default. Then Δ = 1 for binary data.
 
     Attributes:
         variant: "corrected" or "paper".
@@ -50,7 +50,7 @@ class GaussianMechanism(GaussianNoise, AdditiveNoiseMechanism):
     def calibrate(
         cls, model, n: int, budget: Cost, *, variant: Variant = "corrected", coordinates: Coordinates = "free"
     ) -> Self:
-        """Return the mechanism with the smallest σ within a Rényi budget or, by its curve, an (ε, δ) budget."""
+        """Return the mechanism with the smallest σ within a Rényi or (by the privacy curve) an (ε, δ) budget."""
         return super().calibrate(model, n, budget, variant=variant, coordinates=coordinates)
 
     def noise_cdf(self, value) -> np.ndarray | None:
@@ -63,7 +63,7 @@ class GaussianMechanism(GaussianNoise, AdditiveNoiseMechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Bits in both variants, and three categories."""
+        """Binary data in both variants, and three categories."""
         bits, categories = BetaBernoulli(6, 12), DirichletCategorical((5, 5, 5))
         return [
             cls(bits, 8, 2.0, 2.0),

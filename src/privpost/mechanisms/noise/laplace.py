@@ -25,9 +25,9 @@ from privpost.samplers.noise_aware.draws import Draws, named
 class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
     """Sufficient statistics plus independent Laplace noise of scale Δ/ε, where Δ is their L1 sensitivity.
 
-    The release is ε-DP and determines a whole posterior. Foulds et al. (2016), section 3, release bits as (successes,
-    failures) with Δ = 2 and replace negative counts by 0. With `coordinates="free"` bits are released as the number of
-    successes with Δ = 1, as in Bernstein and Sheldon (2018).
+    The release is ε-DP and determines a whole posterior. For binary data, Foulds et al. (2016), section 3, release
+    (successes, failures) with Δ = 2 and replace negative counts by 0. With `coordinates="free"` only the number of
+    successes is released, with Δ = 1, as in Bernstein and Sheldon (2018).
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
@@ -45,7 +45,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, coordinates: Coordinates | None = None) -> Self:
-        """Return the mechanism with the largest ε within the budget; `rdp_to_pure_epsilon` converts a Rényi budget."""
+        """Return the mechanism with the largest ε within the budget. `rdp_to_pure_epsilon` converts a Rényi budget."""
         return super().calibrate(model, n, budget, coordinates=coordinates)
 
     @property
@@ -55,7 +55,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @property
     def loss(self) -> Response:
-        """The law for composition: for counts, a randomised response for each unit of Δ; otherwise a single one."""
+        """The law that dominates a release (see `losses`): one randomised response, or one per unit of Δ for counts."""
         counted = isinstance(self.model, BetaBernoulli | DirichletCategorical | EventCounts | BayesianNetwork)
         times = round(self.sensitivity) if counted else 1
         return Response(self.epsilon / times, times=times)
@@ -70,7 +70,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return np.where(z < 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
 
     def privacy_curve(self, epsilon) -> float | None:
-        """δ(ε) = 1 − exp((ε − ε0)/2) for noise on one number, with ε0 the mechanism's ε; None for several numbers."""
+        """δ(ε) = 1 − exp((ε − ε0)/2) for noise on one number; ε0 is the mechanism's ε. None for several numbers."""
         if np.shape(self.query(self.model.records[:1])) != (1,):
             return None
         return max(0.0, -math.expm1((epsilon - self.epsilon) / 2))
@@ -93,7 +93,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """Return draws as for other additive noise; for clamped moments, draws (draws, 2) treat the sums as normal."""
+        """Return draws as for other additive noise. For clamped moments, draws (draws, 2) treat the sums as normal."""
         if not isinstance(self.model, ClampedMoments):
             return super().posterior(release, draws, rng)
         check_given(release, (2,), draws, rng)
@@ -104,7 +104,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Bits and three categories, each with all counts released or all but one."""
+        """Binary data and three categories, each with all counts released or all but one."""
         bits, categories = BetaBernoulli(1, 1), DirichletCategorical((5, 5, 5))
         return [
             cls(bits, 8, 1.0, coordinates="all"),

@@ -1,6 +1,6 @@
-"""Output perturbation of regularised logistic regression: its optimum on a lattice plus discrete noise.
+"""Output perturbation of regularised logistic regression: discrete noise on the optimum, which is put on a lattice.
 
-`logistic_finite.LogisticOutputNoise` is the continuous version for simulations; this one is for real data.
+`logistic_finite.LogisticOutputNoise` is the continuous version for simulations. This module is for real data.
 """
 
 import math
@@ -14,7 +14,7 @@ from privpost.distributions import noise
 from privpost.models.regression.logistic import LogisticPosterior, certified_gradient
 from privpost.privacy.accounting.losses import Normal
 
-# Features are multiples of 2^-SHIFT in [-1, 1]; this grid is the same for all files with the same public bounds.
+# Features are multiples of 2^-SHIFT in [-1, 1]. This grid is the same for all files with the same public bounds.
 SHIFT = 40
 # The optimiser's remaining gradient and the lattice may each add this share of a record's influence 2c to Δ.
 _SLACK = 2.0**-10
@@ -31,7 +31,8 @@ class OutputNoise:
     """Releases the minimiser of Σ ln(1 + exp(−y xᵀw)) + P|w|²/2, rounded to a lattice, plus discrete Gaussian noise.
 
     The objective is P-strongly convex and a record's gradient is at most c = √d long, so the minimisers of neighbours
-    are at most 2c/P apart. The optimiser's gradient is at most τ, and its point is rounded to γZ^d. The sensitivity is
+    are at most 2c/P apart. The gradient at the optimiser's point is at most τ long, and this point is rounded to the
+    lattice γZ^d. So the L2 sensitivity is
 
         Δ = (2c + 2τ)/P + γ√d.
 
@@ -69,13 +70,13 @@ class OutputNoise:
 
     @property
     def sensitivity(self) -> float:
-        """Δ in lattice steps, rounded up."""
+        """L2 sensitivity Δ in lattice steps, rounded up."""
         exact = (2 * self.bound + 2 * self.tolerance) / self.precision / self.step + self.bound
         return exact * (1 + 1e-12)
 
     @property
     def loss(self) -> Normal:
-        """The law for composition: normal with standard deviation 1, which neighbours shift by Δ/σ."""
+        """The law that dominates a release (see `losses`): N(0, 1) noise, which neighbours shift by Δ/σ."""
         return Normal(self.sensitivity / self.sigma)
 
     def query(self, records) -> np.ndarray:
@@ -83,7 +84,7 @@ class OutputNoise:
         return np.zeros(self.dimension) if len(records) == 0 else self.fit(records)
 
     def fit(self, records: np.ndarray) -> np.ndarray:
-        """Return the minimiser in lattice steps (d,) for records (n, d) of whole numbers, the label 0 or 1 last.
+        """Return the minimiser in lattice steps (d,) for records (n, d) of whole numbers, which end in a label 0 or 1.
 
         Raises:
             RuntimeError: the gradient at the optimiser's point could not be proved to be at most τ.

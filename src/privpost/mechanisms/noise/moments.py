@@ -66,7 +66,7 @@ class NoisyMoments(Mechanism):
         return np.asarray(release, float) / self.units
 
     def project(self, release) -> np.ndarray:
-        """The nearest positive semi-definite matrix (..., d + 1, d + 1): negative eigenvalues are set to 0."""
+        """The positive semi-definite matrix (..., d + 1, d + 1) nearest to the noisy moments."""
         return noise_aware_regression.positive(noise_aware_regression.symmetric(self.moments(release)), 0.0)
 
     def naive_posterior(self, release) -> NormalInverseGamma:

@@ -24,13 +24,14 @@ class LatticeMoments:
     """Sums of v_i v_j over records plus noise, i ≤ j, v = (1, x, y) with x and y in [−1, 1], in steps of 4^-SHIFT.
 
     The first sum is the public n and is left out. For the sensitivity, let u and w be the absolute values of v in the
-    two records that differ, D_i = |u_i² − w_i²| ≤ 1, and B the variables whose signs differ between them. A sum of
-    squares changes by D_i. A product changes by |u_i u_j − w_i w_j| ≤ 1 if both or neither of i and j are in B, else by
+    two records that differ, let D_i = |u_i² − w_i²| ≤ 1, and let B be the set of variables whose signs differ between
+    these records. A sum of squares changes by D_i. A sum of products changes by |u_i u_j − w_i w_j| ≤ 1 if both or
+    neither of i and j are in B, else by
 
         u_i u_j + w_i w_j ≤ (u_i² + u_j² + w_i² + w_j²)/2 ≤ 2 − (D_i + D_j)/2,
 
-    as u_i² + w_i² = 2 max(u_i, w_i)² − D_i. The sum of these changes is linear in D, and that of their squares convex,
-    so the maximum has all D_i at 0 or 1. The constant has D = 0 and is not in B.
+    as u_i² + w_i² = 2 max(u_i, w_i)² − D_i. The sum of these changes is linear in D, and the sum of their squares is
+    convex in D. So both are largest with all D_i at 0 or 1. The constant 1 has D = 0 and is not in B.
 
     Attributes:
         n: public number of records.
@@ -53,13 +54,13 @@ class LatticeMoments:
 
     @cached_property
     def sensitivity(self) -> float:
-        """Δ in lattice steps, rounded up to a whole number of them."""
+        """Sensitivity Δ in `norm`, rounded up to a whole number of lattice steps."""
         power, largest = (1 if self.law == "laplace" else 2), 0.0
         for outside in range(self.variables + 1):
             inside = self.variables - outside
             same = math.comb(outside + 1, 2) + math.comb(inside, 2)
             for a, b in itertools.product(range(outside + 1), range(inside + 1)):
-                # Pairs with one variable in B, by how many of the two have D = 1; the constant is outside B.
+                # Numbers of pairs with one variable in B, by how many of the two variables have D = 1.
                 pairs = {2: a * b, 1: a * (inside - b) + (outside + 1 - a) * b, 0: (outside + 1 - a) * (inside - b)}
                 across = sum(number * (2 - ones / 2) ** power for ones, number in pairs.items())
                 largest = max(largest, a + b + same + across)
@@ -67,17 +68,17 @@ class LatticeMoments:
 
     @property
     def scale(self) -> float:
-        """Scale Δ/ε of Laplace noise."""
+        """Scale Δ/ε of Laplace noise, in lattice steps."""
         return self.sensitivity / self.setting
 
     @property
     def sigma(self) -> float:
-        """σ of Gaussian noise."""
+        """Standard deviation σ of Gaussian noise, in lattice steps."""
         return self.setting
 
     @property
     def loss(self) -> Law:
-        """The law for composition: randomised response at ε, or a standard normal law that neighbours shift by Δ/σ."""
+        """The law that dominates a release (`losses`): randomised response, or N(0, 1) shifted by Δ/σ."""
         return Response(self.setting) if self.law == "laplace" else Normal(self.sensitivity / self.setting)
 
     @property
@@ -103,7 +104,7 @@ class LatticeMoments:
         return noise.add(exact, drawn, source)
 
     def moments(self, release) -> tuple[np.ndarray, Noise]:
-        """All second moments (q + 1,) of (1, x, y) and the law of their noise; n is given a negligible noise."""
+        """All second moments (q + 1,) of (1, x, y) and the law of their noise. The noise of n is negligible."""
         scale = (self.scale if self.law == "laplace" else self.sigma) / 4.0**SHIFT
         moments = np.append(self.n, np.asarray(release, float) / 4.0**SHIFT)
         return moments, Noise(self.law, np.append(1e-4 * self.n, np.full(len(moments) - 1, scale)))

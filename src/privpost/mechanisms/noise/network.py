@@ -30,7 +30,7 @@ class NetworkLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """2|I|, attained if a record of zeros is substituted by a record of ones."""
+        """L1 sensitivity 2|I|, attained if a record of zeros is substituted by a record of ones."""
         return 2.0 * len(self.model.nodes)
 
     def project(self, release) -> np.ndarray:

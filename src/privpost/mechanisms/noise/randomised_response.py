@@ -19,10 +19,10 @@ from privpost.samplers.noise_aware.draws import Draws, named
 
 @dataclass(frozen=True)
 class RandomisedResponse(PureMechanism):
-    """Each person reports their true answer with probability e^ε/(e^ε + d − 1), otherwise one of the d − 1 others.
+    """Each person reports their true answer with probability e^ε/(e^ε + d − 1), otherwise one of d − 1 other answers.
 
-    The release is the number of reports of each answer, shape (d,). It is ε-DP, even against the person who counts the
-    reports (Warner 1965; Kairouz, Oh and Viswanath 2016).
+    The release is the number of reports of each answer, shape (d,). This is ε-DP, even against the person who counts
+    the reports (Warner 1965; Kairouz, Oh and Viswanath 2016).
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
@@ -59,7 +59,7 @@ class RandomisedResponse(PureMechanism):
 
     @property
     def _logs(self) -> tuple[float, float]:
-        """ln other and ln(truth − other)."""
+        """The logarithms of `other` and of `truth` − `other`."""
         log_other = -self.epsilon - float(np.log1p((self.size - 1) * np.exp(-self.epsilon)))
         return log_other, log_other + float(np.log(np.expm1(self.epsilon))) if self.epsilon < 700 else 0.0
 
@@ -69,7 +69,7 @@ class RandomisedResponse(PureMechanism):
         return self.epsilon
 
     def query(self, data) -> np.ndarray:
-        """Log-probabilities (releases,) of all possible releases; for small data sets only."""
+        """Log-probabilities (releases,) of all possible releases, which are few only for small data sets."""
         statistics = self.model.sufficient_statistics(data)
         cuts = itertools.combinations(range(self.n + self.size - 1), self.size - 1)
         all_releases = [np.diff([-1, *cut, self.n + self.size - 1]) - 1 for cut in cuts]
@@ -89,7 +89,7 @@ class RandomisedResponse(PureMechanism):
     def log_mass(self, release, statistics) -> np.ndarray:
         """Log-probability of numbers of reports (..., d) given the true counts (..., d); −inf for impossible numbers.
 
-        It convolves the laws of the reports of each true answer, so it is for few records only.
+        This method convolves the laws of the reports of each true answer, so it is for few records only.
         """
         release, statistics = np.broadcast_arrays(np.asarray(release, float), np.asarray(statistics, float))
         both = np.concatenate([release.reshape(-1, self.size), statistics.reshape(-1, self.size)], axis=1)
@@ -116,27 +116,27 @@ class RandomisedResponse(PureMechanism):
         return logsumexp(terms) if terms else -np.inf
 
     def project(self, release) -> np.ndarray:
-        """Estimates (reports − n other)/(truth − other) of the true counts, raised to 0 and rescaled to sum to n."""
+        """Estimates (reports − n other)/(truth − other) of the true counts, at least 0 and rescaled to sum to n."""
         counts = np.maximum((np.asarray(release, float) - self.n * self.other) / (self.truth - self.other), 0.0)
         return self.n * counts / counts.sum(axis=-1, keepdims=True)
 
     def naive_posterior(self, release) -> np.ndarray:
-        """Parameters (..., d) of the conjugate posterior that treats the estimated counts as exact ones."""
+        """Parameters (..., d) of the conjugate posterior that treats the estimated counts as exact counts."""
         return self.model.posterior(self.project(release))
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
         """Return independent, exact draws (draws, *theta_shape) given the numbers of reports (d,).
 
-        Each report is the true answer with probability truth − other, otherwise one of d answers at random. If k_i of
-        the r_i reports of answer i are of the first kind, (other + (truth − other) θ_i)^r_i = Σ_k C(r_i, k)
-        other^(r_i − k) ((truth − other) θ_i)^k. So the posterior is a mixture of Dirichlet(prior + k).
+        Each report is the true answer with probability truth − other, otherwise one of d answers at random. Summed over
+        the number k of true answers in the r_i reports of answer i, (other + (truth − other) θ_i)^r_i = Σ_k C(r_i, k)
+        other^(r_i − k) ((truth − other) θ_i)^k. So the posterior is a mixture of the laws Dirichlet(prior + k).
         """
         check_given(release, (self.size,), draws, rng)
         reported = np.asarray(release, float)
         if np.any(reported < 0) or np.any(reported != np.rint(reported)) or reported.sum() != self.n:
             raise ValueError(f"release is {release!r}; it must be whole numbers that sum to n, {self.n}")
         prior, counts, (log_other, log_forced) = self.model.prior, np.arange(self.n + 1.0), self._logs
-        # The number of random reports is one more count; with it, the counts sum to n.
+        # The number of random reports is one more count, with which the counts sum to n.
         factors = [-gammaln(prior.sum() + self.n - counts)]
         for alpha, number in zip(prior, reported, strict=True):
             rest = number - counts
@@ -149,5 +149,5 @@ class RandomisedResponse(PureMechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Bits and three categories."""
+        """Binary data and three categories."""
         return [cls(BetaBernoulli(1, 1), 4, 1.0), cls(DirichletCategorical((5, 5, 5)), 3, 0.5)]

@@ -64,7 +64,7 @@ class RedactedSum(metaclass=Checked):
         """Return the redacted sum (..., 1) of records (..., n).
 
         Raises:
-            ValueError: a value cannot be a record of the family; it is not left out as if it were outside the bounds.
+            ValueError: a value cannot be a record of the family. Such a value is not left out like one out of bounds.
         """
         return redacted_sum(self.family.statistic(self.family.check_records(data)), *self.ends)[..., None]
 
@@ -81,8 +81,8 @@ class RedactedSum(metaclass=Checked):
 class RedactedLaplace(LaplaceMechanism):
     """The redacted sum plus Lap(Δ/ε), Δ = max(|low|, |high|, high − low) (Bernstein and Sheldon 2018, section 3.3).
 
-    Here low and high are bounds of t(x). As a record can leave the interval, Δ = high − low would be too small if the
-    interval does not contain 0.
+    Here low and high are bounds of t(x). As a record can leave the interval, Δ = high − low would be too small for an
+    interval without 0.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a RedactedSum.
@@ -95,7 +95,7 @@ class RedactedLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self) -> Any:
-        """max(|low|, |high|, high − low) for t(x); for several trials, shape (trials,)."""
+        """Sensitivity max(|low|, |high|, high − low) for bounds of t(x); an array (trials,) for several trials."""
         delta = redacted_sensitivity(*self.model.ends)
         return delta if np.ndim(delta) else float(delta)
 
@@ -105,7 +105,7 @@ class RedactedLaplace(LaplaceMechanism):
         return replace(self, model=replace(self.model, low=low, high=high))
 
     def noise(self, shape, rng) -> np.ndarray:
-        """Draw Laplace noise of scale Δ/ε; if each trial has its own scale, the shape is (trials, 1)."""
+        """Draw Laplace noise of scale Δ/ε. If each trial has a separate scale, the shape is (trials, 1)."""
         return rng.laplace(0.0, np.reshape(self.scale, shape) if np.ndim(self.scale) else self.scale, shape)
 
     def naive_posterior(self, release) -> np.ndarray:

@@ -2,5 +2,5 @@
 
 A user calls `costs` (`Cost`, conversions) and `composition.compose`. `approximate` finds settings that meet an (ε, δ)
 budget, `losses` has the laws that composition needs, and `gibbs` computes the cost of Markov chains that query the
-data. `secure_noise` and `proved` find the noise and the draws for real data, whose cost must be proved.
+data. For real data, `secure_noise` finds noise and `proved` finds posterior draws whose cost is proved.
 """

@@ -19,7 +19,7 @@ from privpost.privacy.checks import approximate_budget
 
 # The search tries up to this multiple of a setting, and down to its inverse.
 _FARTHEST = 2.0**30
-# For a smaller shift μ of normal laws, and for a larger ε, other formulas compute their curve without cancellation.
+# For a smaller shift μ of normal laws, and for a larger ε, other formulas compute the curve without cancellation.
 _SMALL_SHIFT, _LARGE_EPSILON = 1e-4, 1e6
 # The smallest shift μ = Δ/σ that is tried, hence the largest noise.
 _WEAKEST = 1e-150
@@ -41,14 +41,14 @@ def pure_from_approximate(epsilon: float, delta: float) -> float:
     check_range("(0, inf)", epsilon=epsilon)
     check_range("[0, 1)", delta=delta)
     pure = float(np.logaddexp(epsilon, np.log(delta) if delta > 0 else -np.inf) - np.log1p(-delta))
-    # For a small δ, the rounding error of ε0 can push the curve above it.
+    # For a small δ, the rounding error of ε0 can push the curve above δ.
     while pure > epsilon and pure_curve(pure, epsilon) > delta:
         pure = float(np.nextafter(pure, 0.0))
     return pure
 
 
 def pure_curve(pure: float, epsilon) -> Any:
-    """Largest δ(ε) of an ε0-DP mechanism, that of randomised response: (e^ε0 − e^ε)/(1 + e^ε0), 0 for ε ≥ ε0."""
+    """Largest δ(ε) of ε0-DP mechanisms, attained by randomised response: (e^ε0 − e^ε)/(1 + e^ε0), or 0 if ε ≥ ε0."""
     return -np.expm1(np.minimum(epsilon - pure, 0.0)) * expit(pure)
 
 
@@ -66,10 +66,10 @@ def laplace_from_approximate(epsilon: float, delta: float) -> float:
 
 
 def gaussian_from_approximate(epsilon: float, delta: float) -> float:
-    """Return σ/Δ at which Gaussian noise is exactly (ε, δ)-DP (Balle and Wang 2018, theorem 8).
+    """Return the ratio σ/Δ at which Gaussian noise is exactly (ε, δ)-DP (Balle and Wang 2018, theorem 8).
 
-    The package dp-accounting computes it. If its answer does not agree with `gaussian_curve`, as for δ below 1e-15 at
-    an ε near 0 and for ε above 1e10, a bisection of that curve is used instead.
+    The package dp-accounting computes this ratio. If the ratio does not agree with `gaussian_curve`, as for δ below
+    1e-15 at an ε near 0 and for ε above 1e10, a bisection of `gaussian_curve` is used instead.
 
     Raises:
         ValueError: ε is outside (0, 1e300], δ is outside (0, 1), or both are too small for any known noise.
@@ -96,8 +96,8 @@ def gaussian_from_approximate(epsilon: float, delta: float) -> float:
 def gaussian_curve(mu: float, epsilon: float) -> float:
     """Return δ(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8).
 
-    With Mills' ratio R(x) = Φ(−x)/φ(x) and x = ε/μ, this is φ(x − μ/2) (R(x − μ/2) − R(x + μ/2)). For a small μ the
-    difference of probabilities would lose all digits; then μ φ(x − μ/2) (1 − x R(x)) approximates it.
+    With Mills' ratio R(x) = Φ(−x)/φ(x) and x = ε/μ, δ is φ(x − μ/2) (R(x − μ/2) − R(x + μ/2)). For a small μ, the
+    difference of probabilities would lose all digits. There, μ φ(x − μ/2) (1 − x R(x)) approximates δ.
     """
     if mu < _SMALL_SHIFT:
         x = epsilon / mu
@@ -111,7 +111,7 @@ def gaussian_curve(mu: float, epsilon: float) -> float:
 
 
 def mills(x: float) -> float:
-    """Mills' ratio Φ(−x)/φ(x) of the standard normal law; it overflows to inf for x below about −38."""
+    """Mills' ratio Φ(−x)/φ(x) of the standard normal law. It overflows to inf for x below about −38."""
     return float(np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2)))
 
 
@@ -129,7 +129,7 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
         δ(ε), shape (...); nan if the probability of the interval underflows.
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
-    # For a larger ε, e^ε overflows; its δ is smaller than that at 700.
+    # For a larger ε, e^ε overflows. The δ at such an ε is below the δ at 700.
     epsilon = np.minimum(epsilon, 700.0)
     # If P has the smaller α, θ is replaced by 1 − θ, so the event is always {θ ≥ t}.
     flip = p[..., 0] < q[..., 0]
@@ -149,7 +149,7 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
 def _above(start, parameters, low, high):
     """P(logit θ ≥ start) of a beta distribution truncated to logits in [low, high], computed from its smaller tail."""
     a, b = parameters[..., 0], parameters[..., 1]
-    # If most of the law lies above the interval, upper tails near 1 would cancel; then lower tails are used.
+    # If most of the law lies above the interval, upper tails near 1 would cancel. Then lower tails are used.
     beyond = a > (a + b) * expit(high)
     a, b = np.where(beyond, b, a), np.where(beyond, a, b)
     at_start, at_low, at_high = (_upper_tail(np.where(beyond, -end, end), a, b) for end in (start, low, high))
@@ -174,10 +174,10 @@ def _upper_tail(place, a, b):
 
 
 def bits_curve(mechanism, epsilon: float) -> float:
-    """Return δ(ε) of a mechanism for bits that draws from a beta law: the maximum over all ordered pairs of neighbours.
+    """Return δ(ε) of a mechanism for binary data that draws from a beta law, the maximum over neighbours in any order.
 
     Args:
-        mechanism: its `release_law` gives (α, β) for (successes, failures); the law is truncated to its `ends`.
+        mechanism: its `release_law` gives (α, β) for (successes, failures). Its `ends` truncate the beta law.
         epsilon: ε ≥ 0.
     """
     successes = np.arange(mechanism.n + 1.0)
@@ -187,7 +187,9 @@ def bits_curve(mechanism, epsilon: float) -> float:
 
 
 def largest_within(met: Callable[[float], bool], low: float, high: float, steps: int = 40) -> float:
-    """Return the largest value in [low, high] that meets a condition, if all smaller values do; bisects the logarithm.
+    """Return the largest value in [low, high] that meets a condition, by bisection of its logarithm.
+
+    All smaller values must meet the condition too.
 
     Raises:
         ValueError: `low` does not meet the condition.
@@ -213,8 +215,8 @@ def implied(cost: Cost, rdp: Callable, budget: Cost) -> Cost:
     Args:
         cost: a cost of notion "pure" or "rdp".
         rdp: the Rényi curve of the guarantee, a function of orders.
-        budget: a budget of notion "approximate". A Rényi curve is stated at its δ. A pure ε0 is stated with δ = 0 if
-            ε0 ≤ ε, otherwise at the budget's ε.
+        budget: an (ε, δ) budget, of notion "approximate". The result for a Rényi curve is at this δ. The result for a
+            pure ε0 is (ε0, 0) if ε0 ≤ ε, and otherwise at the budget's ε.
     """
     if cost.notion == "rdp":
         return Cost("approximate", converted_epsilon(rdp, budget.delta or 0.0), delta=budget.delta)
@@ -251,7 +253,7 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
     """Return the mechanism with the least private setting whose privacy curve is within an (ε, δ) budget.
 
     Args:
-        mechanism: if it has no setting to calibrate, it is returned itself, or None if it exceeds the budget.
+        mechanism: the mechanism. Without a setting to calibrate, it is returned itself, or None if it costs too much.
         budget: a budget of notion "approximate".
         largest: the largest setting to try, for a setting that lowers privacy as it grows. If None, the search starts
             at the mechanism's setting and doubles or halves it.
@@ -275,7 +277,7 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
         except ValueError:
             return math.inf
 
-    # Find the direction in which privacy falls; a setting that the mechanism refuses counts as no privacy.
+    # Find the direction in which privacy falls. A setting that the mechanism refuses counts as no privacy.
     sign = 1 if delta(2.0) > delta(0.5) else -1
     factor = 1.0
     while delta(factor**sign) > allowed and factor > _FARTHEST**-1:

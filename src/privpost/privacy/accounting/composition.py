@@ -1,9 +1,9 @@
 """Privacy of several releases about the same data, by composing privacy loss distributions (package dp-accounting).
 
-For k draws of one mechanism for bits, the curve δ(ε) of a pair of neighbours is that of the k-fold product of their
-laws; the maximum over all pairs is exact. The loss distribution is put on a grid by connecting the points of one draw's
-exact curve there (Doroshenko et al. 2022), and losses beyond the grid count as infinite. This raises δ at every ε, also
-for products. Releases of different kinds are composed through laws that dominate them (`losses`).
+For k draws of one mechanism for binary data, the curve δ(ε) of a pair of neighbours is the curve of the k-fold product
+of their laws. The maximum over all pairs is exact. The loss distribution is put on a grid by connecting the points of
+one draw's exact curve at the grid (Doroshenko et al. 2022). Losses beyond the grid count as infinite. Both steps raise
+δ at every ε, also for products. Releases of different kinds are composed through laws that dominate them (`losses`).
 """
 
 import math
@@ -27,7 +27,7 @@ _SMALLEST = 1e-6
 _LARGEST = 1e4
 # Number of points of the grid for composed losses.
 _POINTS = 2.0**18
-# With more different laws, their product is not computed.
+# The product of more than this many different laws is not computed.
 _LAWS = 200
 # Bound on the rounding error of a curve.
 _ROUNDING = 1e-12
@@ -56,7 +56,7 @@ def bits_epsilon(mechanism: Any, draws: Sequence[int], delta: float, points: int
     """Return, for each k, the smallest ε at which k draws together are (ε, δ)-DP for all neighbouring counts.
 
     Args:
-        mechanism: for bits; its `release_law` gives (α, β) for (successes, failures), truncated to its `ends`.
+        mechanism: for binary data. Its `release_law` gives (α, β) for (successes, failures), truncated to its `ends`.
         draws: numbers k of draws.
         delta: δ of all draws together.
         points: number of grid points for the losses of one draw.
@@ -74,7 +74,7 @@ def bits_epsilon(mechanism: Any, draws: Sequence[int], delta: float, points: int
 
 
 def naive_epsilon(curve: Callable[[float], float], draws: int, delta: float) -> float:
-    """Return k ε₁, the ε of k draws by simple addition: each is (ε₁, δ/k)-DP by the curve δ(ε) of one draw."""
+    """Return k ε₁, the ε of k draws by simple addition, where one draw is (ε₁, δ/k)-DP by its curve δ(ε)."""
     if curve(0.0) <= delta / draws:
         return 0.0
     inverse = largest_within(lambda value: curve(1 / value) <= delta / draws, 1 / _LARGEST, 1 / _SMALLEST)
@@ -96,8 +96,8 @@ def compose(releases: Iterable[Any], delta: float) -> Cost:
         delta: δ in (0, 1) of all releases together.
 
     Returns:
-        An approximate cost, rounded up; ε is inf if none is known. The cost is valid only if earlier results did not
-        influence the choice or the number of later releases.
+        An approximate cost, rounded up. Its ε is inf if none is known. The cost is valid only if earlier results did
+        not influence the choice or the number of later releases.
 
     Raises:
         ValueError: there are no releases, a cost is in Rényi DP (one order is not enough), or δ is outside (0, 1).
@@ -130,11 +130,11 @@ def _law(release: Any) -> Law:
 
 
 def together(laws: Sequence[Law], delta: float, tell: Callable[[int, int], None] | None = None) -> float:
-    """Return an ε at which releases with these laws together are (ε, δ)-DP; inf if none is known.
+    """Return an ε at which releases with these laws together are (ε, δ)-DP, or inf if no such ε is known.
 
-    The result is the smallest of three values: the sum of the pure ε, if all are known; the ε of the sum of all Rényi
-    curves; and the ε of the product of all laws. Laws known only by Rényi curves enter the product as one law with
-    their summed curve. Losses are rounded up, and δ is lowered by a bound on the rounding error.
+    The result is the smallest of three values: the sum of the pure ε (if all laws have one), the ε of the sum of all
+    Rényi curves, and the ε of the product of all laws. Laws known only by Rényi curves enter the product as one law
+    with the sum of these curves. Losses are rounded up, and δ is lowered by a bound on the rounding error.
 
     The result is valid only if neither the laws nor their number depend on earlier releases. Stopping early because of
     a result costs as much as making all planned releases. If earlier results influenced the laws, only sums of ε and δ
@@ -153,7 +153,7 @@ def together(laws: Sequence[Law], delta: float, tell: Callable[[int, int], None]
     steps = _Steps(3 * len(counts), tell)
     curves = {law: number * law.rdp(ORDERS) for law, number in steps(counts.items())}
     summed = to_approximate(ORDERS, np.sum(list(curves.values()), axis=0), delta)[0]
-    # Only a Rényi curve is known for these laws.
+    # Only Rényi curves of the laws `Normal` and `Summed` are known.
     if normal := [law for law in counts if isinstance(law, Normal | Summed)]:
         for law in normal:
             del counts[law]
@@ -186,7 +186,7 @@ def _product_epsilon(counts: "Counter[Law]", delta: float, steps: _Steps) -> flo
     numbers = {law: count * law.times for law, count in counts.items()}
     finest = min(reach / law.parts for law, reach in reaches.items())
     width = max(finest, 2 * sum(reaches[law] * number for law, number in numbers.items()) / _POINTS)
-    # With this width, randomised responses whose ε are multiples of the smallest have losses on the grid.
+    # With this width, randomised responses whose ε are multiples of the smallest ε have losses on the grid.
     least = min(reaches.values())
     width = least / math.ceil(least / width) if width < least else width
     total: Any = None

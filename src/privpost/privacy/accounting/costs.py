@@ -12,24 +12,24 @@ from privpost.models.base import Checked, check_range, is_number
 Notion = Literal["pure", "rdp", "approximate"]
 NOTIONS = get_args(Notion)
 
-# Rounding must not make a budget refuse charges that are its k equal parts, or that were found by bisection.
+# With this tolerance, rounding does not make a budget refuse its k equal parts, or a charge found by bisection.
 RELATIVE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Cost(metaclass=Checked):
-    """What one release costs, in one notion of differential privacy; neighbours differ by substitution of a record.
+    """What one release costs, in one notion of differential privacy. Neighbours differ by substitution of a record.
 
     Attributes:
         notion: "pure" (ε-DP), "rdp" (Rényi DP of one order) or "approximate" ((ε, δ)-DP).
         epsilon: ε ≥ 0; `inf` means no privacy.
-        order: order λ ≥ 1 of the Rényi divergence, for "rdp" only; 1 is the Kullback-Leibler limit, `inf` is pure DP.
+        order: order λ ≥ 1 of the Rényi divergence, for "rdp" only: 1 is the Kullback-Leibler limit, `inf` is pure DP.
         delta: δ in [0, 1], for "approximate" only.
 
     Raises:
         ValueError: a field is outside its range, missing, or given for a notion that does not have it.
 
-    Rényi DP is that of Mironov (2017); its order is called λ as in Geumlek et al. (2017), definition 4.
+    Rényi DP is defined as in Mironov (2017). The order is called λ as in Geumlek et al. (2017), definition 4.
 
     >>> print(Cost("pure", 0.5) + Cost("pure", 0.25))
     pure(epsilon=0.75)
@@ -82,7 +82,7 @@ class Cost(metaclass=Checked):
         return at_most(cost.epsilon, budget.epsilon) and at_most(cost.delta or 0.0, budget.delta or 0.0)
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Cost of both releases together, about the same records (`sequential`)."""
+        """Return the cost of two releases about the same records together (`sequential`)."""
         check_cost("other", other)
         return sequential([self, other])
 
@@ -117,7 +117,7 @@ def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
     """Cost of releases about disjoint parts of the records: the sum of the `changed_parts` largest costs.
 
     `changed_parts` is the number of parts in which two neighbouring data sets can differ: 1 if the part of each record
-    is fixed, such as by its index; 2 if substituting a record can move it from one part to another.
+    is fixed, such as by its index; 2 if substituting a record can move the record from one part to another.
 
     Raises:
         ValueError: there are no costs, they differ in notion or order, or changed_parts is not 1 or 2.
@@ -128,7 +128,7 @@ def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
     largest = sorted(costs, key=lambda cost: (cost.epsilon, cost.delta or 0.0), reverse=True)[:changed_parts]
     total = sequential(largest)
     if total.notion == "approximate":
-        # One part may have the largest ε and another the largest δ, so each is summed separately.
+        # One part may have the largest ε and another the largest δ, so ε and δ are summed separately.
         deltas = sorted((cost.delta or 0.0 for cost in costs), reverse=True)[:changed_parts]
         total = Cost("approximate", total.epsilon, delta=min(1.0, math.fsum(deltas)))
     return total
@@ -146,7 +146,7 @@ def _one_notion(costs: Sequence[Cost]) -> Cost:
 
 
 def pure_to_rdp(epsilon, order) -> np.ndarray:
-    """Largest Rényi divergence of an order that ε-DP allows; randomised response on two answers attains it.
+    """Largest Rényi divergence of an order that ε-DP allows. Randomised response on two answers attains it.
 
         D_λ ≤ (ln cosh((λ−½)ε) − ln cosh(ε/2)) / (λ−1),    λ → 1: ε tanh(ε/2),    λ → ∞: ε.
 
@@ -178,7 +178,7 @@ def pure_to_rdp(epsilon, order) -> np.ndarray:
 def rdp_to_pure_epsilon(target, order) -> np.ndarray:
     """Largest ε for which every ε-DP mechanism has Rényi divergence at most `target` at the given order.
 
-    It inverts `pure_to_rdp` in ε by bisection; `pure_to_rdp` of the result never exceeds the target.
+    This function inverts `pure_to_rdp` in ε by bisection. `pure_to_rdp` of the result never exceeds the target.
 
     Args:
         target: Rényi DP parameter ≥ 0, any shape; `inf` gives `inf`.
@@ -202,11 +202,11 @@ def rdp_to_pure_epsilon(target, order) -> np.ndarray:
 def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
     """Return the smallest ε such that a Rényi DP curve implies (ε, δ)-DP, and the order that gives it.
 
-    The package dp-accounting computes it (Canonne, Kamath and Steinke 2020, proposition 12).
+    The package dp-accounting computes this ε (Canonne, Kamath and Steinke 2020, proposition 12).
 
     Args:
-        orders: orders ≥ 1 of the curve, shape (k,); only orders above 1.01 can give a finite ε. The order inf means
-            pure DP, whose ε is a candidate itself.
+        orders: orders ≥ 1 of the curve, shape (k,). Only orders above 1.01 can give a finite ε. The order inf means
+            pure DP: its Rényi DP parameter is itself a candidate for ε.
         epsilons: Rényi DP parameters, shape (k,); `inf` beyond an asymptote.
         delta: δ in (0, 1).
 

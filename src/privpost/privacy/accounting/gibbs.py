@@ -1,8 +1,8 @@
 """Privacy of Markov chain Monte Carlo that queries the private data at every update, under pure DP.
 
-This follows Foulds et al. (2016), section 4; neighbours differ by substitution of one record. The bounds hold if every
-state of the chain is released, and so for the last state alone, whether or not the chain has converged. A chain that
-uses only statistics released before is post-processing and has no further cost.
+This follows Foulds et al. (2016), section 4. Neighbours differ by substitution of one record. The bounds hold if every
+state of the chain is released, hence also for the last state alone, and they need no convergence. A chain that uses
+only statistics released before is post-processing and has no further cost.
 
 Δ is the sensitivity of the log-joint density: the supremum of |ln p(x'|θ) − ln p(x|θ)| over θ and records x, x'.
 """
@@ -35,7 +35,7 @@ def update_cost(sensitivity: float, temperature: float = 1.0) -> Cost:
 
 
 def scan_cost(shared: Sequence[Cost], latents: Sequence[Cost] = (), changed_latents: int = 1) -> Cost:
-    """Cost of a scan that updates every variable once: shared variables in sequence, latent ones in parallel.
+    """Cost of a scan that updates every variable once: shared variables in sequence, latent variables in parallel.
 
     Args:
         shared: costs of updating variables whose conditional distribution depends on all records.
@@ -67,9 +67,9 @@ def chain_cost(scan: Cost, iterations: int) -> Cost:
 def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
     """Cost ln(1 + (q/N)(e^ε − 1)) of an update that reads a secret uniform subset of q of the N records.
 
-    It holds for substitution and subsets without replacement (Balle, Barthe and Gaboardi 2018, theorem 9). The result
-    of the update must not show which records were read. A random scan over per-record latents shows it, as only
-    updated latents can change; see `random_scan_cost`.
+    This bound holds for substitution and subsets without replacement (Balle, Barthe and Gaboardi 2018, theorem 9). The
+    result of the update must not show which records were read. A random scan over per-record latents shows them, as
+    only updated latents can change (see `random_scan_cost`).
 
     Args:
         update: pure cost ε of the update for the records that it reads.
@@ -88,12 +88,12 @@ def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
 
 
 def random_scan_cost(update: Cost, updated: int, variables: int, steps: int, delta: float = 0.0) -> Cost:
-    """Cost of random-scan steps, each of which updates q of N per-record latents at random; the state is public.
+    """Cost of random-scan steps with a public state, each of which updates q of N per-record latents at random.
 
     A record is read only when its latent is updated. Changed values show which latents were updated, so one step costs
     the full ε, without amplification. But over k steps a record is read only Binomial(k, q/N) times. Let m be the
-    smallest count with P(Binomial(k, q/N) > m) ≤ δ. The k steps are (mε, δ)-DP, because the schedule does not depend on
-    the data, and given the schedule each reading of a record costs at most ε.
+    smallest count with P(Binomial(k, q/N) > m) ≤ δ. The k steps are (mε, δ)-DP: the schedule of updates does not depend
+    on the data, and given the schedule each reading of a record costs at most ε.
 
     Args:
         update: pure cost ε of updating one latent.
@@ -126,10 +126,10 @@ def metropolis_hastings_cost(
 
     Between neighbours, the logarithm of the acceptance ratio r changes by at most c = 2Δ/T.
 
-        "barker", a = r/(1+r): the step costs c, as it is an exponential mechanism on two candidates.
+        "barker", acceptance a = r/(1+r): the step costs c, as it is an exponential mechanism on two candidates.
         "metropolis", a = min(1, r): accepting costs at most c. Staying has probability h + (1−h)(1−a), where h is the
-        probability of making no proposal, and costs at most ln(1 + (1−h)(1−e^−c)/h). The step costs the larger value:
-        c if h ≥ 1/2, infinite if h = 0, as a rejection then excludes all data with a = 1.
+        probability of making no proposal, and costs at most ln(1 + (1−h)(1−e^−c)/h). The step costs the maximum: c if
+        h ≥ 1/2, and infinity if h = 0, as a rejection then excludes all data with a = 1.
 
     Args:
         sensitivity: Δ > 0.

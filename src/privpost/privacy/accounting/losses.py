@@ -1,8 +1,8 @@
-"""Laws that dominate a release: pairs of distributions that are at least as easy to tell apart as its neighbours' laws.
+"""Laws that dominate a release: pairs of distributions at least as easy to tell apart as releases about neighbours.
 
 A law has a curve δ(ε) that is at least the release's curve for all neighbours, in both orders. If each pair is fixed
-beforehand, the product of the pairs dominates several releases together, even if a release otherwise depends on earlier
-ones (Zhu, Dong and Wang 2022). A ledger stores a law as JSON with public numbers only.
+beforehand, the product of the pairs dominates several releases together, even if a release depends on earlier releases
+in other ways (Zhu, Dong and Wang 2022). A ledger stores a law as JSON with public numbers only.
 """
 
 import dataclasses
@@ -21,22 +21,22 @@ from privpost.privacy.accounting.costs import pure_to_rdp
 from privpost.privacy.checks import SMALLEST, check_count
 from privpost.privacy.divergences.renyi import dirichlet_categorical_supremum, gamma_divergence
 
-# Larger whole numbers are replaced by this one before numpy sees them.
+# Larger whole numbers are replaced by this number before numpy sees them.
 LARGEST_WHOLE = 2**62
-# A law's curve is cut where it is this small; the rest counts as an infinite loss.
+# A law's curve is cut where δ is this small, and the rest counts as an infinite loss.
 TAIL = 1e-14
 # Up to this parameter, the errors of incomplete beta and gamma functions are at most 1e-13.
 LARGEST_PARAMETER = 1e6
-# At most this many counts are tried one by one, if it is unknown which is worst.
+# At most this many counts are tried one by one, if it is unknown which count is worst.
 MOST_COUNTS = 1000
 
 
 @dataclass(frozen=True)
 class Law(ABC):
-    """Base of the laws of one release; equal releases have equal laws."""
+    """Base of the laws of one release. Equal releases have equal laws."""
 
     name: ClassVar[str]
-    # [0, reach] is split into this many parts; in each, a chord above the curve replaces it.
+    # [0, reach] is split into this many parts. In each part, a chord above the curve replaces the curve.
     parts: ClassVar[int] = 512
     # The law of the release is the product of this many equal laws with this curve.
     times = 1
@@ -46,7 +46,7 @@ class Law(ABC):
         """δ at every ε ≥ 0, shape (k,)."""
 
     def rdp(self, orders: np.ndarray) -> np.ndarray:
-        """Rényi DP parameters at the orders; inf if unknown."""
+        """Rényi DP parameters of the release at the orders; inf if unknown."""
         return np.full(np.shape(orders), math.inf)
 
     @property
@@ -61,7 +61,7 @@ class Law(ABC):
 
     @property
     def reach(self) -> float:
-        """An ε at which δ is at most `TAIL`, or 384 if there is none below."""
+        """An ε at which δ is at most `TAIL`, or 384 if no smaller ε has this property."""
         ends = np.append(2.0 ** np.arange(-20, 9), 1.5 * 2.0 ** np.arange(-20, 9))
         ends.sort()
         return float(next((end for end in ends if self.curve(np.array([end]))[0] <= TAIL), ends[-1]))
@@ -73,9 +73,9 @@ class Law(ABC):
 
 @dataclass(frozen=True)
 class Response(Law):
-    """Randomised response, repeated `times` times; it dominates every ε-DP release (Kairouz, Oh and Viswanath 2015).
+    """Randomised response, repeated `times` times, which dominates every ε-DP release (Kairouz, Oh and Viswanath 2015).
 
-    With δ > 0 it reveals the true answer with probability δ, and dominates every (ε, δ)-DP release.
+    With δ > 0 this law reveals the true answer with probability δ, and dominates every (ε, δ)-DP release.
     """
 
     epsilon: float
@@ -110,7 +110,7 @@ class Response(Law):
 
 @dataclass(frozen=True)
 class Normal(Law):
-    """Normal or discrete normal noise of standard deviation 1 (by its Rényi curve); neighbours are `shift` apart."""
+    """Normal or discrete normal noise of standard deviation 1 (by its Rényi curve), for neighbours `shift` apart."""
 
     shift: float
 
@@ -148,11 +148,11 @@ class Summed(Law):
 class Beta(Law):
     """A share that is drawn from a beta law with parameters prior + weight · counts, truncated to `ends`.
 
-    Neighbours differ in one record; the `others` are in either of two categories. With more categories, still only two
-    counts differ. Then the ratio of the Dirichlet densities depends only on the share of one category in the two, which
-    has a beta law. As all other records may be in a third category, `others` is then 0.
+    Neighbours differ in one record, and `others` records are in either of two categories. With more categories, still
+    only two counts differ. Then the ratio of the Dirichlet densities depends only on the share of one category in these
+    two, and this share has a beta law. All other records may then be in a third category, so `others` is 0.
 
-    For a share on [0, 1] smaller parameters are worse, since a draw from Beta(a, b) times an independent one from
+    For a share on [0, 1] smaller parameters are worse: a draw from Beta(a, b) times an independent draw from
     Beta(a + b, c) has the law Beta(a, b + c), and a + b is the same for both neighbours. So the smallest values of both
     counts dominate a range of counts.
     """
@@ -175,7 +175,7 @@ class Beta(Law):
 
     @property
     def pure(self) -> float:
-        """Pure ε of a draw, which is the range of the densities' log-ratio; inf on [0, 1]."""
+        """Pure ε of a draw, which is the range of the densities' log-ratio. It is inf on [0, 1]."""
         return self.weight * float(np.diff(logit(self.ends))[0])
 
     @property
@@ -212,7 +212,7 @@ class Beta(Law):
 
 
 def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield (first, last) of ranges of 0..most that are longer towards the middle, or single numbers if `step` is 1."""
+    """Yield (first, last) of ranges that cover 0..most, longer towards the middle, or of length 1 if `step` is 1."""
     half, start = most // 2, 0
     while start <= half:
         stop = min(start if step == 1 else start + start // step, half)
@@ -224,7 +224,7 @@ def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Gamma(Law):
-    """A draw from a gamma law with a known shape; `rates` are those of the worst pair of neighbours.
+    """A draw from a gamma law with a known shape and, for the worst pair of neighbours, the two `rates`.
 
     Between neighbours, the logarithm of a draw shifts by the logarithm of the ratio of the rates. As the ratio of the
     densities is monotone, the curve grows with the ratio of the rates.
@@ -264,7 +264,7 @@ LAWS: dict[str, type[Law]] = {law.name: law for law in (Response, Normal, Beta, 
 
 
 def read(entry: dict[str, Any]) -> Law:
-    """Return the law that a line of a ledger states or, if it states none, the worst law for its ε and δ.
+    """Return the law that a line of a ledger states. If the line states none, return the worst law for its ε and δ.
 
     Raises:
         ValueError, TypeError, KeyError: the stated law is unknown or invalid.

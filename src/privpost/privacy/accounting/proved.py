@@ -51,7 +51,7 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
 
 
 def bound(mechanism, delta: float | None) -> tuple[float, float]:
-    """Return the proved ε (at δ, unless δ is None) and its order, which is the best one found in floating point."""
+    """Return the proved ε (at δ, unless δ is None) and the order used, the best one found in floating point."""
     if delta is None:
         return mechanism.certified_epsilon(), math.inf
     order = _converted(mechanism, delta)[1]
@@ -72,7 +72,7 @@ def _largest(make, epsilon: float, delta: float) -> float:
 
 
 def _lessened(value: float, step: float) -> Iterator[float]:
-    """Yield a value, then smaller ones down to 1e-12 times it; the relative step doubles each time, up to ½."""
+    """Yield a value, then smaller ones down to 1e-12 times this value. The relative step doubles each time, up to ½."""
     least = 1e-12 * value
     while value >= least:
         yield value
@@ -81,7 +81,7 @@ def _lessened(value: float, step: float) -> Iterator[float]:
 
 
 def _converted(mechanism, delta: float) -> tuple[float, float]:
-    """Return the ε at δ and the best order, computed in floating point; ε is inf if it is infinite at all orders."""
+    """Return the smallest ε at δ over all orders (inf if none is finite) and the order with this ε, as floats."""
     # The conversion of dp-accounting returns no order for an infinite or negligible cost.
     epsilons = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     best = np.argmin(epsilons)

@@ -51,19 +51,21 @@ def _check_scale(scale: float) -> None:
 
 
 def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """Return the smallest σ of continuous Gaussian noise (Balle and Wang 2018)."""
+    """Return the smallest σ at which continuous Gaussian noise is (ε, δ)-DP (Balle and Wang 2018)."""
     with np.errstate(divide="ignore"):
         return gaussian_from_approximate(epsilon, delta) * sensitivity
 
 
 def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """Return the smallest σ that the map of opendp allows, by zero-concentrated DP. It is 1.03 to 1.14 times the
-    analytic σ for δ from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52 times at δ = 0.1.
+    """Return the smallest σ that the privacy map of opendp allows, which uses zero-concentrated DP.
+
+    This σ is 1.03 to 1.14 times the `analytic_sigma` if δ is from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52
+    times that σ if δ = 0.1.
     """
     analytic = analytic_sigma(epsilon, delta, sensitivity)
     # Larger scales would be refused later, after seconds of computation in opendp.
     _check_scale(analytic)
-    # The search is for the ratio of the analytic σ to the secure one, to a precision of 1e-6.
+    # The search is for the ratio of the analytic σ to the secure σ, to a precision of 1e-6.
     return analytic / largest_within(
         lambda share: noise.gaussian_epsilon(analytic / share, sensitivity, delta) <= epsilon, 2.0**-6, 1.0, steps=22
     )

@@ -1,7 +1,7 @@
 """Upper bounds of privacy costs in rigorous interval arithmetic, for releases of real data.
 
-A mechanism's coefficients are found in floating point. This module bounds their cost, from the same numbers that the
-draw uses. A number is enclosed in a ball, an interval that contains its true value.
+A mechanism's coefficients are found in floating point. This module bounds the cost of a draw, from the same numbers
+that the draw uses. A number is enclosed in a ball, which is an interval that contains the true value.
 """
 
 import math
@@ -15,7 +15,7 @@ _PRECISION = 256
 
 
 def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: float) -> float:
-    """Return an upper bound of `renyi.dirichlet_categorical_supremum`, supremum "exact"; inf beyond the asymptote."""
+    """Return an upper bound of `renyi.dirichlet_categorical_supremum` ("exact"). It is inf beyond the asymptote."""
     weight, exact = Fraction(r), Fraction(order)
     scaled = {float(value): Fraction(value) / Fraction(m) for value in prior}
     worst = 0.0
@@ -34,9 +34,9 @@ def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: flo
 
 
 def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -> float:
-    """Return an upper bound of the Rényi divergences, in both directions, of gamma laws with equal shapes.
+    """Return an upper bound of the Rényi divergences, in both directions, between gamma laws with equal shapes.
 
-    D_λ = shape / (λ−1) · [λ ln ρ − ln(1 + λ(ρ − 1))],    ρ = rate_P / rate_Q; it is inf if 1 + λ(ρ − 1) ≤ 0.
+    With ρ = rate_P / rate_Q, D_λ = shape / (λ−1) · [λ ln ρ − ln(1 + λ(ρ − 1))], or inf if 1 + λ(ρ − 1) ≤ 0.
     """
     exact, worst = Fraction(order), 0.0
     with flint().ctx.workprec(_PRECISION):
@@ -52,7 +52,7 @@ def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -
 def approximate_epsilon(rdp: float, order: float, delta: float) -> float:
     """Return an upper bound of the ε at δ that (λ, rdp)-Rényi DP implies.
 
-    ε = rdp + ln((λ−1)/λ) − (ln δ + ln λ)/(λ−1), at least 0 (Canonne, Kamath and Steinke 2020, proposition 12).
+    This ε is max{0, rdp + ln((λ−1)/λ) − (ln δ + ln λ)/(λ−1)} (Canonne, Kamath and Steinke 2020, proposition 12).
     """
     if math.isinf(rdp):
         return math.inf
@@ -70,7 +70,7 @@ def tempered_epsilon(a0: float, temperature: float) -> float:
 
 
 def ball_epsilon(dimension: int, power: float, radius: float) -> float:
-    """Return an upper bound of 2cρR, c = √d, the cost of one draw from a logistic posterior on a ball."""
+    """Return an upper bound of 2√d ρR, the cost of one draw of d weights from a logistic posterior on a ball."""
     with flint().ctx.workprec(_PRECISION):
         return above(2 * ball(Fraction(dimension)).sqrt() * ball(Fraction(power) * Fraction(radius)))
 

@@ -1,7 +1,7 @@
 """Divergences between neighbours for a release of one number, by quadrature of its density.
 
 A change of variable makes densities fall doubly exponentially towards both ends (Takahasi and Mori 1974). The range is
-divided into intervals ("panels"), which are halved until Gauss-Legendre quadrature on each has converged.
+divided into intervals ("panels"). They are halved until Gauss-Legendre quadrature on each panel has converged.
 """
 
 import math
@@ -15,10 +15,10 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 # Number of initial panels, and the largest number of halvings.
 PANELS = 48
 HALVINGS = 50
-# A panel has converged if halving it changes its integral by less than this share, or if it is this small.
+# A panel has converged if halving it changes its integral by less than RELATIVE, or if the integral is below ABSOLUTE.
 RELATIVE = 1e-7
 ABSOLUTE = 1e-16
-# Halving ends if so many panels have not converged.
+# Halving ends if this many panels have not converged.
 MOST = 1000
 # Panels with a smaller probability are left out.
 NOTHING = 1e-30
@@ -26,7 +26,7 @@ NOTHING = 1e-30
 NORMALISED = 1e-5
 # This many pairs of neighbours are integrated on the same panels.
 BLOCK = 64
-# This many of these pairs, evenly spread, determine the panels.
+# This many pairs of a block, evenly spread, determine the panels.
 SPREAD = 4
 # Number of bisections to find where a ratio of densities crosses e^ε; a few are enough, as the integrand is 0 there.
 BISECTIONS = 18
@@ -83,7 +83,7 @@ class Neighbours(NamedTuple):
     breaks: np.ndarray
 
     def blocks(self) -> "Iterator[Neighbours]":
-        """Yield `BLOCK` successive pairs at a time; their laws are similar."""
+        """Yield blocks of `BLOCK` successive pairs, which have similar laws."""
         for start in range(0, len(self.pairs), BLOCK):
             yield self._replace(pairs=self.pairs[start : start + BLOCK])
 
@@ -99,7 +99,7 @@ class Neighbours(NamedTuple):
         return self._replace(pairs=self.pairs[np.unique(np.linspace(0, len(self.pairs) - 1, SPREAD).astype(int))])
 
     def logs(self, u, row=None) -> tuple[np.ndarray, np.ndarray]:
-        """Both neighbours' log-densities: (pairs, ...) at u (...), or (k, ...) at u (k, ...) for pairs in `row`."""
+        """Both neighbours' log-densities: (pairs, ...) at u (...), or (k, ...) at u (k, ...) for the k pairs `row`."""
         pairs, axes = (self.pairs, np.ndim(u)) if row is None else (self.pairs[row], np.ndim(u) - 1)
         pairs = pairs.reshape(len(pairs), 2, *(1,) * axes, pairs.shape[-1])
         points, log_slope = self.space.point(u), self.space.log_slope(u)
@@ -135,7 +135,7 @@ def neighbours(mechanism: Any) -> Neighbours | None:
     centre = mechanism.select(first)
     if centre.shape != (1,) or (peak := mechanism.log_density(centre, first)) is None:
         return None
-    # This is the width of a uniform density with the same height; a poor width only costs time.
+    # This is the width of a uniform density with the same height. A poor width only costs time.
     width = math.exp(-float(peak)) if np.isfinite(peak) else 1.0
     space = Space.line(float(centre[0]), width)
     exact = mechanism.select(np.unique(pairs.reshape(-1, pairs.shape[-1]), axis=0))
@@ -200,7 +200,7 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 
 
 def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.ndarray:
-    """Return sorted panels (panels, 2) on which `integrals` have converged for all pairs, without negligible ones."""
+    """Return sorted panels (panels, 2) on which `integrals` have converged for all pairs; negligible panels are cut."""
     wide, converged = pairs.first_panels, []
     whole = pairs.integrals(of, wide)
     for _ in range(HALVINGS):
@@ -295,7 +295,7 @@ def _excess(p, q, epsilon: float, log_weights) -> np.ndarray:
 
 
 def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
-    """Return the largest divergences (orders,) over pairs and directions; panels suit the highest finite order."""
+    """Return the largest divergences (orders,) over pairs and directions; inf beyond the highest finite order."""
     wide, some = pairs.first_panels, pairs.spread()
     coarse = _both_ways(some, wide)
     largest = max((order for order in orders if not _diverges(coarse, order)), default=1.0)
@@ -306,20 +306,20 @@ def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
 
     # The rounding error grows with the order, but the logarithm of the integral is divided by order − 1.
     edges, _ = _laws(pairs, mechanism, hardest, RELATIVE * max(1.0, largest - 1))
-    # The first and the last panel are added, to see whether the integrand falls there; otherwise the integral diverges.
+    # The first and the last panel are added: the integral diverges if the integrand does not fall there.
     laws = _both_ways(pairs, np.concatenate([wide[:1], edges, wide[-1:]]))
     return np.array([_largest(laws, order) if order <= largest else math.inf for order in orders])
 
 
 def _both_ways(pairs: Neighbours, edges) -> list:
-    """Return (p, q, log-weights) and (q, p, log-weights), p and q log-densities (pairs, panels, 10) at the nodes."""
+    """Return (p, q, log-weights) and (q, p, log-weights); p and q are log-densities (pairs, panels, 10) at nodes."""
     u, log_weights = nodes(edges)
     p, q = pairs.logs(u)
     return [(p, q, log_weights), (q, p, log_weights)]
 
 
 def _largest(laws, order: float) -> float:
-    """Return the largest divergence of an order; the first and the last panel only show whether it is finite."""
+    """Return the largest divergence of an order. The first and last panels only show if it is finite."""
     if order == 1:
         with np.errstate(invalid="ignore"):
             terms = [np.where(np.isneginf(p), 0.0, np.exp(p + w) * (p - q))[:, 1:-1] for p, q, w in laws]

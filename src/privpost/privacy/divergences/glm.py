@@ -1,8 +1,8 @@
 """Rényi DP of sampling from the posterior of a generalised linear model, and the settings that meet a budget.
 
-The prior is w ~ N(0, (nβ)⁻¹ I). Public bounds are ‖x‖₂ ≤ c for the features and B for the residual |y − E y| (1 for
-binary regression). Neighbours differ by substitution. All formulas use public quantities only, and all arguments
-broadcast. They follow Geumlek, Song and Chaudhuri (2017), sections 4 and 5.2.
+The prior is w ~ N(0, (nβ)⁻¹ I). Public bounds are ‖x‖₂ ≤ c for the features and |y − E y| ≤ B for the residual (B = 1
+for binary regression). Neighbours differ by substitution. All arguments broadcast. All formulas use public quantities
+only and follow Geumlek, Song and Chaudhuri (2017), sections 4 and 5.2.
 """
 
 import math
@@ -16,7 +16,7 @@ from privpost.privacy.accounting.costs import pure_to_rdp, rdp_to_pure_epsilon
 from privpost.privacy.checks import check_choice
 
 # On ‖w‖ ≤ R a record's logistic log-likelihood lies in an interval of length cR, so the posterior's log-ratio is at
-# most 2ρcR. The paper, with R = c/β, charges twice as much.
+# most 2ρcR. The paper takes R = c/β and charges twice as much.
 Charge = Literal["paper", "corrected_charge", "smallest_ball"]
 CHARGES = get_args(Charge)
 # κ = max x/(1 + e^x): at the mode nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ, so ‖w‖ ≤ √(ρκ/β) for all data.
@@ -68,7 +68,7 @@ def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residu
 
     With this power the draw is (λ', ελ'/λ)-RDP for every λ' ≥ 1 (see `posterior_rdp`).
 
-    Arguments and errors are as in `concentrated_precision`; prior_precision is the β of the prior.
+    Arguments and errors are as in `concentrated_precision`, except that prior_precision is the prior's β itself.
     """
     check_range("(0, inf)", epsilon=epsilon)
     direct = posterior_rdp(order, n, prior_precision, 1.0, feature_bound, residual_bound)
@@ -101,7 +101,7 @@ def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, charge: str = "c
 
 
 def ops_radius(power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Radius of the ball of OPS: c/β, or for "smallest_ball" √(ρκ/β), the smallest that contains the mode for all data.
+    """Radius of the ball of OPS: c/β or, for "smallest_ball", √(ρκ/β), the least one that holds the mode for all data.
 
     Arguments and errors are as in `ops_pure_epsilon`.
     """
@@ -111,7 +111,7 @@ def ops_radius(power, prior_precision, feature_bound=1.0, charge: str = "correct
 
 
 def ops_power_at(epsilon, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Largest power ρ ≤ 1 at which an OPS draw costs at most the pure ε; other arguments as in `ops_pure_epsilon`."""
+    """Largest power ρ ≤ 1 at which an OPS draw is ε-DP. The other arguments are as in `ops_pure_epsilon`."""
     share = np.asarray(epsilon, float) / ops_pure_epsilon(1.0, prior_precision, feature_bound, charge)
     return np.minimum(1.0, share ** (2 / 3) if charge == "smallest_ball" else share)
 
@@ -119,9 +119,9 @@ def ops_power_at(epsilon, prior_precision, feature_bound=1.0, charge: str = "cor
 def ops_rdp(order, power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Rényi DP parameter of one OPS draw at order λ.
 
-    The charge "paper" is the pure ε at every order; the other charges are what ε-DP implies at λ (`pure_to_rdp`).
+    The charge "paper" is the pure ε at every order. The other charges are what ε-DP implies at λ (`pure_to_rdp`).
 
-    Arguments and errors are as in `ops_pure_epsilon`; order is λ ≥ 1.
+    The order is λ ≥ 1. The other arguments and the errors are as in `ops_pure_epsilon`.
     """
     check_range("[1, inf)", order=order)
     epsilon = ops_pure_epsilon(power, prior_precision, feature_bound, charge)
@@ -133,8 +133,8 @@ def ops_rdp(order, power, prior_precision, feature_bound=1.0, charge: str = "cor
 def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Largest power ρ ≤ 1 of the likelihood at which an OPS draw is charged at most ε at order λ.
 
-    For the charge "paper" it is min{1, εβ/(4c²)} at every order. For the others it is `ops_power_at` of ε₀, the largest
-    pure ε that implies (λ, ε)-RDP (`rdp_to_pure_epsilon`); for "corrected_charge" this is min{1, ε₀β/(2c²)}.
+    For the charge "paper", ρ is min{1, εβ/(4c²)} at every order. For the other charges, ρ is `ops_power_at` of ε₀, the
+    largest pure ε that implies (λ, ε)-RDP (`rdp_to_pure_epsilon`). For "corrected_charge", ρ is min{1, ε₀β/(2c²)}.
 
     Args:
         order: λ ≥ 1.
@@ -156,8 +156,8 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = 
 def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
     """μ of the Gaussian DP after k steps w ← w − η∇f + √(2η) Z from a start that does not depend on the data.
 
-    μ² = Δ² (η/2) (1 + C)/(1 − C) (1 − C^k)/(1 + C^k) with C = 1 − ηm, which is at most Δ²/m for every k (Feldman et al.
-    2018; Bok, Su and Altschuler 2024). A change made j steps before the end has shrunk by the factor Cʲ.
+    μ² = Δ² (η/2) (1 + C)/(1 − C) (1 − C^k)/(1 + C^k) with C = 1 − ηm, and μ² ≤ Δ²/m for every k (Feldman et al. 2018;
+    Bok, Su and Altschuler 2024). A change of w made j steps before the end has shrunk by the factor Cʲ.
 
     Args:
         steps: number k ≥ 1 of steps.
@@ -178,14 +178,14 @@ def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
 def independence_chain_guarantee(epsilon, rejected, height, order=None) -> np.ndarray:
     """Pure ε, or Rényi ε at an order, of the state after k steps of an independence Metropolis-Hastings chain.
 
-    The target is π, and proposals from q have π/q ≤ M. A step is then π/M + (1 − 1/M)R with R reversible, and the
-    density of the state with respect to π lies in [1 − a, 1 + a(H − 1)], a = (1 − 1/M)^k. The pure cost is
-    ε + ln[(1 + a(H − 1))/(1 − a)], and the Rényi cost is ε + λ/(λ − 1) ln(1 + a(H − 1)) − ln(1 − a).
+    Let π be the target, and q the law of the proposals with π/q ≤ M. A step is then π/M + (1 − 1/M)R with a reversible
+    kernel R. The density of the state with respect to π lies in [1 − a, 1 + a(H − 1)] for a = (1 − 1/M)^k. The pure
+    cost is ε + ln[(1 + a(H − 1))/(1 − a)], and the Rényi cost is ε + λ/(λ − 1) ln(1 + a(H − 1)) − ln(1 − a).
 
     Args:
         epsilon: pure or Rényi ε of an exact draw from π.
         rejected: the larger a, in [0, 1), of the two neighbouring data sets.
-        height: the larger H ≥ 1 of both, where H bounds the density of the start with respect to π.
+        height: the larger H ≥ 1 of the two, where H bounds the density of the start with respect to π.
         order: order λ > 1 of a Rényi guarantee; None for pure DP.
 
     Raises:

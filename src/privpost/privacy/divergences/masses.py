@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-# Sums run over this many whole numbers on either side of the statistic at first, and at most.
+# Sums run over NEAR whole numbers on either side of the statistic at first, and over FAR at most.
 NEAR = 64
 FAR = 1 << 22
 # A sum ends when its last terms are at most this share of it.

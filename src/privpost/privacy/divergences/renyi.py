@@ -1,7 +1,7 @@
 """Rényi divergences in closed form, their suprema over neighbouring data sets, and the search for coefficients.
 
-Orders are λ ≥ 1; λ = 1 is the Kullback-Leibler limit. No function takes data: a supremum is over all data sets of the
-public size n. Equations are those of Geumlek, Song and Chaudhuri (2017).
+Orders are λ ≥ 1, where λ = 1 is the Kullback-Leibler limit. No function takes data: a supremum is over all data sets of
+the public size n. The equations are from Geumlek, Song and Chaudhuri (2017).
 """
 
 import functools
@@ -44,9 +44,9 @@ def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
 
 
 def gamma_divergence(shape, rate, step, order) -> np.ndarray:
-    """The larger of the Rényi divergences, in both directions, of gamma laws with rates `rate` and rate + step.
+    """The larger of the Rényi divergences in both directions between gamma laws with rates `rate` and rate + step.
 
-    Both laws have the same `shape`. All arguments are numbers or arrays of one shape; a divergence can be inf.
+    Both laws have the same `shape`. All arguments are numbers or arrays of one shape. A divergence can be inf.
     """
     worst = np.zeros(np.shape(order))
     excess = np.where(order == 1, 1.0, order - 1)
@@ -56,7 +56,7 @@ def gamma_divergence(shape, rate, step, order) -> np.ndarray:
         # A change that rounds to −1 makes the logarithm infinite.
         with np.errstate(divide="ignore", invalid="ignore"):
             gap = order * np.log1p(change) - np.log1p(np.where(valid, order * change, 0.0))
-            # At order 1: ln ρ + 1/ρ − 1, ρ = 1 + change.
+            # At order 1, each unit of shape adds ln ρ + 1/ρ − 1 with ρ = 1 + change.
             limit = np.log1p(change) - np.divide(change, 1 + change)
             divergence = shape * np.where(order == 1, limit, gap / excess)
         worst = np.maximum(worst, np.where(valid, divergence, np.inf))
@@ -64,11 +64,11 @@ def gamma_divergence(shape, rate, step, order) -> np.ndarray:
 
 
 def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum: str = "exact") -> np.ndarray:
-    """Largest Rényi divergence between the posteriors of neighbouring data sets of categorical records, or of bits.
+    """Largest Rényi divergence between the posteriors of neighbouring data sets of categorical or binary records.
 
-    The posterior is Dirichlet(α/m + r·counts). r < 1 is the diffused mechanism (algorithm 2), m < 1 the concentrated
-    one (algorithm 3), and r = m = 1 the direct posterior. By the convexity in theorem 15, the worst case has all n−1
-    common records in one category, so O(d³) pairs are enough.
+    The posterior is Dirichlet(α/m + r·counts). The diffused mechanism has r < 1 (algorithm 2), the concentrated one has
+    m < 1 (algorithm 3), and the direct posterior has r = m = 1. By the convexity in theorem 15, the worst case has all
+    n−1 common records in one category, so O(d³) pairs are enough.
 
     Args:
         prior: α > 0, shape (d,).
@@ -77,8 +77,8 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
         r: coefficient of the likelihood, in (0, 1].
         m: coefficient of the prior, in (0, 1].
         supremum: "exact" for the pairs that data sets can lead to; "paper" for corollary 2 as printed, where P has all
-            n records in one category and Q = P + r(e_i − e_j) for all i ≠ j, even if no data set leads to Q. "paper" is
-            never below "exact".
+            n records in one category and Q = P + r(e_i − e_j) for all i ≠ j, even if no data set leads to Q. The value
+            of "paper" is never below that of "exact".
 
     Returns:
         Suprema of the broadcast shape; inf beyond the asymptote.
@@ -137,10 +137,10 @@ def largest_coefficient(
     The function's value at the result is at most the target. The result is exactly 1 if 1 meets the target.
 
     Args:
-        epsilon_of_coefficient: increasing function on (0, 1]; it takes arrays of the target's shape, or with one more
+        epsilon_of_coefficient: increasing function on (0, 1]. It takes arrays of the target's shape, or with one more
             axis in front, and returns the same shape.
         target: Rényi DP parameters > 0, any shape.
-        iterations: largest number of bisections; they end early if no float is left between the bounds.
+        iterations: largest number of bisections, which end early if no float is left between the bounds.
 
     Raises:
         ValueError: a target is not positive, iterations < 1, or no coefficient that was tried met the target.
@@ -179,7 +179,7 @@ def _orders(order) -> np.ndarray:
 
 
 def _log_gamma_divergence(p, q, order) -> np.ndarray:
-    """One coordinate's term [ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q); inf if undefined."""
+    """One coordinate's term [ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q), or inf if it is undefined."""
     excess = order - 1
     mixed = p + excess * (p - q)
     valid = (p > 0) & (q > 0) & (mixed > 0)
@@ -194,7 +194,7 @@ def _log_gamma_divergence(p, q, order) -> np.ndarray:
 def _log_gamma_increment(x, h) -> np.ndarray:
     """Return ln Γ(x+h) − ln Γ(x) for x, x+h > 0, with an error proportional to h.
 
-    Subtracting two log-gammas would leave an error of |ln Γ| · 1e-16; at x = 1e5 this exceeds the divergences of
+    Subtracting two log-gammas would leave an error of |ln Γ| · 1e-16. At x = 1e5 this exceeds the divergences of
     neighbours. So the recurrence first raises the argument by 20, where Stirling's series has converged.
     """
     steps = 20

@@ -18,7 +18,8 @@ class _Counts(NamedTuple):
     """Numbers of releases by repeat 0, 1, 2, ... and by mechanism.
 
     Successive repeats with equal counts form one run, so a million repeats take no more memory than a few. A run lasts
-    from its entry in `starts` to the next. `values` has its counts; mechanisms beyond a tuple's end have no releases.
+    from its entry in `starts` to the next entry, and its entry in `values` is the tuple of its counts by mechanism.
+    Mechanisms beyond the end of a tuple have no releases.
     """
 
     starts: tuple[int, ...] = (0,)
@@ -74,8 +75,8 @@ class Account:
     known: dict[int, int] = field(default_factory=dict)
     stated: list[Cost] = field(default_factory=list)
     prices: list[Cost] = field(default_factory=list)
-    # The repeats in which a noise was used. The key is its source, if that always gives the same noise, otherwise the
-    # state of the generator.
+    # The repeats in which a noise was used. The key is the source of the noise if this source always gives the same
+    # noise, otherwise the state of the generator.
     shared: dict[Any, list[slice]] = field(default_factory=dict)
 
     def total(self, counts) -> tuple[float, float]:
@@ -98,7 +99,7 @@ class Account:
         return Cost(self.budget.notion, float(epsilon), self.budget.order, known)
 
     def published(self) -> tuple[float, float]:
-        """Return the summed ε and δ of the releases of all repeats, which apply if all are about the same people."""
+        """Return the summed ε and δ of all repeats' releases: the cost if all repeats are about the same people."""
         totals = [self.total([length * count for count in value]) for length, value in self.counts.runs()]
         if not totals:
             return 0.0, 0.0
@@ -110,7 +111,7 @@ class Account:
         return {**budget, "epsilon": json_number(epsilon), "delta": budget["delta"] and min(1.0, delta)}
 
     def check(self, price: Cost, totals: Iterable[tuple[float, float]], number: int) -> None:
-        """Raises BudgetExceeded if a total (ε, δ) exceeds the budget; `price` and `number` are for the message."""
+        """Raises BudgetExceeded if a total (ε, δ) exceeds the budget. `price` and `number` are for the message."""
         for epsilon, delta in totals:
             if not (at_most(epsilon, self.budget.epsilon) and at_most(delta, self.budget.delta or 0.0)):
                 raise BudgetExceeded(
@@ -118,7 +119,7 @@ class Account:
                 )
 
     def place(self, key, stated: Cost, price: Cost) -> int:
-        """Return the place of a mechanism (or a bare cost), adding it if it is new.
+        """Return the place of a mechanism (or of a bare cost), which is added if it is new.
 
         Args:
             key: identifies the mechanism.
@@ -131,7 +132,7 @@ class Account:
         return self.places[key]
 
     def charge(self, place: int, repeats: slice, number: int) -> None:
-        """Charge `number` more releases in each of `repeats`; raises BudgetExceeded if the budget does not suffice."""
+        """Charge `number` more releases in each of `repeats`. Raises BudgetExceeded if this exceeds the budget."""
         if repeats.stop > self.repeats:
             raise ValueError(f"account {self.name!r}: repeats are {repeats}, but there are {self.repeats}")
         counts, touched = self.counts.plus(repeats, place, number)
@@ -142,7 +143,7 @@ class Account:
         """Record which repeats use a noise, which is given as a `Common` source or as a generator's state.
 
         Raises:
-            ValueError: a repeat already has a release with this noise; the two together would reveal the statistics.
+            ValueError: a repeat already has a release with this noise. The two releases would reveal the statistics.
         """
         earlier = self.shared.setdefault(noise, [])
         if any(repeats.start < had.stop and had.start < repeats.stop for had in earlier):
@@ -153,7 +154,7 @@ class Account:
         earlier.append(repeats)
 
     def rows(self, mechanisms: dict) -> list[dict]:
-        """Return the rows for `Ledger.record`; `mechanisms` maps keys to the mechanisms' classes and numbers."""
+        """Return the rows for `Ledger.record`. `mechanisms` maps keys to the mechanisms' classes and numbers."""
         budget = cost_fields(self.budget)
         totals: dict[str, Any] = {
             name: self._told(budget, total)

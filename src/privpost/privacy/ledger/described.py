@@ -13,7 +13,7 @@ PLAIN = {bool, int, float, str, type(None)}
 
 
 def key_of(value):
-    """Return a hashable key that is equal for equal settings; arrays are compared by shape, type and bytes."""
+    """Return a hashable key that is equal for equal settings. Arrays are compared by shape, type and bytes."""
     try:
         hash(value)
     except TypeError:
@@ -25,12 +25,12 @@ def key_of(value):
 
 
 def json_number(value: float | None) -> float | str | None:
-    """Return a number for JSON; infinity becomes the string "inf"."""
+    """Return a number for JSON. Infinity becomes the string "inf"."""
     return value if value is None else "inf" if math.isinf(value) else float(value)
 
 
 def cost_fields(cost: Cost) -> dict:
-    """Return a cost for JSON, with `notion`, `epsilon`, `order` and `delta`; infinity becomes the string "inf"."""
+    """Return a cost for JSON, with `notion`, `epsilon`, `order` and `delta`. Infinity becomes the string "inf"."""
     return {
         "notion": cost.notion,
         "epsilon": json_number(cost.epsilon),
@@ -45,7 +45,7 @@ def _settings(kind: Any) -> tuple[str, ...]:
 
 
 def _named(value) -> tuple[str, str, dict[str, Any]]:
-    """Return name, module and settings of a dataclass: those `recorded` for a mechanism, else its class and fields."""
+    """Return name, module and settings of a dataclass: `recorded` of a mechanism, otherwise from class and fields."""
     if hasattr(value, "recorded"):
         return value.recorded
     kind: Any = type(value)
@@ -59,13 +59,13 @@ def text(mechanism) -> str:
 
 
 def describe(value, known: dict[int, tuple[Any, dict]] | None = None) -> Any:
-    """Return a mechanism or model as nested class, module and settings for JSON; `discovery.rebuild` reads it back.
+    """Return a mechanism or model as nested class, module and settings for JSON; `discovery.rebuild` reads them back.
 
     An array of settings, one for each repeat, is described by its first entry.
 
     Args:
         value: the mechanism, model or setting.
-        known: descriptions of models by the object's identity; they are reused, and new ones are added.
+        known: descriptions of models by the object's identity. They are reused, and new descriptions are added.
     """
     if type(value) in PLAIN:
         return "inf" if value == math.inf else value

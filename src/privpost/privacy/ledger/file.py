@@ -1,8 +1,8 @@
 """A ledger in a file: lines of JSON that are chained by hashes and written durably under a lock.
 
 The first line is the header with the budget; every other line is a release. Each line contains the digest of the
-previous line and ends with its own digest, the SHA-256 of the text before it. A line with a correct digest is valid,
-even without a newline. Changing, removing or inserting a line breaks the chain to the lines after it.
+previous line and ends with a digest of the line itself, the SHA-256 of the text before this digest. A line with a
+correct digest is valid, even without a newline. Changing, removing or inserting a line breaks the chain of digests.
 """
 
 import contextlib
@@ -35,17 +35,17 @@ class Content(NamedTuple):
     last: str
 
     def spent(self, number: int | None = None) -> dict[str, float]:
-        """Return the summed ε and δ of the first `number` releases, or of all."""
+        """Return the summed ε and δ of the first `number` releases, or of all releases."""
         entries = self.entries[:number]
         return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
 
     def together(
         self, delta: float, number: int | None = None, tell: Callable[[int, int], None] | None = None
     ) -> float:
-        """Return the ε at δ of the first `number` releases together, or of all; inf if unknown.
+        """Return the ε at δ of the first `number` releases together, or of all releases; inf if unknown.
 
-        `composition.together`, which calls `tell`, composes the laws that the lines state. The result is at most the
-        sum of ε, and valid only if no result influenced a later release.
+        `composition.together` composes the laws that the lines state, and calls `tell`. If the sum of the releases' δ
+        is at most `delta`, the result is at most the sum of ε. It is valid only if no release influenced a later one.
 
         Raises:
             SettingError: a line that was written by hand states numbers that no release can have.
@@ -89,15 +89,15 @@ class Locked(NamedTuple):
     content: Content
 
     def append(self, lines: Sequence[dict[str, Any]]) -> str | None:
-        """Append lines and sync them to disk; if this fails, the ledger stays as it was.
+        """Append lines and sync them to disk. If this fails, the ledger stays as it was.
 
         Returns:
-            The digest of the last line; None if the path no longer names this file.
+            The digest of the last line, or None if the path no longer names this file.
 
         Raises:
             OSError: the lines cannot be written.
         """
-        # The last line may be valid without a newline, which is then added first.
+        # The last line may be valid without a newline. Then a newline is added first.
         text, last = b"\n" * (self.raw[-1:] not in (b"", b"\n")), self.content.last
         for line in lines:
             body = json.dumps({**line, "previous": last}).encode()
@@ -116,7 +116,7 @@ class Locked(NamedTuple):
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Locked]:
-    """Open and lock a ledger, creating it if missing; opens the path again if the file was replaced during the wait.
+    """Open and lock a ledger, which is created if missing. If the file was replaced meanwhile, open the path again.
 
     Raises:
         OSError: the file cannot be opened or locked.
@@ -135,7 +135,7 @@ def locked(path: Path) -> Iterator[Locked]:
                 yield Locked(path, handle, raw, parsed(path, raw))
                 return
             finally:
-                # A refused release leaves no empty file; a process that waits for its lock then opens a new file.
+                # A refused release leaves no empty file. A process that waits for the file's lock opens a new file.
                 with contextlib.suppress(OSError):
                     if os.fstat(handle.fileno()).st_size == 0 and _is_at(path, handle):
                         path.unlink()
@@ -161,7 +161,7 @@ def _read(path: Path, handle: IO[bytes]) -> bytes:
 
 
 def read(path: Path) -> Content:
-    """Return the content of a ledger; raises SettingError if the file cannot be read or is not a ledger."""
+    """Return the content of a ledger. Raises a SettingError if the file cannot be read or is not a ledger."""
     try:
         if not path.is_file():
             raise SettingError(f"{path}: there is no such file")
@@ -172,7 +172,7 @@ def read(path: Path) -> Content:
 
 
 def parsed(path: Path, raw: bytes) -> Content:
-    """Return the content of a ledger given its bytes; raises a SettingError that names the first invalid line."""
+    """Return the content of a ledger given its bytes. Raises a SettingError that names the first invalid line."""
     content = Content(None, [], "")
     lines = raw.removesuffix(b"\n").split(b"\n") if raw else []
     for number, line in enumerate(lines):

@@ -1,7 +1,7 @@
 """The ledger, through which all draws from private data go: it checks an account, charges it, draws and records.
 
 A study opens an account for each target in its configuration and asks the ledger for releases. The mechanism states the
-cost of a release, which is charged, and makes the draw.
+cost of a release, the ledger charges this cost, and the mechanism makes the draw.
 """
 
 import math
@@ -55,7 +55,7 @@ class Request(NamedTuple):
     settings: dict = {}  # noqa: RUF012
 
     def prepared(self) -> "Request":
-        """Return the request with the result of its mechanism's `prepare`, if any, which may refuse the statistics."""
+        """Return the request with the result of the mechanism's `prepare`, if any, which may refuse the request."""
         prepare = getattr(self.mechanism, "prepare", None)
         if prepare is None or self.size is None:
             return self
@@ -72,10 +72,10 @@ class Request(NamedTuple):
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """Leading axes of the releases: those of the statistics, or (size,).
+        """Leading axes of the releases: (size,) if size is given, otherwise the leading axes of the statistics.
 
         Raises:
-            ValueError: size is given for several data sets, there are no releases, or `repeats` does not match them.
+            ValueError: size is given for several data sets, no release is asked for, or `repeats` differs in number.
         """
         lead = np.shape(self.statistics)[:-1]
         if self.size is not None:
@@ -101,12 +101,12 @@ class Request(NamedTuple):
 class Ledger:
     """Accounts of one experiment, each with a budget that its releases may not exceed.
 
-    All repeats of a simulation use the same account, and each may spend the budget once. If they are about the same
-    people, publishing all repeats would cost the sum, which the record states as `published`. Composition is
-    sequential; for releases about disjoint records, charge `parallel([...])`.
+    All repeats of a simulation use the same account, and each may spend the budget once. If the repeats are about the
+    same people, publishing all of them would cost the sum, which the record states as `published`. Composition is
+    sequential. For releases about disjoint records, charge `parallel([...])`.
 
     Args:
-        data: name of the data set of real people that all releases are about; None if each repeat draws its own data.
+        data: name of the data set of real people that all releases are about; None if each repeat draws new data.
         trials: number of the experiment's trials, which is the largest number of repeats; None for no limit.
 
     >>> ledger, mechanism = Ledger(), LaplaceMechanism(BetaBernoulli(1, 1), 10, 0.5)
@@ -133,15 +133,15 @@ class Ledger:
     def open(
         self, account: str, budget: Cost, mechanism=None, *, accounting: str = "stated", repeats: int | None = None
     ) -> Any:
-        """Open an account with a budget, and return its mechanism; refuses a mechanism that costs more than the budget.
+        """Open an account with a budget and return its mechanism. One release must not cost more than the budget.
 
         Args:
             account: name of the account.
             budget: the target that the configuration states.
             mechanism: a mechanism whose cost of one release is checked against the budget, or a function without
-                arguments that calibrates one; if it raises a ValueError, the message then names the account.
-            accounting: "stated" uses the mechanism's guarantee; "exact" its privacy curve δ(ε), for (ε, δ) budgets.
-            repeats: number of independent repeats, each with the whole budget; the ledger's trials by default.
+                arguments that calibrates one. If the function raises a ValueError, the message names the account.
+            accounting: "stated" uses the mechanism's guarantee. "exact" uses its curve δ(ε), for (ε, δ) budgets.
+            repeats: number of independent repeats, each with the whole budget; by default, the ledger's `trials`.
 
         Raises:
             BudgetExceeded: one release of the mechanism costs more than the budget.
@@ -164,12 +164,12 @@ class Ledger:
         return mechanism
 
     def release(self, account: str, mechanism, statistics, rng, *, size=None, repeats=None, **settings) -> Release:
-        """Make releases about private data; they are charged to an account before anything is drawn.
+        """Make releases about private data. They are charged to an account before anything is drawn.
 
         Args:
             account: name of an open account.
-            mechanism: its `draw` makes the releases, and its `cost_in` states the cost of each.
-            statistics: sufficient statistics (..., d); each leading index is one release.
+            mechanism: the mechanism whose `draw` makes the releases, and whose `cost_in` states the cost of each.
+            statistics: sufficient statistics (..., d). Each leading index is one release.
             rng: source of randomness, or of noise.
             size: number of releases about a single data set's statistics (d,), along a new first axis.
             repeats: slice of the trials that the first axis stands for; each trial has the whole budget. By default all
@@ -178,18 +178,18 @@ class Ledger:
 
         Raises:
             BudgetExceeded: the account would exceed its budget by more than a relative 1e-9.
-            ValueError: the account is not open, the cost does not convert to its notion, the repeats are beyond its
-                number, or another release in these repeats has used the same noise.
+            ValueError: the account is not open or has fewer repeats, the cost does not convert to the account's notion,
+                or another release in these repeats has used the same noise.
         """
         return self.release_all([Request(account, mechanism, statistics, rng, size, repeats, settings)])[0]
 
     def release_all(self, requests: Sequence[Request]) -> list[Release]:
-        """Make several releases at once, as `release` does; the mechanisms of one class share a call of `draw_all`.
+        """Make several releases at once, as `release` does. The mechanisms of one class share a call of `draw_all`.
 
         This takes less time for many small releases, and the samplers of some classes run faster together.
 
         Raises:
-            BudgetExceeded: an account would exceed its budget; then none of the releases is made.
+            BudgetExceeded: an account would exceed its budget. Then none of the releases is made.
             ValueError: for the same reasons as in `release`.
         """
         leads = [request.lead for request in requests]
@@ -251,7 +251,7 @@ class Ledger:
     def charge(self, account: str, cost: Cost, releases: int = 1) -> None:
         """Charge `releases` releases that were made elsewhere, either all or none of them.
 
-        A pure cost is converted to the account's notion; in Rényi DP of order λ it is `pure_to_rdp(ε, λ)`.
+        A pure cost is converted to the account's notion. In Rényi DP of order λ it becomes `pure_to_rdp(ε, λ)`.
 
         Raises:
             BudgetExceeded: the account would exceed its budget by more than a relative 1e-9.
@@ -276,10 +276,10 @@ class Ledger:
 
         `mechanism` is the class, and `settings` its index in `mechanisms()` (both None for a bare cost). `notion`,
         `epsilon`, `order` and `delta` are the cost of one release. `repeats` is the number of repeats with releases,
-        and `releases` the largest number in one of them. `spent` is the most that a repeat has spent, and `budget` what
-        it may spend, both in the budget's notion. `data` names the data set that all repeats are about, or is None if
-        each draws new data; `published` is the cost of the releases of all repeats together. An account without
-        releases has one row with `releases` 0. An infinite ε is the string "inf".
+        and `releases` the largest number in one repeat. `spent` is the most that a repeat has spent, and `budget` what
+        a repeat may spend, both in the budget's notion. `data` names the data set that all repeats are about, or is
+        None if each repeat draws new data. `published` is the cost of the releases of all repeats together. An account
+        without releases has one row with `releases` 0. An infinite ε is the string "inf".
         """
         numbered = {
             key: {"mechanism": described["class"], "settings": number}
@@ -303,7 +303,7 @@ class Ledger:
 
 
 def _noise(source):
-    """Return a key that two uses of a source share exactly if they give the same noise; None if they never do."""
+    """Return a key that two uses of a source share exactly if both give the same noise; None if no two uses do."""
     if not isinstance(source, np.random.Generator):
         return source if isinstance(source, Common) else None
     generator = source.bit_generator
@@ -313,7 +313,7 @@ def _noise(source):
 
 
 def _asked(account: Account, function, *arguments) -> Any:
-    """Call a function and return its result; the account and its budget are added to the message of a ValueError."""
+    """Call a function and return its result. The account and its budget are added to the message of a ValueError."""
     try:
         return function(*arguments)
     except ValueError as error:
