@@ -24,7 +24,7 @@ def prepare(given: Namespace) -> int:
     """Parse raw files into arrays."""
     name = given.dataset
     _check_known(name)
-    # This verifies the raw files: one that changed since it was fetched is renamed, and fetched again.
+    # Fetching also verifies raw files: a file that changed since it was fetched is renamed, and fetched again.
     if status := fetching.main([name]):
         return status
     dataset = catalogue.load(name)

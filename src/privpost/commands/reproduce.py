@@ -28,9 +28,9 @@ SHOWN = 12
 
 
 def main(given: Namespace) -> int:
-    """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
+    """Rebuild all studies, or the named ones, and compare them with the published files; returns the exit status."""
     given.cores = positive("--cores", given.cores)
-    # A lock of our own is needed: another Snakemake removes the locks of the running one when it ends.
+    # Snakemake's own locks are not enough: when a second Snakemake ends, it removes the locks of the first one.
     LOCK.parent.mkdir(exist_ok=True)
     with LOCK.open("w") as lock:
         try:
@@ -47,7 +47,7 @@ def main(given: Namespace) -> int:
 
 
 def _rebuild(given: Namespace) -> int:
-    """Rebuild as `main` does, which holds the lock; returns the exit status."""
+    """Do the work of `main`, which holds the lock meanwhile; returns the exit status."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     plan.bring(*studies)
     possible = plan.possible(studies)
@@ -56,8 +56,8 @@ def _rebuild(given: Namespace) -> int:
             remove(study.cells_folder)
             _forget(study)
     for study in possible:
-        # Snakemake makes tables of other settings or code again by itself, unless its own records are gone. It does not
-        # see that a file within a folder is missing.
+        # Snakemake itself makes tables again when settings or code changed, unless its own records are gone. It does
+        # not see that a file within a folder is missing.
         lacking = study.results.exists() and any(not Path(path).is_file() for path in table_files(study))
         if lacking or tables.outdated(study):
             _forget(study)
@@ -136,7 +136,7 @@ def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) ->
 
 
 def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> bool:
-    """Print which studies were built, and why others were not; returns whether all that can be built were."""
+    """Print which studies were built, and why others were not; returns whether all `possible` studies were built."""
     lacking = {study.name: reason for study in possible if (reason := _lacking(study))}
     whole = [study.name for study in possible if study.name not in lacking]
     shown = ", ".join(whole) if len(whole) <= 8 else f"{len(whole)} studies"
@@ -174,7 +174,7 @@ def _lines(log: Path) -> list[str]:
 
 
 def _compare(studies: list[Study]) -> bool:
-    """Compare what was built with what is published; returns whether all is within tolerance."""
+    """Compare built studies with the published files; returns whether every difference is within tolerance."""
     from privpost.report import scorecard
 
     comparisons, beside = [], []

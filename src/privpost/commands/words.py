@@ -34,10 +34,10 @@ def of_study(name: str) -> list[str]:
 
 
 def complete(commands: Iterable[str]) -> bool:
-    """Print completions (studies, values or commands) for a shell's last word; returns False if Hydra completes it.
+    """Print completions (studies, values or commands) for a shell's last word; returns False if there are none.
 
-    Hydra completes keys, scales and data sets, but neither the values of settings nor groups with options in
-    sub-folders, such as studies.
+    Then Hydra completes the word. Hydra knows keys, scales and data sets, but neither the values of settings nor groups
+    with options in sub-folders, such as studies.
     """
     line = os.environ.get("COMP_LINE", "").split(" ")
     key, equals, _ = line[-1].partition("=")
