@@ -70,7 +70,7 @@ class Look(NamedTuple):
         return {**self._asdict(), "markersize": size}
 
 
-# Methods in the order of legends. The colours of methods that share a table differ in lightness and under the three
+# Methods in the order of legends. The colours of methods that share a table differ in lightness, and under the three
 # types of colour blindness. The contrast of each colour with white is at least 3.
 LOOKS = {
     "non_private": Look("#000000", "o", "--", "Non-private"),
@@ -121,7 +121,7 @@ ABSENT = "A method that a panel lacks was not run for it"
 TRUNCATION = "M: OPS keeps the probability of each of K levels above 1/(M K)"
 BAND = "#dddddd"
 
-# The labels of axes in all studies.
+# Labels of axes, for all studies.
 AXES = {
     "epsilon": "Privacy cost ε (pure DP)",
     "epsilon_delta": "Privacy cost ε of (ε, δ)-DP",

@@ -19,7 +19,7 @@ from privpost.progress import counted
 # An estimate may differ by this many combined standard errors: rounding differs between processors, and a chain then
 # takes another path.
 STANDARD_ERRORS = 5.0
-# Largest relative difference of a number that is no estimate, unless the study's YAML sets `tolerance`.
+# Largest relative difference of a number without a standard error, unless the study's YAML sets `tolerance`.
 RELATIVE = 1e-6
 # Differences below this share of the largest number of a column are rounding errors.
 ROUNDING = 1e-12
@@ -107,7 +107,7 @@ def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequen
     """Return the largest ratio of a difference between two tables to its tolerance, and where that difference is.
 
     The ratio is infinite if column names, numbers of rows or words differ. Columns in `timed` hold a machine's speed
-    and are not compared. `relative` is the tolerance of numbers that are no estimates.
+    and are not compared. `relative` is the relative tolerance of numbers without a standard error.
     """
     if list(old.columns) != list(new.columns):
         changed = sorted({*old.columns} ^ {*new.columns}) or ["their order"]

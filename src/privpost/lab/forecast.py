@@ -16,7 +16,7 @@ PAUSE = 2.0
 DEFAULT_SECONDS = 2.0
 # Seconds that a job takes to start: Python, imports, the configuration.
 OF_A_JOB = 3.0
-# After so many seconds of computing, this run's times weigh as much as the published times. The first cells tell little.
+# After so many seconds of computing, this run's times weigh as much as the published ones. First cells tell little.
 TRUSTED = 10.0
 
 
@@ -41,9 +41,9 @@ class Forecast:
             self._took[digest] = seconds
 
     def slowness(self, running: Mapping[str, float]) -> float:
-        """Return the ratio of the cells' times to the expected ones; `running` has unfinished cells' seconds so far."""
+        """Return the ratio of the times of cells to the expected times; `running` has the seconds of running cells."""
         took, expected = TRUSTED + sum(self._took.values()), TRUSTED + sum(self._expected[d] for d in self._took)
-        # A cell that runs longer than it should already counts as slower.
+        # A running cell counts as slow once it has taken longer than expected.
         late = {d: s for d, s in running.items() if s > took / expected * self._expected.get(d, s)}
         return (took + sum(late.values())) / (expected + sum(self._expected[d] for d in late))
 
