@@ -1,6 +1,6 @@
 """The noise-aware Gibbs samplers as a scalar loop over trials, with scipy.stats and automatic differentiation.
 
-A peer for timing, written the way a paper's code usually is; it passes the same tests as the batched samplers.
+This code is a peer for timing, written like the code of a paper. It passes the same tests as the batched samplers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scipy import stats
 
 
 class Dual:
-    """A number with its first and second derivative: forward-mode automatic differentiation."""
+    """A number with its first and second derivative, for forward-mode automatic differentiation."""
 
     def __init__(self, value, first=0.0, second=0.0):
         self.value, self.first, self.second = value, first, second
@@ -44,7 +44,7 @@ def dual_segment(theta, low, high):
 
 
 def autograd_segment():
-    """Return a function like `dual_segment` with autograd, as in authors' code; raises ImportError without it."""
+    """Return a function like `dual_segment` with autograd, as in authors' code; raises ImportError without autograd."""
     import autograd.numpy as anp
     from autograd import grad
 
@@ -70,7 +70,7 @@ def noise_precision(residual, scale, rng):
 
 
 def valid_normal(mean, sd, low, high, rng):
-    """Draw from a normal distribution until it falls into [low, high]."""
+    """Return the first of repeated draws from a normal distribution that falls into [low, high]."""
     while True:
         draw = stats.norm.rvs(mean, sd, random_state=rng)
         if low <= draw <= high:

@@ -189,7 +189,7 @@ def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, st
 
 
 def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) -> Mechanism:
-    """Return the candidate's mechanism calibrated to the budget; raises ValueError, with the reason, if there is none."""
+    """Return a mechanism of a kind, calibrated to the budget; raises ValueError, with the reason, if there is none."""
     about = sorted({type(example.model).__name__ for example in candidate.examples})
     if type(model).__name__ not in about:
         raise ValueError(f"serves {', '.join(about)}")
@@ -202,7 +202,8 @@ def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) ->
 def options_of(candidate: Kind) -> dict[str, object]:
     """Return the options of a mechanism's `calibrate` with their defaults; the default of a required option is MISSING.
 
-    Options are the keyword-only parameters of `calibrate` and, if it takes any keyword, the class's keyword-only fields.
+    Options are the keyword-only parameters of `calibrate`; if it takes any keyword, also the class's keyword-only
+    fields. Settings of the kind are no options.
     """
     parameters = inspect.signature(candidate.mechanism.calibrate).parameters.values()
     options = {
