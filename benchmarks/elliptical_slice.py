@@ -151,7 +151,7 @@ def sample(
 
     Args:
         posterior: the target.
-        n_chains: independent chains, each from its own draw of the approximation, scaled into the ball.
+        n_chains: number of chains, which start at independent draws from the approximation, scaled into the ball.
         n_draws: sweeps kept.
         rng: source of randomness.
         n_burn_in: sweeps discarded. A few are enough if the posterior is nearly the Gaussian from which the chains

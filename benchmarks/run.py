@@ -69,7 +69,7 @@ def merge(former, rows: dict[str, list[dict]], where: str):
 
 
 def main(names: list[str]) -> int:
-    """Run the named benchmarks (all by default), write their table, and return 1 if one fails."""
+    """Run the named benchmarks (all by default), write the table, and return 1 if a benchmark fails, else 0."""
     import pandas as pd
 
     from privpost.lab import store

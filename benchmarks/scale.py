@@ -33,7 +33,7 @@ WORDS = [f"{key}={value}" for key, value in POINT.items()]
 SHARD = 1000
 GATHERED, AT_ONCE = 100_000, 2
 RECORDS = 1_000_000
-# The mechanism that enumerates all counts of n records when it is made, which costs n².
+# When this mechanism is made, it enumerates all counts of n records at a cost of n².
 ENUMERATING = {"MapMechanism"}
 COLUMNS = ("what", "size", "unit", "processes", "wall_seconds", "cpu_seconds", "peak_mib", "machine")
 PROCESSES = (1, 2, 4, 8, 16, 32, 64)

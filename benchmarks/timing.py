@@ -51,7 +51,7 @@ class Command(NamedTuple):
 
 
 def run_command(words: Sequence[str], folder: Path | None = None, **variables: str) -> Command:
-    """Run a command to its end, in a folder, with some environment variables set, and measure it.
+    """Run a command in a folder with some environment variables set; return the command's seconds and output.
 
     Raises RuntimeError, with the command's output, if the command fails.
     """

@@ -31,7 +31,7 @@ LARGEST = 12_000_000
 
 
 def on_files(files, config):
-    """Replace the files that mkdocs found with the pages and the files that they link to."""
+    """Replace the files that mkdocs found by the site's pages and the files that these pages link to."""
     documents.write(grid.load_studies(), Path("."), Path("."))
     pages = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
     pages += (page for folder in PAGES for page in Path(folder).rglob("*.md"))
@@ -59,7 +59,7 @@ def api() -> dict[str, list[str]]:
 
 
 def linked(page: Path) -> dict[Path, str | bytes]:
-    """Return, by path, the contents of a page, with links to compressed tables, and of the files that it links to."""
+    """Return, by path, the contents of a page and of the files that it links to. Links name the compressed tables."""
     text = page.read_text(encoding="utf-8")
     contents: dict[Path, str | bytes] = {}
     for target in set(TARGET.findall(text)):

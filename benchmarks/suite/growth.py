@@ -1,4 +1,4 @@
-"""How computing time grows with the size of a problem: one curve per axis, with its fitted exponent."""
+"""How computing time grows with the size of a problem: one curve and one fitted exponent for each axis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
 NAME = "growth"
-# The least CPU seconds of a measurement, and how often it is repeated.
+# The least CPU seconds of a measurement, and the number of repeated measurements.
 LEAST, REPEATS = 0.02, 4
 
 

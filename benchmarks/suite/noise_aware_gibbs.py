@@ -1,4 +1,4 @@
-"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep, against scalar loops and against its variates."""
+"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep, against scalar loops and against variates alone."""
 
 from __future__ import annotations
 

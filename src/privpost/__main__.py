@@ -15,7 +15,7 @@ def _stop(number, frame) -> None:
 
 
 def _open_streams() -> None:
-    """Exit if standard output is closed; a closed standard error or input becomes /dev/null."""
+    """Exit if standard output is closed. Replace a closed standard error or standard input by /dev/null."""
     # No file may get the number of a closed stream, since other libraries would write into such a file.
     while (number := os.open(os.devnull, os.O_RDWR)) < 3:
         pass

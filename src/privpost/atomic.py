@@ -29,7 +29,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     Every caller has another temporary file, so several processes can write the same file. The last process wins.
 
     Args:
-        path: the file; its folder is made if it is missing.
+        path: the file. If the file's folder is missing, it is made.
         new: whether to refuse to replace a file.
 
     Raises:

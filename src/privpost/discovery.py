@@ -48,7 +48,7 @@ def _imported(name: str) -> ModuleType:
 
 
 class Kind(NamedTuple):
-    """A class of mechanisms with one of its weightings; each kind has another name in tables and ledgers.
+    """A class of mechanisms with one of its weightings; each kind has a different name in tables and ledgers.
 
     Attributes:
         mechanism: the class.

@@ -9,7 +9,7 @@ from privpost.lab.study import Study
 
 
 def draw(study: Study, home: Path, endings: Sequence[str] = ("svg",)) -> list[Path]:
-    """Draw a study's figures from its tables, into `<home>/figures/<paper>/<study>`; returns their paths."""
+    """Draw a study's figures from its tables, into `<home>/figures/<paper>/<study>`; returns the figures' paths."""
     frames = tables.read_tables(study)
     paths = []
     for stem in study.figures:

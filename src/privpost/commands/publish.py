@@ -103,7 +103,7 @@ def _overall(drawn: list[Study]) -> None:
 
     studies, path = grid.load_studies(), published.RESULTS / "scorecard.csv"
     before = scorecard.read(path) if path.is_file() and not published.altered(path) else None
-    # An interrupted run leaves no scorecard, rather than one of other tables and figures.
+    # The old scorecard is removed, so that an interrupted run does not leave it beside other tables and figures.
     path.unlink(missing_ok=True)
     _remove_unnamed(studies)
     published.write_sums()

@@ -1,4 +1,4 @@
-"""The summary that the terminal shows once a release is in its file."""
+"""The summary of a release that the terminal shows once the statement is in a file."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -113,7 +113,7 @@ def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) ->
     config = [f"scale={given.scale}"]
     config += [f"studies={','.join(study.name for study in studies)}"] * bool(given.study)
     command = [sys.executable, "-m", "snakemake", "--cores", str(given.cores), "--config", *config]
-    # Snakemake gets a process group of its own, so that an interrupt reaches it and its jobs only once, through us.
+    # Snakemake gets a new process group, so that an interrupt reaches Snakemake and its jobs only once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
     ) as process:  # fmt: skip
@@ -203,7 +203,7 @@ def _compare(studies: list[Study]) -> bool:
     print("Verdicts: none changed." if not changed else f"Verdicts: {counted(len(changed), 'change')}.")
     for line in changed:
         print(f"  {line}")
-    # A new table or claim has no published one to agree with.
+    # A new table or claim counts as a difference, since nothing is published with which it could agree.
     return not outside and not beside and all(": new, " in line for line in changed)
 
 

@@ -107,7 +107,7 @@ def _options(words: list[str], flags: list[str]) -> Any:
 
 
 def _in_hydras_words(asked: Request, words: list[str]) -> list[str]:
-    """Return overrides in the form that Hydra composes, followed by those that set the request's output folder."""
+    """Return overrides in the form that Hydra composes, followed by overrides that set the request's output folder."""
     from privpost.commands import sweeps
 
     own = [word for word in words if request.key_of(word) in request.WORDS or word.lstrip("+~").startswith("hydra")]
@@ -134,14 +134,14 @@ def _hydra(argv: list[str]) -> int:
     from omegaconf.errors import OmegaConfBaseException
 
     before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    # With this, Hydra raises exceptions instead of printing them.
+    # With this variable, Hydra raises exceptions instead of printing them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sys.argv = ["privpost", *(word for word in argv if word not in request.DRY_RUN)]
     folder, name = str(configurations.folder().resolve()), configurations.PRIMARY
     try:
         hydra.main(version_base="1.3", config_path=folder, config_name=name)(job)()
     except SystemExit as end:
-        # Hydra exits in this way after some of its options.
+        # Some of Hydra's options end the run with SystemExit.
         if end.code:
             raise
     except (HydraException, OmegaConfBaseException, ImportError, ValueError) as error:

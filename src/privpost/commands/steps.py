@@ -43,7 +43,7 @@ def tell_outdated(studies: Iterable[Study]) -> None:
 
 
 def build(given: Namespace) -> int:
-    """Compute a study's missing cells, then its tables."""
+    """Compute a study's missing cells, write the study's tables, and return the exit status."""
     from privpost.commands import run
     from privpost.lab import cells
 
@@ -55,7 +55,7 @@ def build(given: Namespace) -> int:
 
 
 def draw(given: Namespace) -> int:
-    """Draw figures from the published tables, or from built ones."""
+    """Draw figures from the published tables or from built tables, and return the exit status."""
     from privpost.commands import drawing
 
     home, out = _places(given)

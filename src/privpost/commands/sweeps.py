@@ -48,7 +48,7 @@ def name_of(study: Study, settings: Iterable[str]) -> str:
 
 
 def folder_of(asked: Request) -> Path:
-    """Return the folder of a sweep's files: the given one, or one with the sweep's name."""
+    """Return the folder for a sweep's files: the folder that the user gave, or else a folder with the sweep's name."""
     return asked.folder or FOLDER / name_of(asked.study, asked.settings)
 
 
@@ -106,7 +106,7 @@ def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell]) -> W
     notes = [f"The table {name} has no rows at these points." for name in study.tables if name not in points.tables]
     paths = [folder / f"{name}.csv" for name in points.tables]
     drawings = [folder / f"{FIGURE}.{ending}" for ending in ENDINGS]
-    # The first version of the record lists the files that may be overwritten; the final version, those that exist.
+    # The first version of the record lists files that may be overwritten; the final version lists files that exist.
     record = _record(asked, argv, cells) | {"files": [path.name for path in (*paths, *drawings)]}
     _write_record(folder, record)
     for name, frame in points.tables.items():

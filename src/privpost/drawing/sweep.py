@@ -97,7 +97,7 @@ def _repeats(table, column: str, key: str) -> bool:
 
 def _places(table, keys: list[str], measures: list[str]) -> list[str]:
     """Return measures with recurring values, such as points of a grid, that tell rows with equal keys apart."""
-    # Grouping needs at least one column; this constant one serves if there are no keys.
+    # Grouping needs at least one column; this constant column serves if there are no keys.
     table, chosen_measures = table.assign(**{"": 0}), [""]
     while (alike := table.duplicated([*keys, *chosen_measures], keep=False)).any():
         grids = [m for m in measures if m not in chosen_measures and 1 < table[m].nunique() <= alike.sum() / 2]
@@ -128,7 +128,7 @@ def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container
 
 
 def draw(table, swept: Sequence[str], known: Container[str], title: str = "", labels: Mapping[str, str] | None = None):
-    """Return the figure of a table (None if there is nothing to draw), and notes on what it leaves out or hides.
+    """Return the figure of a table (None if there is nothing to draw), and notes on what the figure leaves out.
 
     Each measure has a row of panels for each value of the metrics. Bars are 95 % intervals. The title gives the
     settings that all rows of the table share. `labels` maps columns to labels.

@@ -39,13 +39,13 @@ class Part(NamedTuple):
 def check(name: str, passed: Any, stand_in: Any = False, of: str = "") -> Part:
     """State whether one check passes. A claim holds if all its checks on the paper's own data pass.
 
-    `of` is the data set, model or network that the check is about; the scorecard shows an outcome for each.
+    `of` is the data set, model or network that the check is about. The scorecard shows an outcome for each `of`.
     """
     return Part("stand-in" if stand_in else "check", name, bool(passed), of)
 
 
 def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[Part]:
-    """Give evidence: a value and, where it is an estimate, its standard error (`yield from number(...)`).
+    """Give a value as evidence and, if the value is an estimate, its standard error (`yield from number(...)`).
 
     `of` replaces a long `name` in the name of the standard error.
     """

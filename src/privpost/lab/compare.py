@@ -30,7 +30,7 @@ TIMED = ("[seconds]", "[1/seconds]")
 
 
 class Comparison(NamedTuple):
-    """The result of comparing a table with the published one.
+    """The result of comparing a built table with the published table.
 
     Attributes:
         table: `<paper>/<study>/<table>`.
@@ -51,7 +51,7 @@ class Comparison(NamedTuple):
 
 
 def compare(built: Study) -> list[Comparison]:
-    """Return how each built table of a study differs from the published one.
+    """Return, for each built table of a study, how it differs from the published table.
 
     Rows of data sets that the build left out are not compared.
     """

@@ -41,7 +41,7 @@ class Forecast:
             self._took[digest] = seconds
 
     def slowness(self, running: Mapping[str, float]) -> float:
-        """Return the ratio of the times of cells to the expected times; `running` has the seconds of running cells."""
+        """Return the ratio of cells' times to expected times; `running` has the seconds so far of running cells."""
         took, expected = TRUSTED + sum(self._took.values()), TRUSTED + sum(self._expected[d] for d in self._took)
         # A running cell counts as slow once it has taken longer than expected.
         late = {d: s for d, s in running.items() if s > took / expected * self._expected.get(d, s)}

@@ -1,4 +1,4 @@
-"""Expands the grid of a study's YAML into cells. A cell has everything that defines its numbers, and a digest of that.
+"""Expands the grid of a study's YAML into cells; a cell's digest covers everything that defines the cell's numbers.
 
 Points are expanded, validated against the study's typed schema and hashed in plain Python. The path of a cell contains
 the digest, so that the file of a cell with a changed setting is missing.
@@ -44,7 +44,7 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home:
     Args:
         names: names `<paper>/<study>`, or `<paper>` for all studies of a paper; None for all studies.
         scale: paper or smoke.
-        home: the folder of results and figures. By default this is the published one, or at another scale the build's.
+        home: the folder of results and figures. The default is the published folder at paper scale, else the build's.
 
     Raises:
         SettingError: an unknown study or scale, with the nearest known name.
@@ -79,7 +79,7 @@ def expand(study: Study) -> list[Cell]:
     """Return the cells of a study's whole grid in the order of its YAML.
 
     A build skips cells whose data set is missing; a published study has all cells. Only this function skips cells, so
-    that all commands plan the same ones. Raises SettingError, naming the file, for an unknown key or a wrong value.
+    that all commands plan the same cells. Raises SettingError, naming the file, for an unknown key or a wrong value.
     """
     lacking = [] if study.home == PUBLISHED else study.lacking
     cells = study.once("cells", lambda: make_cells(study, points(study)))
@@ -93,7 +93,7 @@ def left_out(study: Study) -> list[str]:
 
 
 def names_read(study: Study) -> list[str]:
-    """Return the names of the studies whose ledgers a study reads; `reads: all` means all studies that read none."""
+    """Return the names of the studies whose ledgers a study reads. `reads: all` means all studies that read none."""
     reads = study.text.get("reads")
     if reads not in (None, "all"):
         raise SettingError(f"{study.file}: reads is {reads!r}, but must be all.")

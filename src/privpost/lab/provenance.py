@@ -51,7 +51,7 @@ def text_of(path: Path) -> str:
 
 def file_of(module: str) -> Path | None:
     """Return a module's file; for a class imported from a package, the file of the module that defines the class."""
-    # The package's own file has no digest, since it holds the version, which is recorded separately.
+    # The package's own file does not count, since it holds the version, which is recorded separately.
     if not module.startswith("privpost."):
         return None
     base = PACKAGE.joinpath(*module.split(".")[1:])
@@ -83,7 +83,7 @@ def files(modules: Iterable[str]) -> list[Path]:
 
 
 def text_digest(modules: Iterable[str]) -> str:
-    """Return a digest of the source text of modules and their imports. Work need not be repeated while it is equal."""
+    """Return a digest of the source text of modules and their imports. If it is unchanged, nothing has to run again."""
     texts = (f"{path.relative_to(PACKAGE)}\n{text_of(path)}" for path in files(modules))
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 

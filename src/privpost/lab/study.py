@@ -34,7 +34,7 @@ class Study:
 
     Attributes:
         name: `<paper>/<study>`.
-        home: the folder of its `results/` and `figures/`, either the published ones or a build's.
+        home: the folder that contains `results/` and `figures/`, either of the published files or of a build.
     """
 
     name: str

@@ -99,7 +99,7 @@ def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
     """Return the tables that the study's `tabulate` makes of some cells, by name.
 
     `tabulate` returns one table or a map from names to tables; a table is a DataFrame or rows (maps from column to
-    value). Raises ValueError if the names are not those that the study declares.
+    value). Raises ValueError if the names of tables differ from the names that the study declares.
     """
     import pandas as pd
 

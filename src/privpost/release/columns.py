@@ -28,7 +28,7 @@ class Levels(Setting):
 
 
 class Missing(Setting):
-    """What a cell without a value counts as: an error (refuse), a level of its own, or a public value."""
+    """What a cell without a value counts as: an error (refuse), a separate level, or a public value."""
 
     def allowed(self) -> str:
         return "refuse, level or {impute: VALUE}"

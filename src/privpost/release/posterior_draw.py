@@ -28,7 +28,7 @@ LAWS = {
 
 
 def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
-    """Return the mechanism nearest to the true posterior that the budget allows, and an upper bound of the ε it spends.
+    """Return the mechanism nearest to the true posterior that the budget allows, and an upper bound of this one's ε.
 
     Raises:
         SettingError: python-flint is missing, or the budget allows no draw.

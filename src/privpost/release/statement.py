@@ -1,4 +1,4 @@
-"""Makes the statement of a release: privacy guarantee, what it does not cover, terms, and posterior."""
+"""Makes the statement of a release: the privacy guarantee, what the guarantee does not cover, terms, and posterior."""
 
 import decimal
 import math

@@ -65,7 +65,7 @@ def check_output(spec: Specification, output: Path | None) -> None:
 
 
 def write(spec: Specification, kind: Any, drawn: Posterior, output: Path, rng: np.random.Generator) -> dict[str, Any]:
-    """Write the sets, one row per record, and return the statement's part on them.
+    """Write the sets to a file with one row per record, and return the statement's part on synthetic data.
 
     Raises:
         OSError: the file cannot be written, or exists.

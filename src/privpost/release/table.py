@@ -86,7 +86,7 @@ def _check_bytes(path: Path) -> None:
 
 def _place(path: Path, header: list[str], name: str) -> int:
     if name not in header:
-        # The message does not quote the first line, which is a private record if there is no header.
+        # The message does not list the names, since the first line is a private record if there is no header.
         other = next((mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]), None)
         hint = f" It has {other!r} in it: is that the setting delimiter?" if other else ""
         raise SettingError(f"{path}: its first line, the header, has no column {name!r}.{hint}")

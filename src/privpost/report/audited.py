@@ -39,7 +39,7 @@ def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:
 
 
 def behind(table, study: str, ran: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
-    """Return one row per mechanism and variant that a study ran, from the audit of its recorded settings.
+    """Return one row per mechanism and variant that a study ran, from the audit of the settings in the study's ledger.
 
     `settings` is the number of settings that the study `ran` (None without a ledger); `audited` is the number of
     settings that the audit tested. `exact` and `bound` are the largest shares of the claimed ε that the exact

@@ -1,4 +1,4 @@
-"""Describes a study without running it: settings and the sources of these, data, and what limits validity."""
+"""Describes a study without running it: settings with their sources, data sets, and limits of validity."""
 
 import re
 from collections.abc import Iterable, Mapping

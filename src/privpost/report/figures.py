@@ -52,7 +52,7 @@ def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
 
 
 def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",)) -> list[Path]:
-    """Draw the figures whose tables exist in `home` and have rows, into `out` or else `home`; return their paths."""
+    """Draw the figures whose tables exist in `home` and have rows, into `out` or `home`; return the figures' paths."""
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
         needed = figures.parameters(function)
@@ -86,7 +86,7 @@ def hero(war_logs_differences, bounds, ecdf):
     return canvas
 
 
-# The curves of the war logs: the rows of each, the method whose colour it has, and its label.
+# The curves of the war logs: for each curve, its rows, the method that determines the colour, and the label.
 READINGS = (
     ({"second": "laplace", "variant": "paper", "start": "seeded"}, "naive", "noisy counts, taken for true"),
     ({"second": "ops", "start": "seeded"}, "ops", "one private draw, best setting"),
@@ -149,7 +149,7 @@ def _intervals(axes, table) -> str:
     keys = ["method", "model", "parameter"]
     at = {u: rows[np.isclose(rows.u, u)].set_index(keys) for u in (0.025, 0.975)}
     covered = (at[0.975].ecdf - at[0.025].ecdf).groupby(level=["method", "model"]).mean()
-    # The table's band is the KS limit for its number of trials.
+    # The band is the KS limit for the table's number of trials.
     middle = rows[np.isclose(rows.u, 0.5)].iloc[0]
     trials = round((ks_limit(1) / (middle.band_high - middle.u)) ** 2)
     places = dict(zip(names := sorted(set(rows.model)), np.linspace(-0.2, 0.2, len(names)), strict=True))

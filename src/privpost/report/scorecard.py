@@ -18,7 +18,7 @@ COLUMNS = (
     "id", "paper", "whose", "study", "place", "statement", "test", "verdict", "by", "reason", "checks", "failed",
     "why", "unexplained", "see", "evidence", "variant", "stand_in", "seen",
 )  # fmt: skip
-# The verdict in the one row of a study without tables, which stands for all claims of the study.
+# The verdict of a study without tables, in the single row that stands for all claims of the study.
 NOT_SCORED = "not scored"
 # The verdicts and outcomes on stand-ins, from the worst to the best.
 SEVERITY = ("does not hold", "holds in part", "not seen", "not testable", NOT_SCORED, "holds", "seen")
@@ -284,7 +284,7 @@ def _with_error(value: Any, error: float | None) -> str:
 
 
 def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]:
-    """Return, in words, how the verdicts of `after` differ from those of `before` (DataFrames of the scorecard).
+    """Return, in words, how verdicts changed from `before` to `after`, which are DataFrames of the scorecard.
 
     A claim is compared if its study is in `scored` or has claims in `after`, unless the study is in `partial`, the
     studies that were built although some of their data sets were missing.

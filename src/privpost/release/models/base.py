@@ -32,7 +32,7 @@ class Posterior(NamedTuple):
         approximations: what is not exact about the draws.
         rhat, ess: largest R-hat and smallest effective sample size of Markov chains; nan if these are not known, and
             None for independent draws.
-        chains: number of chains, stored one after the other; 1 for independent draws.
+        chains: number of chains, whose draws are stored one after the other; 1 for independent draws.
         reason: why R-hat or the effective sample size is not known.
     """
 
@@ -47,13 +47,13 @@ class Posterior(NamedTuple):
 
 
 class Kind(ABC):
-    """A model that can be released by noisy statistics or one draw; `name` is its `model:` in a specification."""
+    """A model that can be released by noisy statistics or one draw; `name` is the value of `model:` in YAML."""
 
     name: ClassVar[str]
     # Settings of a column, and the names of required settings.
     column: ClassVar[Schema] = Schema(levels=Levels())
     required: ClassVar[tuple[str, ...]] = ("levels",)
-    # Settings of the prior, and the defaults of optional ones.
+    # Settings of the prior, and the defaults of optional settings.
     prior: ClassVar[Schema]
     prior_defaults: ClassVar[dict[str, Any]] = {}
     mechanisms: ClassVar[tuple[str, ...]] = ("laplace",)
@@ -103,7 +103,7 @@ class Kind(ABC):
                 raise SettingError(f"missing_texts has {text!r}, which is a value of the column.")
 
     def check_role(self, spec: Specification, role: str, others: str, most: float = math.inf) -> None:
-        """Raise SettingError unless exactly one column has a role, and there are 1 to `most` others."""
+        """Raise SettingError unless exactly one column has a role, and there are 1 to `most` other columns."""
         names = [name for name, settings in spec.columns.items() if settings.get("role") == role]
         if len(names) != 1 or not 1 < len(spec.columns) <= most + 1:
             raise SettingError(

@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware import draws as noise_aware_draws
 
 # Largest number of parents of a column.
 LARGEST_FAMILY = 12
-# Largest network with a noise-aware posterior: chains of more nodes or records take too long.
+# Largest numbers of nodes and records with a noise-aware posterior; beyond these, chains take too long.
 LARGEST_NETWORK = 5
 MOST_RECORDS = 100_000
 # Approximate seconds of one step of all chains.

@@ -1,4 +1,4 @@
-"""What docs/library.md shows: each mechanism's models and budget, and whether the posterior given it is known."""
+"""What docs/library.md shows: each mechanism's models and budget, and whether the noise-aware posterior is known."""
 
 from collections.abc import Mapping
 
