@@ -128,7 +128,7 @@ def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container
 
 
 def draw(table, swept: Sequence[str], known: Container[str], title: str = "", labels: Mapping[str, str] | None = None):
-    """Return the figure of a table (None if there is nothing to draw), and notes on what the figure leaves out.
+    """Return the figure of a table (None if there is nothing to draw), and notes on what is left out or hidden.
 
     Each measure has a row of panels for each value of the metrics. Bars are 95 % intervals. The title gives the
     settings that all rows of the table share. `labels` maps columns to labels.
