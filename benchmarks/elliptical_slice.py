@@ -120,7 +120,7 @@ class EllipticalSlice:
         """Return the next proposal (ready, or from a new block), other ready proposals, and the number made so far."""
         if ready is None or not len(ready.weights):
             n_block = max(1, _PRODUCT_ELEMENTS // (self.n_chains * len(self.design)))
-            # The first proposal is the start.
+            # The first proposal is the start of the chains.
             n_block = min(n_block, max(1, self.n_sweeps + 1 - made))
             whitened = rng.standard_normal((n_block * self.n_chains, self.design.shape[1]))
             steps = solve_triangular(self.gaussian.factor, whitened.T, lower=True, trans="T", check_finite=False)
@@ -169,7 +169,7 @@ def sample(
     for name, value, least in (("n_chains", n_chains, 1), ("n_draws", n_draws, 1), ("n_burn_in", n_burn_in, 0)):
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
-    # Three separate streams, so that the size of a block of proposals changes no number.
+    # The three streams are separate, so that the size of a block of proposals changes no number.
     streams = rng.spawn(3)
     if gaussian is None:
         gaussian = recentred(posterior, laplace(posterior) if approximation is None else approximation, streams[0])

@@ -64,7 +64,7 @@ def autograd_segment():
 
 
 def noise_precision(residual, scale, rng):
-    """Draw 1/σ² ~ InverseGaussian(mean 1/(b|r|), shape 1/b²)."""
+    """Return a draw 1/σ² ~ InverseGaussian(mean 1/(b|r|), shape 1/b²), given the residual r and the noise scale b."""
     mean, shape = 1 / (scale * abs(residual)), 1 / scale**2
     return stats.invgauss.rvs(mean / shape, scale=shape, random_state=rng)
 
@@ -78,7 +78,7 @@ def valid_normal(mean, sd, low, high, rng):
 
 
 def binomial_sweep(theta, variance, y, n, scale, prior, rng):
-    """Return the new (θ, σ²) after one sweep of algorithm 1 for one trial."""
+    """Return the new parameter θ and noise variance σ² after one sweep of algorithm 1 for one trial."""
     mean, spread = n * theta, n * theta * (1 - theta)
     product = 1 / (1 / spread + 1 / variance)
     s = valid_normal(product * (mean / spread + y / variance), math.sqrt(product), 0, n, rng)
@@ -87,7 +87,7 @@ def binomial_sweep(theta, variance, y, n, scale, prior, rng):
 
 
 def multinomial_sweep(theta, variance, y, n, scale, prior, rng):
-    """Return the new (θ, σ²) after one sweep of algorithm 1 for one trial with all counts."""
+    """Return the new probabilities θ and noise variances σ² after one sweep of algorithm 1 for one trial, all counts."""
     first = n * (np.diag(theta) - np.outer(theta, theta))
     gain = first @ np.linalg.inv(first + np.diag(variance))
     mean, covariance = n * theta + gain @ (y - n * theta), gain @ np.diag(variance)
@@ -100,7 +100,7 @@ def multinomial_sweep(theta, variance, y, n, scale, prior, rng):
 
 
 def exponential_sweep(theta, variance, y, n, scale, prior, low, high, rng, segment=dual_segment):
-    """Return the new (θ, σ²) after one sweep of algorithm 2, as printed in the paper, for one trial."""
+    """Return the new rate θ and noise variance σ² after one sweep of algorithm 2, as in the paper, for one trial."""
 
     def random_sum(*ends):
         probability, mean, spread = segment(theta, *ends)

@@ -74,7 +74,7 @@ def methods(model: EventCounts, counts) -> list[dict]:
         timed[f"ops, M = {truncation}"] = lambda rng, ops=ops: ops.draw(counts.ravel(), rng)
     calls = [lambda run=run: run(np.random.default_rng(5)) for run in timed.values()]
     plain, *seconds = side_by_side(calls, calls=[1] * len(calls), repeats=25)
-    # What the study foulds2016/war_logs_states reads.
+    # The study foulds2016/war_logs_states reads rows with these names.
     words = [f"HMM release and chain, {model.n_states} states: {name}" for name in list(timed)[1:]]
     return [
         row(what, "a chain without privacy", own / plain, ours=own, theirs=plain, unit="s of CPU")

@@ -125,5 +125,5 @@ def abandoned(path: Path) -> list[Path]:
 
 
 def _parts(path: Path) -> tuple[str, str]:
-    # Short enough for any file system.
+    # Names of these lengths are short enough for any file system.
     return path.stem[:40], path.suffix[:20]

@@ -23,7 +23,7 @@ from privpost.progress import counted, minutes
 LOG = LOGS / "reproduce.log"
 LOCKS = Path(".snakemake/locks")
 LOCK = Path("build/reproduce.lock")
-# How many lines of a failed run's log are shown.
+# The largest number of lines of a failed run's log that are shown.
 SHOWN = 12
 
 

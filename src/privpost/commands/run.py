@@ -39,7 +39,7 @@ class Run:
     error: Exception | None = None
 
 
-# None in a process that a launcher started.
+# The run of this process; None in a process that a launcher started.
 _run: Run | None = None
 
 

@@ -87,7 +87,7 @@ def already(asked: Request, folder: Path, cells: list[Cell]) -> Written | None:
 
 
 def _code(study: Study) -> str:
-    """Return a digest of the code that makes tables and a figure of a study's cells."""
+    """Return a digest of the code that makes tables and a figure from a study's cells."""
     drawing = ("privpost.commands.sweeps", "privpost.drawing.sweep", "privpost.drawing.style")
     return provenance.text_digest([f"{study.package}.study", *tables.WRITING, *drawing])
 
@@ -149,7 +149,7 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], p
 
 def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any]:
     """Return a sweep's record: command, settings of the first point, versions, commit, and the sweep's cells."""
-    # Neither git nor a repository is needed, as in a container.
+    # Records are also made without git or a repository, as in a container.
     git = shutil.which("git") or "false"
     commit = subprocess.run([git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     first = cells[0]

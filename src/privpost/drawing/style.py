@@ -233,7 +233,7 @@ def lay_out(figure) -> None:
     for axes in figure.axes:
         _label_decades(axes.xaxis)
         _label_decades(axes.yaxis)
-    # The resolution of SVG and PDF.
+    # SVG and PDF have this resolution.
     figure.dpi = 72
     engine.execute(figure)
     with _no_layout():

@@ -25,7 +25,7 @@ RELATIVE = 1e-6
 ROUNDING = 1e-12
 # Largest relative difference of a standard error. From 50 repeats, a standard error has itself an error of a tenth.
 OF_AN_ERROR = 0.1
-# Units that end the meaning of a column measured with a clock.
+# Units at the end of the meaning of a column that was measured with a clock.
 TIMED = ("[seconds]", "[1/seconds]")
 
 
@@ -121,7 +121,7 @@ def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequen
 def _difference(column: str, old: Any, new: Any, relative: float) -> tuple[float, str]:
     """Return the largest ratio of a difference in a column to its tolerance, and where that difference is."""
     if not all(is_numeric_dtype(frame[column]) and frame[column].dtype != bool for frame in (old, new)):
-        # An empty cell equals an empty cell.
+        # Two empty entries are equal.
         one, other = (frame[column].astype(str).fillna("") for frame in (old, new))
         rows = int((one != other).sum())
         return (inf, f"{column} has other values in {rows} rows") if rows else (0.0, "")

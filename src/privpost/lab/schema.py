@@ -69,7 +69,7 @@ def _check(fits: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Real(Setting):
-    """A finite number within bounds."""
+    """A setting that is a finite number within bounds."""
 
     above: float | None = None
     at_least: float | None = None
@@ -99,7 +99,7 @@ LARGEST_INTEGER = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class Integer(Setting):
-    """A whole number within bounds; `1000.0` and `1e3` are accepted.
+    """A setting that is a whole number within bounds; `1000.0` and `1e3` are accepted.
 
     Attributes:
         under: the name of another setting, whose value must be larger.
@@ -126,7 +126,7 @@ class Integer(Setting):
 
 
 class Choice(Setting):
-    """One of a list of words."""
+    """A setting that is one of several words."""
 
     words: tuple[str, ...]
 
@@ -143,7 +143,7 @@ class Choice(Setting):
 
 
 class Flag(Setting):
-    """true or false."""
+    """A setting that is true or false."""
 
     def allowed(self) -> str:
         return "true or false"
@@ -154,7 +154,7 @@ class Flag(Setting):
 
 
 class Text(Setting):
-    """Free text, for instance a file's path."""
+    """A setting that is any text, such as a file's path."""
 
     def allowed(self) -> str:
         return "text"
@@ -179,7 +179,7 @@ def unquoted(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Vector(Setting):
-    """A list whose items are of one type; `empty` allows a list without items."""
+    """A setting that is a list with items of one type; `empty` allows a list without items."""
 
     item: Any
     empty: bool = False
@@ -194,7 +194,7 @@ class Vector(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetName(Setting):
-    """The name of a data set in conf/dataset; with `task`, the data set must serve this kind of study."""
+    """A setting that names a data set in conf/dataset; with `task`, the data set must serve this kind of study."""
 
     task: str = ""
 

@@ -1,4 +1,4 @@
-"""Reading and checking the specification of a release, before any record is read."""
+"""Reads and checks the specification of a release before any record is read."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,7 @@ from privpost.release.specification import COLUMN, MISSING, SAMPLING, Specificat
 
 # Largest number of posterior draws.
 LARGEST_DRAWS = 100_000
-# Counts up to here are exact in floats, even with noise added.
+# Counts up to this number are exact in floats, even with noise added.
 LARGEST_N = 2**40
 # With a larger ε, one record may make an event more than exp(10), that is, 22,000 times as likely.
 LARGEST_EPSILON = 10.0

@@ -74,7 +74,7 @@ def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, 
 
 
 def _check(spec: Specification, content: Content) -> tuple[Cost, Cost]:
-    """Return the budget and the release's cost; raise SettingError if the ledger's budget differs or does not suffice."""
+    """Return budget and cost of the release; raise SettingError if the ledger's budget differs or does not suffice."""
     budget, cost = (
         cost_of({"delta": 0.0, **spec.budget}),
         cost_of({"epsilon": spec.epsilon, "delta": spec.delta or 0.0}),

@@ -100,12 +100,12 @@ def _draw_or_noise(axes, table) -> str:
     rows = select(table, first="non_private", dataset=data).dropna(subset="epsilon")
     rows, losses = rows[rows.n_states == rows.n_states.max()], {}
     for where, method, words in READINGS:
-        # Of several settings take the best at each ε.
+        # If there are several settings, the best setting at each ε is drawn.
         part = select(rows, **where).sort_values("joint_mean").drop_duplicates("epsilon").sort_values("epsilon")
         color, marker, *_ = style.look(method)
         axes.errorbar(part.epsilon, part.joint_mean, style.NORMAL_95 * part.joint_sem, color=color, marker=marker)
         losses[method] = part.joint_mean.to_numpy()
-        # The lines fall: the upper right corner is free.
+        # The upper right corner is free, since the lines fall.
         at = 0.99, 1.03 - 0.09 * len(losses)
         axes.text(*at, words, color=color, fontsize=8, ha="right", va="center", transform=axes.transAxes)
     axes.set(

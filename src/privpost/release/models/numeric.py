@@ -72,7 +72,7 @@ class Sum(Kind):
         return tuple(Decimal(repr(spec.only[1][key])) for key in self.required)
 
     def _origin(self, spec) -> Decimal:
-        """Return the value from which steps are counted: 0 with redaction, else low, which lowers the sensitivity."""
+        """Return the value from which steps are counted: 0 with redaction, else low, for a smaller sensitivity."""
         return Decimal(0) if self.redacts(spec) else self._bounds(spec)[0]
 
     def mechanism(self, spec, setting):

@@ -62,7 +62,9 @@ def shares(audit) -> str:
 
 
 def near_best(pairs, margin: float) -> list[str]:
-    """Return the best method, and all others with an error at most a margin above it, at the joint level `LEVEL`.
+    """Return the best method, and the methods whose error is at most a margin above the best error, in order of name.
+
+    All these statements hold jointly at the level `LEVEL`.
 
     Args:
         pairs: rows of one setting and metric, with `first`, `second`, `difference_mean` (first less second; smaller is

@@ -112,7 +112,7 @@ def deviations(scale: float) -> str:
 
 
 def chance() -> dict[str, str]:
-    """Return, by name, TARP scores of exact posteriors, and how often TARP reveals an sd that is a tenth too small."""
+    """Return, by name, TARP scores of exact posteriors and of too narrow ones, and how often TARP tells them apart."""
     exact, narrow = (tarp(factor) for factor in (1.0, 0.9))
     limit = np.quantile(exact, 0.95)
     return {
