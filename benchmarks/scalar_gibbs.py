@@ -87,7 +87,7 @@ def binomial_sweep(theta, variance, y, n, scale, prior, rng):
 
 
 def multinomial_sweep(theta, variance, y, n, scale, prior, rng):
-    """Return the new probabilities θ and noise variances σ² after one sweep of algorithm 1 for one trial, all counts."""
+    """Return the new probabilities and noise variances (θ, σ²) after a sweep of algorithm 1 for a trial, all counts."""
     first = n * (np.diag(theta) - np.outer(theta, theta))
     gain = first @ np.linalg.inv(first + np.diag(variance))
     mean, covariance = n * theta + gain @ (y - n * theta), gain @ np.diag(variance)

@@ -86,7 +86,7 @@ def mechanisms() -> dict:
 
 
 def release(name: str) -> None:
-    """Make one release with the named mechanism about a million records, drawn from all records of the model."""
+    """Make one release with the named mechanism about a million records, drawn from the model's possible records."""
     from dataclasses import replace
 
     import numpy as np
