@@ -27,7 +27,7 @@ def modules_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def studies_of(paths: Sequence[Path]) -> list[str]:
-    """Return the studies whose settings or code are among some files, or that name a shared module among these files."""
+    """Return the studies whose settings or code are among some files or that name a shared module among these files."""
     for shared in [path for path in paths if path.parent.parent == PACKAGE / "experiments"]:
         users = shared.parent.glob("*/*.py")
         paths = [*paths, *(user for user in users if re.search(rf"\b{shared.stem}\b", user.read_text()))]
