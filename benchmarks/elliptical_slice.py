@@ -1,4 +1,4 @@
-"""Elliptical slice sampling around the Laplace approximation: a check of the exact draws of logistic posteriors."""
+"""Elliptical slice sampling around the Laplace approximation, which checks the exact draws of logistic posteriors."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from scipy.special import expit
 from privpost.models.regression.logistic import GaussianApproximation, LogisticPosterior
 from privpost.samplers import chain
 
-# The bracket shrinks by a quarter on average, so that after so many times it holds no other floating-point angle.
+# The bracket shrinks by a quarter on average; after this many times it holds no other floating-point angle.
 _MAX_SHRINKS = 200
-# Proposals are state-independent, so many sweeps share one matrix product; its result has this many elements at most.
-# The allocator reuses the memory of arrays up to 32 MiB; larger arrays get new pages each time.
+# Proposals do not depend on the state, so many sweeps share one matrix product. Its result has at most this many
+# elements: the allocator reuses the memory of arrays up to 32 MiB; larger arrays get new pages each time.
 _PRODUCT_ELEMENTS = 1 << 22
 
 
 class EllipticalSliceInfo(NamedTuple):
-    """Cost of a run: log-densities evaluated per sweep and chain, and columns that went through the design.
+    """Cost of a run: log-densities evaluated per sweep and chain, and weight vectors multiplied by the design.
 
     Shapes: `burn_in_likelihood_calls` (n_burn_in, n_chains), `likelihood_calls` (n_draws, n_chains). The linear
-    predictors of every point on an ellipse are combinations of two known ones, so that only
-    `matrix_columns` = (n_burn_in + n_draws + 1) n_chains weight vectors are ever multiplied by the design, besides 64
-    for the Gaussian's mean.
+    predictors of each point on an ellipse combine two known vectors of predictors. The design is therefore multiplied
+    by only `matrix_columns` = (n_burn_in + n_draws + 1) n_chains weight vectors, and by 64 for the Gaussian's mean.
     """
 
     burn_in_likelihood_calls: np.ndarray
@@ -37,7 +36,7 @@ class EllipticalSliceInfo(NamedTuple):
 
 
 class _Points(NamedTuple):
-    """Weights of several chains in three forms: whitened (c, d), as they are (c, d), and as predictors (c, n)."""
+    """Weights of several chains: whitened weights (c, d), original weights (c, d), and linear predictors (c, n)."""
 
     whitened: np.ndarray
     weights: np.ndarray
@@ -52,7 +51,7 @@ class _Points(NamedTuple):
 
 
 class State(NamedTuple):
-    """Chains, the residual (c,) of their log-density, the proposals for later sweeps, and how many were made so far."""
+    """Chains, the residual log-density (c,) of each, proposals for later sweeps, and the number of proposals made."""
 
     points: _Points
     log_residual: np.ndarray
@@ -64,15 +63,15 @@ class State(NamedTuple):
 class EllipticalSlice:
     """Chains (`chain.Sampler`) around a Gaussian; `rng` holds three generators: for normals, levels and angles.
 
-    A step costs log-densities evaluated, shape (n_chains,).
+    The cost of a step is the number of log-densities evaluated, shape (n_chains,).
 
     Attributes:
-        log_density: of the target up to a constant, for weights (c, d) and their predictors (c, n); shape (c,).
-        design: (n, d), predictors are weights @ design.T.
-        gaussian: proposals are drawn from it.
+        log_density: the target's log-density (c,) up to a constant, given weights (c, d) and predictors (c, n).
+        design: the matrix (n, d) with predictors = weights @ design.T.
+        gaussian: the Gaussian from which proposals are drawn.
         n_chains: number of chains.
-        n_sweeps: number of sweeps to come: no more proposals than that are made at once.
-        confine: moves weights (c, d) to where the density is positive; None where it is everywhere.
+        n_sweeps: number of sweeps to come, which limits the proposals that are made at once.
+        confine: moves weights (c, d) to where the density is positive; None if the density is positive everywhere.
     """
 
     log_density: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -83,7 +82,7 @@ class EllipticalSlice:
     confine: Callable[[np.ndarray], np.ndarray] | None = None
 
     def init(self, rng) -> State:
-        """Return draws of the Gaussian, moved to where the density is positive."""
+        """Return chains that start at draws of the Gaussian, moved to where the density is positive."""
         points, rest, made = self._proposal(None, 0, rng[0])
         if self.confine is not None:
             weights = self.confine(points.weights)
@@ -92,7 +91,7 @@ class EllipticalSlice:
         return State(points, self.residual(points), rest, made)
 
     def step(self, state: State, rng) -> tuple[State, np.ndarray]:
-        """Make one sweep."""
+        """Make one sweep; return the new state and the cost of the step."""
         normals, levels, angles = rng
         proposal, rest, made = self._proposal(state.proposals, state.made, normals)
         level = state.log_residual - levels.standard_exponential(self.n_chains)
@@ -118,10 +117,10 @@ class EllipticalSlice:
         return _Points(np.zeros(len(mean)), mean, self.design @ mean)
 
     def _proposal(self, ready: _Points | None, made: int, rng) -> tuple[_Points, _Points, int]:
-        """Return the next proposal (ready, or from a new block), the ready ones left, and the number made so far."""
+        """Return the next proposal (ready, or from a new block), other ready proposals, and the number made so far."""
         if ready is None or not len(ready.weights):
             n_block = max(1, _PRODUCT_ELEMENTS // (self.n_chains * len(self.design)))
-            # The first proposal is the start.
+            # The first proposal is the start of the chains.
             n_block = min(n_block, max(1, self.n_sweeps + 1 - made))
             whitened = rng.standard_normal((n_block * self.n_chains, self.design.shape[1]))
             steps = solve_triangular(self.gaussian.factor, whitened.T, lower=True, trans="T", check_finite=False)
@@ -142,35 +141,35 @@ def sample(
 ) -> tuple[np.ndarray, EllipticalSliceInfo]:
     """Draw from a logistic posterior with independent chains, moved as one batch.
 
-    The posterior is written as N(w; m, P^-1) · L(w). The Gaussian is its Laplace approximation, moved from the mode
-    to about the mean, which leaves the residual L nearly constant. A sweep draws an independent v from that
+    The posterior is written as N(w; m, P^-1) · L(w). The Gaussian is the posterior's Laplace approximation, moved from
+    the mode to about the mean; the residual L is then nearly constant. A sweep draws an independent v from this
     Gaussian and a level u L(w) (Murray, Adams and MacKay 2010). If L(v) lies above the level, w and v are swapped,
-    which yields an independent draw: this involution preserves the Gaussian of the pair and the set of pairs with both
-    members above the level. Otherwise the pair is turned by a shrinking angle to a new pair of which, again, only the
-    first member lies above the level. Each step preserves the uniform law on its set of pairs, so the posterior is
-    stationary with any Gaussian. The ball is part of L.
+    which yields an independent draw. This involution preserves the Gaussian of the pair and the set of pairs with both
+    members above the level. Otherwise the pair is turned by a shrinking angle to a new pair. Again, only the first
+    member of this pair lies above the level. Each step preserves the uniform law on its set of pairs, so the posterior
+    is stationary with any Gaussian. The ball is part of L.
 
     Args:
         posterior: the target.
-        n_chains: independent chains, each from its own draw of the approximation, scaled into the ball.
+        n_chains: number of chains, which start at independent draws from the approximation, scaled into the ball.
         n_draws: sweeps kept.
         rng: source of randomness.
-        n_burn_in: sweeps discarded. Where the posterior is nearly the Gaussian that the chains start from a few are
-            enough; where the ball cuts into it, many more.
-        approximation: the result of `laplace`, which is called if none is given.
-        gaussian: the Gaussian, as `recentred` returns it; `approximation` is then not used.
+        n_burn_in: sweeps discarded. A few are enough if the posterior is nearly the Gaussian from which the chains
+            start. Many more are needed if the ball cuts into this Gaussian.
+        approximation: the result of `laplace`; by default, `laplace` is called.
+        gaussian: the Gaussian, as `recentred` returns it. If it is given, `approximation` is not used.
 
     Returns:
         Draws of shape (n_draws, n_chains, d) and the cost.
 
     Raises:
         ValueError: a count out of range.
-        RuntimeError: a bracket shrinks to nothing, which only a density that is not finite can cause.
+        RuntimeError: a bracket shrinks to nothing, which happens only if the density is not finite.
     """
     for name, value, least in (("n_chains", n_chains, 1), ("n_draws", n_draws, 1), ("n_burn_in", n_burn_in, 0)):
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
-    # Three separate streams, so that the size of a block of proposals changes no number.
+    # The three streams are separate, so that the size of a block of proposals changes no number.
     streams = rng.spawn(3)
     if gaussian is None:
         gaussian = recentred(posterior, laplace(posterior) if approximation is None else approximation, streams[0])
@@ -198,17 +197,17 @@ def recentred(
 ) -> GaussianApproximation:
     """Return the Laplace approximation moved from the mode to about the posterior's mean.
 
-    At the mode most of the residual's variation is due to skewness, which a Gaussian at the mean takes up.
+    With a Gaussian at the mode, the residual varies mostly because of skewness; a Gaussian at the mean removes this.
     """
     return approximation._replace(mean=approximation.mean + mean_shift(posterior, approximation, rng))
 
 
 def laplace(posterior: LogisticPosterior) -> GaussianApproximation:
-    """Laplace approximation: the Gaussian at the mode with the log-density's curvature there.
+    """Return the Laplace approximation: the Gaussian at the mode with the log-density's curvature at the mode.
 
-    In a ball that cuts off much of that Gaussian the mode may lie outside. Then the prior precision is raised to the
-    value at which the Gaussian's mean squared norm equals R², the Lagrange relaxation of the constraint: a proper
-    Gaussian whose mass lies about the ball.
+    If the ball cuts off much of this Gaussian, the mode may lie outside the ball. Then the prior precision is raised to
+    the value at which the Gaussian's mean squared norm equals R². This Lagrange relaxation of the constraint gives a
+    proper Gaussian whose mass lies about the ball.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -239,10 +238,10 @@ def _mean_squared_norm(approximation: GaussianApproximation) -> float:
 def mean_shift(
     posterior: LogisticPosterior, approximation: GaussianApproximation, rng: np.random.Generator
 ) -> np.ndarray:
-    """Estimate, of first order in the skewness, of the posterior's mean less its mode, shape (d,).
+    """Return an estimate, of first order in the skewness, of the posterior's mean less the mode, shape (d,).
 
-    It is -1/2 P^-1 sum_i rho p_i (1 - p_i) (1 - 2 p_i) s_i^2 x_i, with P the precision at the mode and s_i^2 the
-    variance of x_i·w; here an average over 64 draws, as only a rough s_i^2 is wanted.
+    The estimate is -1/2 P^-1 sum_i rho p_i (1 - p_i) (1 - 2 p_i) s_i^2 x_i, with P the precision at the mode and s_i^2
+    the variance of x_i·w. A rough s_i^2 is enough, so it is an average over 64 draws.
     """
     normals = rng.standard_normal((posterior.dimension, 64))
     steps = solve_triangular(approximation.factor, normals, lower=True, trans="T", check_finite=False)
@@ -255,17 +254,20 @@ def mean_shift(
 
 
 def into_ball(posterior: LogisticPosterior, weights: np.ndarray) -> np.ndarray:
-    """Return weights (chains, d) with those outside the posterior's ball scaled to lie just inside."""
+    """Return weights (chains, d) after scaling weights outside the posterior's ball to just inside the ball."""
     if posterior.radius is None:
         return weights
     norm = np.linalg.norm(weights, axis=1, keepdims=True)
-    # Not scaled onto the sphere, since rounding can put such a point outside.
+    # Weights are not scaled onto the sphere, since rounding can put such a point outside.
     limit = (1 - 1e-6) * posterior.radius
     return np.where(norm > limit, weights * (limit / np.maximum(norm, limit)), weights)
 
 
 def _turn(residual, centre: _Points, state: _Points, proposal: _Points, level: np.ndarray, rng):
-    """Turn pairs (state, proposal) by a shrinking angle to new pairs; in each, only the first is above the level."""
+    """Turn pairs (state, proposal) by a shrinking angle to new pairs with only the first member above the level.
+
+    Returns the first members, the residuals of their log-densities, and the numbers of evaluations.
+    """
     n_chains = len(level)
     result = _Points(*(np.empty_like(form) for form in state))
     values = np.empty(n_chains)

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def sweep(states, weights, uniforms, layout, a: float) -> None:
-    """Update the states (cells,) in place; `weights` (cells, K) are the emissions' likelihoods, up to a factor.
+    """Update the states (cells,) in place. `weights` (cells, K) are the likelihoods of the emissions, up to a factor.
 
     The arithmetic is that of `privpost.samplers.hidden_markov.gibbs`, chain by chain and site by site.
     """

@@ -1,4 +1,4 @@
-"""Samplers of a logistic posterior with which the project's own is compared."""
+"""Samplers of a logistic posterior with which the project's own sampler is compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privpost.models.regression.logistic import LogisticPosterior
 
 
 class Run(NamedTuple):
-    """Draws (n_draws, d) of one chain, CPU seconds of its warm-up and of the draws themselves."""
+    """Draws (n_draws, d) of one chain, CPU seconds of the chain's warm-up, and CPU seconds of the draws."""
 
     draws: np.ndarray
     warm_up_seconds: float
@@ -23,8 +23,8 @@ class Run(NamedTuple):
 def polya_gamma_gibbs(posterior: LogisticPosterior, start: np.ndarray, n_burn_in: int, n_draws: int, rng) -> Run:
     """Sample by Pólya-gamma augmentation (Polson, Scott and Windle 2013) from one start (d,), without a ball.
 
-    Latent ω_i ~ PG(ρ, x_i·w); w | ω ~ N(P⁻¹ ρ Xᵀ(y − 1/2), P⁻¹) with P = Xᵀ diag(ω) X + nβ I. One draw of ω, one
-    symmetric matrix product and one Cholesky factor per sweep.
+    Latent ω_i ~ PG(ρ, x_i·w); w | ω ~ N(P⁻¹ ρ Xᵀ(y − 1/2), P⁻¹) with P = Xᵀ diag(ω) X + nβ I. A sweep needs one draw of
+    ω, one symmetric matrix product and one Cholesky factor.
     """
     from polyagamma import random_polyagamma
 
@@ -47,9 +47,9 @@ def polya_gamma_gibbs(posterior: LogisticPosterior, start: np.ndarray, n_burn_in
 
 
 def nuts(posterior: LogisticPosterior, start: np.ndarray, n_burn_in: int, n_draws: int, seed: int) -> Run:
-    """Sample with NumPyro's No-U-Turn sampler at its defaults, on one thread; compilation is not counted.
+    """Sample with NumPyro's No-U-Turn sampler at its defaults, on one thread. The time of compilation is not counted.
 
-    Raises ModuleNotFoundError where NumPyro is missing.
+    Raises ModuleNotFoundError if NumPyro is missing.
     """
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     import jax

@@ -1,9 +1,9 @@
-"""Measure the project's speed against its peers: every module of benchmarks/suite, or those named on the command line.
+"""Measure the project's speed against other software: runs all modules of benchmarks/suite, or the named ones.
 
-A module there has `NAME` and `run()`, which returns rows made by `timing.row`. Both sides of a ratio are measured in
-one run on one machine, one thread each. Writes results/benchmarks.csv after each module. Rows of benchmarks that were
-not run stay in the table, but rows of removed modules do not. A module that fails is reported, and the others are
-measured.
+Each module has a `NAME`, and a function `run()` that returns rows made by `timing.row`. Both sides of a ratio are
+measured in one run on one machine, with one thread each. After each module, results/benchmarks.csv is written. Rows of
+benchmarks that were not run stay in the table, but rows of removed modules do not. A module that fails is reported, and
+the other modules are measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-# Set before numpy is imported, as the ratios are for single threads.
+# These are set before numpy is imported, since the ratios are for single threads.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
@@ -30,7 +30,7 @@ COLUMNS = ["benchmark", "what", "against", "ratio", "ours", "theirs", "unit", "m
 def collect(folder: Path = SUITE) -> dict[str, ModuleType]:
     """Return the benchmarks of a folder by name, in alphabetical order of their files.
 
-    Raises ValueError for a module without NAME or run, or with a name that another one has.
+    Raises ValueError for a module without NAME or run, or with the name of another module.
     """
     found: dict[str, ModuleType] = {}
     for path in sorted(folder.glob("*.py")):
@@ -47,7 +47,7 @@ def collect(folder: Path = SUITE) -> dict[str, ModuleType]:
 
 
 def machine() -> str:
-    """Return the number of cores and the processor's model, to which the absolute times in the notes belong."""
+    """Return, as text, the number of cores and the processor's model, which the absolute times in notes depend on."""
     model = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.is_file():
@@ -59,7 +59,7 @@ def machine() -> str:
 
 
 def merge(former, rows: dict[str, list[dict]], where: str):
-    """Return the table of all benchmarks: new rows for those that ran (by name), former rows for the others."""
+    """Return the table of all benchmarks: the new `rows` of benchmarks that ran, and former rows of the others."""
     import pandas as pd
 
     kept = [row for row in former.to_dict("records") if row["benchmark"] not in rows]
@@ -69,7 +69,7 @@ def merge(former, rows: dict[str, list[dict]], where: str):
 
 
 def main(names: list[str]) -> int:
-    """Run the named benchmarks (all by default), write their table, and return 1 if one fails."""
+    """Run the named benchmarks (all by default), write the table, and return 1 if a benchmark fails, else 0."""
     import pandas as pd
 
     from privpost.lab import store
@@ -95,7 +95,7 @@ def main(names: list[str]) -> int:
             print(f"  {row['what']} | {row['against']}: {row['ratio']:.3g}; {row['note']}")
         print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
         table = merge(former, rows, machine())
-        # Three digits: more would be noise.
+        # Digits beyond the third would be noise.
         store.write_text(TABLE, table.to_csv(index=False, float_format="%.3g", lineterminator="\n"))
     for name in failed:
         print(f"{name} failed (see above); its former rows stay", file=sys.stderr)

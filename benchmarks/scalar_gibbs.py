@@ -1,6 +1,6 @@
 """The noise-aware Gibbs samplers as a scalar loop over trials, with scipy.stats and automatic differentiation.
 
-A peer for timing, written the way a paper's code usually is; it passes the same tests as the batched samplers.
+This code is a peer for timing, written like the code of a paper. It passes the same tests as the batched samplers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scipy import stats
 
 
 class Dual:
-    """A number with its first and second derivative: forward-mode automatic differentiation."""
+    """A number with its first and second derivative, for forward-mode automatic differentiation."""
 
     def __init__(self, value, first=0.0, second=0.0):
         self.value, self.first, self.second = value, first, second
@@ -44,7 +44,7 @@ def dual_segment(theta, low, high):
 
 
 def autograd_segment():
-    """Return a function like `dual_segment` with autograd, as in authors' code; raises ImportError without it."""
+    """Return a function like `dual_segment` with autograd, as in authors' code; raises ImportError without autograd."""
     import autograd.numpy as anp
     from autograd import grad
 
@@ -64,13 +64,13 @@ def autograd_segment():
 
 
 def noise_precision(residual, scale, rng):
-    """Draw 1/σ² ~ InverseGaussian(mean 1/(b|r|), shape 1/b²)."""
+    """Return a draw 1/σ² ~ InverseGaussian(mean 1/(b|r|), shape 1/b²), given the residual r and the noise scale b."""
     mean, shape = 1 / (scale * abs(residual)), 1 / scale**2
     return stats.invgauss.rvs(mean / shape, scale=shape, random_state=rng)
 
 
 def valid_normal(mean, sd, low, high, rng):
-    """Draw from a normal distribution until it falls into [low, high]."""
+    """Return the first of repeated draws from a normal distribution that falls into [low, high]."""
     while True:
         draw = stats.norm.rvs(mean, sd, random_state=rng)
         if low <= draw <= high:
@@ -78,7 +78,7 @@ def valid_normal(mean, sd, low, high, rng):
 
 
 def binomial_sweep(theta, variance, y, n, scale, prior, rng):
-    """Return the new (θ, σ²) after one sweep of algorithm 1 for one trial."""
+    """Return the new parameter θ and noise variance σ² after one sweep of algorithm 1 for one trial."""
     mean, spread = n * theta, n * theta * (1 - theta)
     product = 1 / (1 / spread + 1 / variance)
     s = valid_normal(product * (mean / spread + y / variance), math.sqrt(product), 0, n, rng)
@@ -87,7 +87,7 @@ def binomial_sweep(theta, variance, y, n, scale, prior, rng):
 
 
 def multinomial_sweep(theta, variance, y, n, scale, prior, rng):
-    """Return the new (θ, σ²) after one sweep of algorithm 1 for one trial with all counts."""
+    """Return the new probabilities and noise variances (θ, σ²) after a sweep of algorithm 1 for a trial, all counts."""
     first = n * (np.diag(theta) - np.outer(theta, theta))
     gain = first @ np.linalg.inv(first + np.diag(variance))
     mean, covariance = n * theta + gain @ (y - n * theta), gain @ np.diag(variance)
@@ -100,7 +100,7 @@ def multinomial_sweep(theta, variance, y, n, scale, prior, rng):
 
 
 def exponential_sweep(theta, variance, y, n, scale, prior, low, high, rng, segment=dual_segment):
-    """Return the new (θ, σ²) after one sweep of algorithm 2, as printed in the paper, for one trial."""
+    """Return the new rate θ and noise variance σ² after one sweep of algorithm 2, as in the paper, for one trial."""
 
     def random_sum(*ends):
         probability, mean, spread = segment(theta, *ends)

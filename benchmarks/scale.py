@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/scale.py            a quarter of an hour; works in a temporary clone of the last commit
 
-Cells: these are cheap (RDP curves of one order), so that the pipeline's own cost is measured. Records: each mechanism
-makes one release or draw about a million of them. Each of these rows is one process, with wall and CPU seconds and peak
-memory; compare CPU seconds, as other programs may run at the same time. Processes: the rebuild's wall time is simulated
-from its cells' seconds in results/times.csv, with the longest job started first.
+Cells are cheap (RDP curves of one order), so that the cost of the pipeline is measured. For records, each mechanism
+makes one release or draw about a million records. Each row on cells or records is one process, with wall seconds, CPU
+seconds and peak memory; compare CPU seconds, since other programs may run at the same time. For processes, the wall
+time of a rebuild is simulated from the seconds of cells in results/times.csv, with the longest job started first.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from run import machine
 STUDY = "geumlek2017/theorem15"
 YAML = Path("conf/study") / f"{STUDY}.yaml"
 TABLE = Path("results/scale.csv")
-# The other keys of its cells, which make them cheap.
+# The other settings of the study's cells; these values make cells cheap.
 POINT = {"coefficient": 0.5, "n": 10, "order": 2}
 WORDS = [f"{key}={value}" for key, value in POINT.items()]
 SHARD = 1000
 GATHERED, AT_ONCE = 100_000, 2
 RECORDS = 1_000_000
-# The mechanism that enumerates all counts of n records when it is made, which costs n².
+# When this mechanism is made, it enumerates all counts of n records at a cost of n².
 ENUMERATING = {"MapMechanism"}
 COLUMNS = ("what", "size", "unit", "processes", "wall_seconds", "cpu_seconds", "peak_mib", "machine")
 PROCESSES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
-    """Run a Python module in a clone; returns wall and CPU seconds (of its children too) and peak memory in MiB.
+    """Run a Python module in a clone; returns a map with wall seconds, CPU seconds and peak memory in MiB.
 
-    Raises RuntimeError with the end of its output when it fails.
+    Child processes are included. Raises RuntimeError, with the end of the module's output, if the module fails.
     """
     environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}:{folder / 'benchmarks'}"}
     start = time.perf_counter()
@@ -62,12 +62,12 @@ def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
 
 
 def sweep(cells: int) -> list[str]:
-    """Return the arguments of a sweep with a number of cells, a multiple of 100."""
+    """Return the arguments of a sweep with `cells` cells, which must be a multiple of 100."""
     return ["-m", f"study={STUDY}", f"alpha=range(1,{cells // 100 + 1})", "beta=range(1,101)", *WORDS]
 
 
 def enlarge(folder: Path, cells: int) -> None:
-    """Give a clone's study a grid with a number of cells, a multiple of 100."""
+    """Give the study in a clone a grid with `cells` cells, which must be a multiple of 100."""
     text = subprocess.run(
         ["git", "show", f"HEAD:{YAML}"], cwd=folder, check=True, capture_output=True, text=True
     ).stdout
@@ -79,14 +79,14 @@ def enlarge(folder: Path, cells: int) -> None:
 
 
 def mechanisms() -> dict:
-    """Return the first example of every mechanism by its name."""
+    """Return the first example of every mechanism, by the mechanism's name."""
     from privpost import discovery
 
     return {kind.name: kind.examples[0] for kind in discovery.kinds()}
 
 
 def release(name: str) -> None:
-    """Make one release with the named mechanism about a million records, drawn from all that its model knows."""
+    """Make one release with the named mechanism about a million records, drawn from the model's possible records."""
     from dataclasses import replace
 
     import numpy as np
@@ -97,7 +97,7 @@ def release(name: str) -> None:
 
 
 def simulated(processes: int, jobs: list[float]) -> float:
-    """Return the wall time of jobs if every free process starts the longest job that waits."""
+    """Return the wall time of some jobs if every free process starts the longest waiting job."""
     free = [0.0] * processes
     for seconds in sorted(jobs, reverse=True):
         heapq.heappush(free, heapq.heappop(free) + seconds)
@@ -105,7 +105,7 @@ def simulated(processes: int, jobs: list[float]) -> float:
 
 
 def jobs_of_rebuild() -> tuple[list[float], list[float]]:
-    """Return the published seconds of jobs, separately for studies that read no ledgers and for those that do."""
+    """Return the published seconds of the jobs of studies that read no ledgers, and of studies that read ledgers."""
     from privpost.lab import grid
 
     seconds = defaultdict(list)
@@ -121,7 +121,7 @@ def jobs_of_rebuild() -> tuple[list[float], list[float]]:
 
 
 def rows(folder: Path, log: Path):
-    """Yield one row per measurement."""
+    """Yield one row of the table per measurement."""
 
     def row(what: str, size: int, unit: str, processes: int, command: list[str]) -> dict:
         values = {"what": what, "size": size, "unit": unit, "processes": processes, **measure(command, folder, log)}
@@ -145,7 +145,7 @@ def rows(folder: Path, log: Path):
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(measure, shards, [folder] * AT_ONCE, logs))
     yield row("gather a sweep: table and figure", GATHERED, "cells", 1, ["privpost", *sweep(GATHERED)])
-    # Last: what they import would count in the peak memory of processes that are started later.
+    # Jobs are simulated last, since their imports would count in the peak memory of processes that start later.
     first, last = jobs_of_rebuild()
     for processes in PROCESSES:
         wall = simulated(processes, first) + simulated(processes, last)

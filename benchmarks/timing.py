@@ -1,4 +1,4 @@
-"""Measures computing times for benchmarks, and makes the rows that they report: ratios of two values of one run."""
+"""Measures computing times, and makes the rows that benchmarks report: ratios of two values of one run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 
 def row(what: str, against: str, ratio: float, *, ours=None, theirs=None, unit="", note="") -> dict:
-    """Return one row of the table: what was measured, against what, the ratio, and the two values in `unit`."""
+    """Return one row of the table: what was measured, against what, the ratio, both values in `unit`, and a note."""
     values = {"ratio": float(ratio), "ours": ours, "theirs": theirs, "unit": unit, "note": note}
     return {"what": what, "against": against, **values}
 
 
 def cpu_seconds(function: Callable, *arguments, calls: int = 1, repeats: int = 1, **keywords):
-    """Return the least CPU time of a call in seconds, over `repeats` loops of `calls`, and the last result.
+    """Return the least CPU time of a call in seconds, over `repeats` loops of `calls` calls, and the last result.
 
     The least time is taken, since other work on the machine can only lengthen it.
     """
@@ -34,7 +34,7 @@ def cpu_seconds(function: Callable, *arguments, calls: int = 1, repeats: int = 1
 def side_by_side(functions: Sequence[Callable], calls: Sequence[int], repeats: int) -> list[float]:
     """Return the least CPU time of a call of each function in seconds.
 
-    Functions are timed in turn, so that a spell in which the machine is slower, or its caches are shared, affects all.
+    Functions are timed in turn. A period in which the machine is slower, or shares caches, then affects all functions.
     """
     for function in functions:
         function()
@@ -43,7 +43,7 @@ def side_by_side(functions: Sequence[Callable], calls: Sequence[int], repeats: i
 
 
 class Command(NamedTuple):
-    """The seconds that a command took, its children included, and what it printed on either stream."""
+    """Wall seconds and CPU seconds that a command took, with its children, and what it printed on both streams."""
 
     wall_seconds: float
     cpu_seconds: float
@@ -51,9 +51,9 @@ class Command(NamedTuple):
 
 
 def run_command(words: Sequence[str], folder: Path | None = None, **variables: str) -> Command:
-    """Run a command to its end, in a folder, with some environment variables set, and measure it.
+    """Run a command in a folder with some environment variables set; return the command's seconds and output.
 
-    Raises RuntimeError with its output when it fails.
+    Raises RuntimeError, with the command's output, if the command fails.
     """
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
@@ -63,7 +63,7 @@ def run_command(words: Sequence[str], folder: Path | None = None, **variables: s
         text=True,
         check=False,
         cwd=folder,
-        # Compiled modules are kept, as in any other run, whatever the shell of the measurement says.
+        # Compiled modules are kept, as in any other run, whatever the shell's variables say.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **variables},
     )
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)

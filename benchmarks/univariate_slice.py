@@ -1,4 +1,4 @@
-"""Univariate slice sampling with stepping out and shrinking, one coordinate at a time: the paper's sampler."""
+"""Univariate slice sampling with stepping out and shrinking, one coordinate at a time, as in Geumlek et al. (2017)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from privpost.models.regression.logistic import LogisticPosterior
 from privpost.samplers import chain
 
-# The bracket shrinks by a quarter on average, so that after so many times it holds no other floating-point value.
+# The bracket shrinks by a quarter on average; after this many times it holds no other floating-point value.
 _MAX_SHRINKS = 200
 _MAX_STEPS = 1000
 
@@ -20,7 +20,7 @@ class Coordinates:
 
     Args:
         posterior: the target.
-        weights: where the chains are, shape (n_chains, d); copied.
+        weights: the places of the chains, shape (n_chains, d); the array is copied.
     """
 
     def __init__(self, posterior: LogisticPosterior, weights: np.ndarray):
@@ -31,7 +31,7 @@ class Coordinates:
         self._squared_norm = np.einsum("cd,cd->c", self.weights, self.weights)
 
     def log_density(self, coordinate: int, values: np.ndarray, chains: np.ndarray) -> np.ndarray:
-        """Return the unnormalised log-density (m,) of chains with indices (m,) at new values (m,) of a coordinate."""
+        """Return the unnormalised log-density (m,) of chains with indices (m,) if a coordinate has new values (m,)."""
         posterior, former = self._posterior, self.weights[chains, coordinate]
         squared_norm = self._squared_norm[chains] + values**2 - former**2
         predictors = self._predictors[chains] + (values - former)[:, None] * self._columns[coordinate]
@@ -40,7 +40,7 @@ class Coordinates:
         return result if posterior.radius is None else np.where(squared_norm <= posterior.radius**2, result, -np.inf)
 
     def move(self, coordinate: int, values: np.ndarray) -> None:
-        """Set a coordinate of all chains to values (n_chains,)."""
+        """Set a coordinate of all chains to the given values (n_chains,)."""
         former = self.weights[:, coordinate].copy()
         self.weights[:, coordinate] = values
         self._squared_norm += values**2 - former**2
@@ -54,7 +54,7 @@ class SliceInfo(NamedTuple):
 
 
 class State(NamedTuple):
-    """Several chains, and their log-density (n_chains,)."""
+    """Several chains, and the log-density (n_chains,) at each chain's place."""
 
     chains: Coordinates
     log_density: np.ndarray
@@ -63,7 +63,8 @@ class State(NamedTuple):
 class Slice(NamedTuple):
     """Slice sampling of each coordinate in turn (`chain.Sampler`), all chains as one batch.
 
-    A step costs evaluations of the log-density, shape (n_chains,). Attributes and errors are as in `sample`.
+    The cost of a step is the number of evaluations of the log-density, shape (n_chains,). Attributes and errors are as
+    in `sample`.
     """
 
     target: Callable[[np.ndarray], Coordinates]
@@ -71,7 +72,7 @@ class Slice(NamedTuple):
     width: float
 
     def init(self, rng) -> State:
-        """Return the chains at their start."""
+        """Return the state in which all chains are at the start."""
         chains = self.target(self.start)
         log_density = chains.log_density(0, self.start[:, 0], np.arange(len(self.start)))
         if not np.isfinite(log_density).all():
@@ -79,7 +80,7 @@ class Slice(NamedTuple):
         return State(chains, log_density)
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, np.ndarray]:
-        """Move every coordinate once."""
+        """Move every coordinate once; return the new state and the cost of the step."""
         chains, log_density = state
         n_chains, dimension = self.start.shape
         calls = np.zeros(n_chains, dtype=np.int64)
@@ -106,14 +107,14 @@ def sample(
 ) -> tuple[np.ndarray, SliceInfo]:
     """Draw by slice sampling each coordinate in turn, all chains as one batch.
 
-    For each coordinate, a level is drawn that lies below the log-density by a standard exponential variate. An interval
-    of the given width is placed at random about the current value, stepped out until both its ends lie below the level,
-    and shrunk towards the current value until a uniform point in it lies above (Neal 2003, figures 3 and 5). Geumlek,
+    For each coordinate, the level is the log-density less a standard exponential variate. An interval of the given
+    width is placed at random about the current value. It is stepped out until both ends lie below the level, and shrunk
+    towards the current value until a uniform point in it lies above the level (Neal 2003, figures 3 and 5). Geumlek,
     Song and Chaudhuri (2017) used this sampler, with a burn-in of 1000 sweeps.
 
     Args:
-        target: function from weights (n_chains, d) to the chains there, such as `partial(Coordinates, posterior)`.
-        start: shape (n_chains, d), where the density is positive.
+        target: function from weights (n_chains, d) to chains at these, such as `partial(Coordinates, posterior)`.
+        start: weights (n_chains, d) at which the density is positive.
         width: first width of the interval.
         n_burn_in: sweeps over all coordinates discarded.
         n_draws: sweeps kept.
@@ -141,7 +142,7 @@ def sample(
 
 
 def _step_out(state: Coordinates, coordinate: int, level, end, step: float, calls) -> None:
-    """Move the ends of the chains' intervals outwards, in place, until their density lies below the level."""
+    """Move one end of each chain's interval outwards, in place, until the density at this end is below the level."""
     active = np.arange(len(level))
     for _ in range(_MAX_STEPS):
         above = state.log_density(coordinate, end[active], active) > level[active]
@@ -157,7 +158,7 @@ def _step_out(state: Coordinates, coordinate: int, level, end, step: float, call
 
 
 def _shrink(state: Coordinates, coordinate: int, level, current, lower, upper, rng, calls):
-    """Return uniform points of the slices within the intervals, and their log-density."""
+    """Return, for each chain, a uniform point of the slice within the interval, and the log-density at this point."""
     values, log_density = current.copy(), np.empty_like(current)
     active = np.arange(len(level))
     for _ in range(_MAX_SHRINKS):

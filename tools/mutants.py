@@ -1,10 +1,10 @@
-"""Runs mutmut on named studies or modules, or on what changed, and shows small faults that no quick test sees.
+"""Runs mutmut on named studies or modules, or on changed ones, and shows small faults that no quick test notices.
 
     python tools/mutants.py foulds2016/efficiency mechanisms/noise/laplace
     python tools/mutants.py --base origin/main --seconds 300
 
-mutmut's settings are in pyproject.toml. This script adds those that depend on the modules: their paths, and the tests
-among which mutmut chooses by coverage. Faults and results are in mutants/.
+mutmut's settings are in pyproject.toml. This script adds the settings that depend on the modules: the modules' paths,
+and the tests among which mutmut chooses by coverage. Faults and results are in mutants/.
 """
 
 import argparse
@@ -20,12 +20,12 @@ import quick
 from mutmut.__main__ import cli
 from mutmut.configuration import config
 
-# The share of faults that tests have to see, and the most modules of a branch that are examined.
+# The share of faults that tests have to notice, and the largest number of a branch's modules that are examined.
 SHARE, MOST = 0.8, 4
 
 
 def named(name: str) -> list[Path]:
-    """Return the modules of a study, or the module of that name below src/privpost."""
+    """Return the modules of the study `name`, or else the module of this name in src/privpost."""
     modules = sorted((quick.PACKAGE / "experiments" / name).glob("*.py")) or [quick.PACKAGE / f"{name}.py"]
     if not modules[0].is_file():
         sys.exit(f"STUDY={name}: no study, and no module below {quick.PACKAGE} such as mechanisms/noise/laplace")
@@ -33,12 +33,12 @@ def named(name: str) -> list[Path]:
 
 
 def tests_of(modules: list[Path]) -> list[str]:
-    """Return pytest's arguments for the tests of quick.py; tests of studies only serve modules of studies."""
+    """Return pytest's arguments for the tests that quick.py chooses; tests of studies only for modules of studies."""
     return [word for word in quick.tests_of(modules) if "experiments" not in word or quick.studies_of(modules)]
 
 
 def too_few(stats: dict[str, int]) -> bool:
-    """Print how many of the tried faults the tests see; return whether too few (of a sample, beyond chance)."""
+    """Print how many of the tried faults tests notice; return whether these are too few, for a sample beyond chance."""
     seen = sum(stats[how] for how in ("killed", "timeout", "segfault", "suspicious"))
     tried, tested = seen + stats["survived"], stats["total"] - stats["no_tests"] - stats["skipped"]
     print(f"Tests see {seen} of {tried} faults that were tried, of {tested}; `.venv/bin/mutmut show <name>` shows one.")
@@ -46,7 +46,7 @@ def too_few(stats: dict[str, int]) -> bool:
 
 
 def main() -> int:
-    """Run mutmut and name the faults that no test sees; return 1 where these are too many."""
+    """Run mutmut, and name the faults that no test notices; return 1 if these are too many, else 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--base", default="main", help="without names: the modules that differ from where HEAD left it")
@@ -60,7 +60,7 @@ def main() -> int:
     config().only_mutate = list(map(str, modules))
     config().pytest_add_cli_args_test_selection += tests_of(modules)
     shutil.rmtree("mutants", ignore_errors=True)
-    # mutmut stops at an interrupt, and keeps its results.
+    # After an interrupt, mutmut stops and keeps its results.
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.alarm(given.seconds)
     end = time.monotonic() + (given.seconds or math.inf)

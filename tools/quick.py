@@ -1,4 +1,4 @@
-"""The developer's loop: runs the tests of what changed since the last commit, and one study at toy size."""
+"""For developers: runs the tests that concern changes since the last commit, and one study at toy size."""
 
 import re
 import subprocess
@@ -9,12 +9,12 @@ from pathlib import Path
 PACKAGE, TESTS, STUDIES = Path("src/privpost"), Path("tests/unit"), Path("conf/study")
 QUICKEST = "geumlek2017/rdp_curves"
 NO_TEST = 5
-# The most test files that are run for an edited study.
+# The largest number of test files that are run for an edited study.
 MOST = 4
 
 
 def changed(base: str = "HEAD") -> list[Path]:
-    """Return the new files, and those that differ from the commit at which this branch left `base`."""
+    """Return the new files, and the files that differ from the commit at which this branch left `base`."""
     new = ["git", "ls-files", "--others", "--exclude-standard", "-z"]
     differing = ["git", "diff", "--name-only", "--no-renames", "--diff-filter=d", "--merge-base", base, "-z"]
     texts = [subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout for words in (new, differing)]
@@ -27,7 +27,7 @@ def modules_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def studies_of(paths: Sequence[Path]) -> list[str]:
-    """Return the studies whose settings or code are among some files, or that name a changed module of their paper."""
+    """Return the studies whose settings or code are among some files or that name a shared module among these files."""
     for shared in [path for path in paths if path.parent.parent == PACKAGE / "experiments"]:
         users = shared.parent.glob("*/*.py")
         paths = [*paths, *(user for user in users if re.search(rf"\b{shared.stem}\b", user.read_text()))]
@@ -38,9 +38,9 @@ def studies_of(paths: Sequence[Path]) -> list[str]:
 def tests_of(paths: Sequence[Path]) -> list[str]:
     """Return pytest's arguments for some files.
 
-    Chosen are the tests among these files; tests that import one of the modules or a class of it; for the modules'
-    classes the contract tests of their package, which find what they test by place; and for each study the `MOST` test
-    files that name the fewest other studies. Tests that are repeated for every study run only for these studies.
+    The chosen tests are: tests among these files; tests that import one of the modules or a class of a module; for
+    classes in a module, the contract tests of the package, which find classes by place; and for each study, the `MOST`
+    test files that name the fewest other studies. Tests that exist for every study run only for these studies.
     """
     tests = {test: test.read_text() for test in sorted(TESTS.rglob("test_*.py"))}
     files, classes, only = [path for path in paths if path in tests], {}, []

@@ -1,4 +1,4 @@
-"""How computing time grows with the size of a problem: one curve per axis, with its fitted exponent."""
+"""How computing time grows with the size of a problem: one curve and one fitted exponent for each axis."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
 NAME = "growth"
-# The least CPU seconds of a measurement, and how often it is repeated.
+# The least CPU seconds of a measurement, and the number of repeated measurements.
 LEAST, REPEATS = 0.02, 4
 
 
 class Curve(NamedTuple):
     """An axis, the name of what is timed, the sizes, and a function from a size to the function to be timed.
 
-    The exponent is fitted from the size `fit_from` on: below it the overhead of calls matters.
+    The exponent is fitted to sizes of at least `fit_from`, since the overhead of calls matters at smaller sizes.
     """
 
     axis: str
@@ -68,7 +68,7 @@ def _orders(size: int) -> Callable:
 
 
 def _cells(size: int) -> Callable:
-    """Return a function that plans a grid: it validates, serialises and hashes every cell."""
+    """Return a function that plans a grid, that is, validates, serialises and hashes every cell."""
     study = grid.load_study("geumlek2017/rdp_curves")
     study.config["sweep"] = {"coefficient": np.linspace(0.01, 1, size).tolist()}
     return lambda: [cell.path for cell in grid.make_cells(study, grid.points(study))]
@@ -103,7 +103,7 @@ CURVES = (
 
 
 def measure(curve: Curve) -> Iterator[tuple[int, float]]:
-    """Yield each size with the CPU seconds of a call."""
+    """Yield each size of a curve, and the CPU seconds of a call at this size."""
     for size in curve.sizes:
         function = curve.prepare(size)
         start = time.process_time()
@@ -114,12 +114,12 @@ def measure(curve: Curve) -> Iterator[tuple[int, float]]:
 
 
 def exponent(sizes, seconds) -> float:
-    """Return the slope of a straight line through the points on logarithmic axes."""
+    """Return the slope of the straight line that fits the points (size, seconds) on logarithmic axes."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def run() -> list[dict]:
-    """Measure all curves."""
+    """Measure all curves; return a row per curve."""
     rows = []
     for curve in CURVES:
         timed = list(measure(curve))

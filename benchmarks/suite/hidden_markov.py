@@ -15,13 +15,13 @@ from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
 NAME = "hidden_markov"
-# Regions and months, states, fields' levels, and the chains of one cell of the study, as for Afghanistan.
+# Regions, months, states, the levels of each field, and the chains of one cell of the study, all for Afghanistan.
 REGIONS, MONTHS, STATES, SIZES = 5, 71, 10, (13, 151, 2, 2, 2)
 CHAINS, EPSILON, ITERATIONS = 377, 5.0, 200
 
 
 def run() -> list[dict]:
-    """Measure a batched sweep per site and chain against the loop, and a chain of each of the three methods."""
+    """Measure a batched sweep, per site and chain, against the loop, and one chain of each of the three methods."""
     rng = np.random.default_rng(4)
     layout = gibbs.Layout.of(np.repeat(np.arange(REGIONS), MONTHS))
     n_cells = REGIONS * MONTHS
@@ -74,7 +74,7 @@ def methods(model: EventCounts, counts) -> list[dict]:
         timed[f"ops, M = {truncation}"] = lambda rng, ops=ops: ops.draw(counts.ravel(), rng)
     calls = [lambda run=run: run(np.random.default_rng(5)) for run in timed.values()]
     plain, *seconds = side_by_side(calls, calls=[1] * len(calls), repeats=25)
-    # What the study foulds2016/war_logs_states reads.
+    # The study foulds2016/war_logs_states reads rows with these names.
     words = [f"HMM release and chain, {model.n_states} states: {name}" for name in list(timed)[1:]]
     return [
         row(what, "a chain without privacy", own / plain, ours=own, theirs=plain, unit="s of CPU")

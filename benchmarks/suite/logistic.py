@@ -21,7 +21,8 @@ WHAT = "50 independent draws, logistic posterior (n = 7988, d = 784)"
 DRAWS = 50
 BURN_IN = 10  # of elliptical slice sampling
 PAPER_BURN_IN = 1000
-# Enough to measure a peer's rate of effective draws; only this warm-up is charged, far less than the usual 1000.
+# Warm-up and draws that suffice to measure a peer's rate of effective draws. Only this warm-up is charged to a peer,
+# although 1000 draws are usual.
 PEER_BURN_IN, PEER_DRAWS = {"nuts": 150, "gibbs": 20}, {"nuts": 100, "gibbs": 100}
 # How often each sampler is timed, in turn with the others.
 REPEATS = 2
@@ -34,7 +35,7 @@ def _posterior() -> LogisticPosterior:
 
 
 def _to_same_size(run) -> tuple[float, float]:
-    """Return CPU seconds for 50 effective draws, and effective draws per draw, of the median coordinate."""
+    """Return CPU seconds for 50 effective draws of the median coordinate, and effective draws per draw."""
     rate = float(np.median(diagnose(run.draws[:, None])[1])) / len(run.draws)
     per_draw = run.seconds / len(run.draws)
     return run.warm_up_seconds + DRAWS / rate * per_draw, rate
@@ -45,14 +46,14 @@ def _ours(posterior, rng):
 
 
 def run() -> list[dict]:
-    """Measure the study's exact sampler, its set-up included, against three chains, all on one thread."""
+    """Measure the study's exact sampler, including set-up, against three Markov chains, all on one thread."""
     posterior = _posterior()
     approximation = posterior.at_mode()
     mode, deviations = approximation.mean, 1 / np.linalg.norm(approximation.factor, axis=1)
     starts = mode + deviations * np.random.default_rng(2).standard_normal((DRAWS, posterior.dimension))
     target = functools.partial(univariate_slice.Coordinates, posterior)
     ours, sweep, gibbs, peer = [], [], [], []
-    # Samplers run in turn, each from the same seed every time: repetitions differ only in time.
+    # Samplers run in turn. Each sampler has the same seed every time, so repetitions differ only in time.
     for _ in range(REPEATS):
         ours.append(cpu_seconds(_ours, posterior, np.random.default_rng(3))[0])
         rng = np.random.default_rng(4)

@@ -1,4 +1,4 @@
-"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep, against a scalar loop and its variates alone."""
+"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep, against scalar loops and against variates alone."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from timing import row, side_by_side
 from privpost.experiments.bernstein2018.trials import Release, experiment
 
 NAME = "noise_aware_gibbs"
-# The batch of trials in the study.
+# Number of trials in a batch, number of records and ε of the study.
 TRIALS, N, EPSILON = 1000, 1000, 0.1
 PRIORS = {"binomial": [10, 10], "multinomial": [5, 5, 5], "exponential": [8, 2], "normal": [0, 0.1, 1]}
-# Microseconds per trial and sweep of the authors' code, on a machine like the one of the shipped table.
+# Microseconds per trial and sweep of the authors' code, on a machine like the one that made the published table.
 AUTHORS = {"binomial": 180, "multinomial": 180, "exponential": 4300}
 REPEATS = 25
 
 
 def stepper(name: str, variant: str, n: int = N, trials: int = TRIALS, prior=None):
-    """Return a function that makes one sweep of a batch of chains, burnt in, at the study's settings or others."""
+    """Return a function that makes one sweep of a batch of burnt-in chains, by default at the study's settings."""
     trial, rng = experiment(name, PRIORS[name] if prior is None else prior, variant), np.random.default_rng(1)
     data = trial.data(n, trials, rng)
     mechanism = trial.mechanism(n, EPSILON, data)
@@ -59,7 +59,7 @@ def floor(name: str):
 
 
 def loop(name: str, segment=scalar.dual_segment):
-    """Return a function that makes one sweep of one trial, as the scalar loop does it."""
+    """Return a function that makes one sweep of one trial with the scalar loop."""
     rng = np.random.RandomState(3)
     if name == "binomial":
         return lambda: scalar.binomial_sweep(0.4, 100.0, 405.0, N, 10.0, (10, 10), rng)
@@ -93,10 +93,10 @@ def run() -> list[dict]:
 
 
 def _loops(name: str) -> list[tuple]:
-    """Return the scalar loops of a model, each with its name."""
+    """Return the scalar loops of a model as pairs of a name and a function."""
     if name != "exponential":
         return [("scalar loop with scipy.stats", loop(name))]
-    # Unlike authors' code, the loop below computes derivatives with two dozen lines of ours instead of a library.
+    # The authors compute derivatives with a library; this loop uses two dozen lines of ours instead.
     own = ("scalar loop with scipy.stats and our own dual numbers", loop(name))
     try:
         segment = scalar.autograd_segment()

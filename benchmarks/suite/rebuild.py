@@ -1,4 +1,4 @@
-"""The rebuild: overhead of starts and scheduling, memory, and a run with nothing to do."""
+"""The rebuild: overhead of starts and scheduling, memory, and the time of a run with nothing to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK = "geumlek2017/rdp_curves,geumlek2017/dirichlet"
 
 
 def run() -> list[dict]:
-    """Evaluate the recorded rebuild, and measure the rest."""
+    """Return rows on the recorded rebuild, and a row measured now on a rebuild with nothing to do."""
     rows = _recorded()
     return [*rows, _nothing_to_do()]
 

@@ -1,4 +1,4 @@
-"""A Hydra plugin: the sweeper of studies, which need not compose points to check them, as all are known."""
+"""A Hydra plugin: the sweeper of studies. It composes no configurations, since all points are known and checked."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ from omegaconf import OmegaConf
 
 
 class StudySweeper(Sweeper):
-    """Runs every requested point; the study's schema has checked them all before Hydra starts."""
+    """Runs every requested point; the study's schema has checked all points before Hydra starts."""
 
     def setup(self, *, hydra_context, task_function, config):
         plugins = Plugins.instance()
         self.config = config
-        # For interpolations such as ${hydra:runtime.choices.study} in the sweep's folder.
+        # The name of the sweep's folder may contain interpolations such as ${hydra:runtime.choices.study}.
         HydraConfig.instance().set_config(config)
         self.launcher = plugins.instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config

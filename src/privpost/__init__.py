@@ -1,7 +1,7 @@
 """Reproducible studies of Bayesian inference under differential privacy.
 
-Models, mechanisms, costs, the ledger and evaluations of draws can be imported from here. Each is loaded when it is
-first used.
+Models, mechanisms, costs, the ledger and evaluations of draws can be imported from here. Each of these names is loaded
+when it is first used.
 """
 
 __version__ = "0.2.0"
@@ -29,7 +29,7 @@ def __getattr__(name: str):
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if now := import_module(f"{__name__}.moved").told("name", name):
-        # An AttributeError will not do: `from privpost import` would not show its text.
+        # This is no AttributeError, since `from privpost import` would not show the text of an AttributeError.
         raise ImportError(f"there is no {name!r} in {__name__}.{now}")
     hint = import_module(f"{__name__}.lookup").nearest(name, _HOMES)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

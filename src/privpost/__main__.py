@@ -4,8 +4,8 @@ import os
 import signal
 import sys
 
-# Use one BLAS thread per job, whatever the shell says, set before anything imports numpy: jobs run in parallel, and the
-# number of threads changes the order of a sum's terms, and so its last digits.
+# Each job uses one BLAS thread, whatever the shell says: jobs run in parallel, and the number of threads changes the
+# order of a sum's terms and so the sum's last digits. This must be set before numpy is imported.
 for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
 
@@ -15,8 +15,8 @@ def _stop(number, frame) -> None:
 
 
 def _open_streams() -> None:
-    """Exit if standard output is closed; a closed standard error or input becomes /dev/null."""
-    # No file may take the number of a closed stream, since other libraries would write into that file.
+    """Exit if standard output is closed. Replace a closed standard error or standard input by /dev/null."""
+    # No file may get the number of a closed stream, since other libraries would write into such a file.
     while (number := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(number)
@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     from privpost.commands import cli
 
     _open_streams()
-    # A scheduler ends jobs with SIGTERM; as an exception it lets half-written files be deleted.
+    # A scheduler ends jobs with SIGTERM. Turned into an exception, the signal lets half-written files be deleted.
     signal.signal(signal.SIGTERM, _stop)
     for stream in (sys.stdout, sys.stderr):
         # A letter that the terminal's encoding lacks (ε in Latin-1) is shown as its code.

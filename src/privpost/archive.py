@@ -1,4 +1,4 @@
-"""Archives of arrays (.npz), which are read as a whole or not at all, and a checksum that reveals changes."""
+"""Reads archives of arrays (.npz) either completely or not at all, and computes a checksum that reveals changes."""
 
 import hashlib
 import os
@@ -18,11 +18,11 @@ _UNREADABLE = (
 
 
 class Damaged(ValueError):
-    """A file that is damaged, is no archive, or lacks the texts that were asked for."""
+    """Raised if a file is damaged, is no archive, or lacks a text that the caller asked for."""
 
 
 def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return an archive's arrays by name, and separately the texts with the given names.
+    """Return an archive's arrays by name, and the list of the texts that have the given names.
 
     Raises Damaged if the file is no such archive, and PermissionError if it may not be read.
     """
@@ -40,7 +40,7 @@ def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarra
 
 
 def checksum(arrays: Mapping[str, np.ndarray], head: Callable[[str, np.ndarray], str]) -> str:
-    """Return the sha256 of the arrays in the order of their names: for each, the text of `head` and its bytes."""
+    """Return the sha256 of the arrays, ordered by name: for each array, the text that `head` returns and the bytes."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -1,4 +1,4 @@
-"""Writes files that are either complete or absent, first under a temporary name; and holds back signals."""
+"""Writes files that are either complete or absent, with the help of temporary names; and holds back signals."""
 
 import contextlib
 import errno
@@ -14,27 +14,27 @@ from typing import Any
 
 # The random part of a temporary file's name, as a pattern.
 RANDOM = "[a-z0-9_]" * 8
-# A temporary file that is older cannot belong to a running process (in seconds).
+# The age in seconds above which a temporary file cannot belong to a running process.
 ABANDONED = 3600.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
 def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
-    """Yield a temporary path next to `path`; it replaces `path` if the block ends without an error, else it is removed.
+    """Yield a temporary path next to `path`, for a new file that replaces `path` if the block ends without an error.
 
-    Its bytes reach the disk before it replaces `path`, so that a power failure leaves either the old file or the new
-    one.
+    After an error, the temporary file is removed. Its bytes reach the disk before it replaces `path`, so that a power
+    failure leaves either the old file or the new one.
 
-    Every caller has its own temporary file, so several processes can write the same file; the last one wins.
+    Every caller has another temporary file, so several processes can write the same file. The last process wins.
 
     Args:
-        path: the file; its folder is made if it is missing.
+        path: the file. If the file's folder is missing, it is made.
         new: whether to refuse to replace a file.
 
     Raises:
         FileExistsError: `new` is set and the file exists.
-        OSError: the file cannot be written; `filename` is `path` if the system names none, as for a full disk.
+        OSError: the file cannot be written; `filename` is `path` if the system names no file, as for a full disk.
     """
     stem, suffix = _parts(path)
     temporary = path.with_name(f".{stem}.{secrets.token_hex(4)}{suffix}")
@@ -52,7 +52,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
         error.filename = error.filename or os.fspath(path)
         raise
     finally:
-        # After the rename there is nothing to remove, nor is there anything in a folder that cannot be used.
+        # There is nothing to remove after the rename, or if the folder cannot be used.
         with contextlib.suppress(OSError):
             temporary.unlink()
 
@@ -64,7 +64,7 @@ def claim(temporary: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except OSError:
-        # Some file systems have no links; there an empty file claims the name.
+        # If the file system has no links, an empty file claims the name.
         path.open("x").close()
         try:
             os.replace(temporary, path)
@@ -74,7 +74,7 @@ def claim(temporary: Path, path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Write a file's name to the disk, so that a power failure does not lose it, if the file system can."""
+    """Write a file's name to the disk, if the file system can, so that a power failure does not lose the name."""
     folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -87,7 +87,7 @@ def sync_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def signals_held() -> Iterator[Callable[[], None]]:
-    """Yield a function; once it is called, signals wait until the block has ended."""
+    """Yield a function; once this function is called, signals wait until the block has ended."""
     waiting: list[int] = []
     before: dict[int, Any] = {}
 
@@ -109,12 +109,12 @@ def is_abandoned(path: Path) -> bool:
     try:
         return time.time() - path.stat().st_mtime > ABANDONED
     except FileNotFoundError:
-        # A running process has just given it its real name.
+        # A running process has just renamed the temporary file.
         return False
 
 
 def abandoned_in(folder: Path, pattern: str = f".*.{RANDOM}.*") -> list[Path]:
-    """Return the abandoned temporary files in a folder."""
+    """Return the abandoned temporary files in a folder whose names fit a pattern."""
     return [path for path in sorted(folder.glob(pattern)) if is_abandoned(path)]
 
 
@@ -125,5 +125,5 @@ def abandoned(path: Path) -> list[Path]:
 
 
 def _parts(path: Path) -> tuple[str, str]:
-    # Short enough for any file system.
+    # Names of these lengths are short enough for any file system.
     return path.stem[:40], path.suffix[:20]

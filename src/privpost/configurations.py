@@ -1,20 +1,20 @@
-"""Where the configurations are: in the checkout, or in the package when it was installed from a wheel."""
+"""Finds the configurations: in the checkout, or, if the package was installed from a wheel, in the package."""
 
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-# Relative to the root of a checkout.
+# The folder of configurations, relative to the root of a checkout.
 CHECKOUT = Path("conf")
 PACKAGED = Path(__file__).parent / "conf"
-# Hydra's primary file, without its ending, and further folders that it searches after conf.
+# Hydra's primary file, without its ending, and further folders that Hydra searches after conf.
 PRIMARY = "config"
 MORE: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
 def found_by(primary: str | None, *folders: str | None) -> Iterator[None]:
-    """Use another primary file of conf, or further folders, as Hydra's --config-name and --config-dir do."""
+    """Within the block, use another primary file or further folders, as with Hydra's --config-name and --config-dir."""
     global PRIMARY, MORE
     before = PRIMARY, MORE
     PRIMARY, MORE = primary or PRIMARY, tuple(str(Path(folder).resolve()) for folder in folders if folder)

@@ -32,7 +32,7 @@ def _classes(package: str, base: type) -> Iterator[type]:
 
 
 def _imported(name: str) -> ModuleType:
-    """Import the module; if that fails, a one-line SettingError names the file and the line of the failure."""
+    """Import and return a module; raises a one-line SettingError that names file and line if the import fails."""
     try:
         return import_module(name)
     except Exception as error:
@@ -48,11 +48,11 @@ def _imported(name: str) -> ModuleType:
 
 
 class Kind(NamedTuple):
-    """A mechanism, with one of its weightings if it has several; each kind has its own name in tables and ledgers.
+    """A class of mechanisms with one of its weightings; each kind has a different name in tables and ledgers.
 
     Attributes:
         mechanism: the class.
-        settings: the weighting; empty if there is only one.
+        settings: the weighting; empty if the class has only one.
         examples: the examples of the class that have these settings.
     """
 
@@ -62,29 +62,29 @@ class Kind(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in tables and ledgers."""
+        """The name of the kind in tables and ledgers."""
         return self.examples[0].name
 
     @property
     def method(self) -> str:
-        """The method id."""
+        """The id of the method, such as `laplace`, in tables and figures."""
         return self.examples[0].method
 
     @property
     def calibrated(self) -> str | None:
-        """The field that `calibrate` determines, None if there is none."""
+        """The name of the field that `calibrate` determines, or None if `calibrate` determines no field."""
         return self.examples[0].calibrated
 
     def calibrate(self, model, n: int, budget: Cost, **options) -> Mechanism:
-        """Return the mechanism, calibrated to the budget."""
+        """Return a mechanism of this kind for the model and n records, calibrated to the budget."""
         return self.mechanism.calibrate(model, n, budget, **{**options, **self.settings})
 
 
 def kinds() -> list[Kind]:
-    """Return every mechanism with each of its weightings, ordered by file, class and weighting.
+    """Return every kind, that is, every mechanism with each of its weightings, ordered by file, class and weighting.
 
     Raises:
-        ValueError: a mechanism without an example of one of its weightings.
+        ValueError: a mechanism has no example of one of its weightings.
     """
     rows = []
     for member in _classes("mechanisms", Mechanism):
@@ -98,7 +98,7 @@ def kinds() -> list[Kind]:
 
 
 def mechanisms() -> dict[str, tuple[Kind, ...]]:
-    """Return every mechanism by its method id, in the order of `kinds`."""
+    """Return, by method id, the kinds that have this id, in the order of `kinds`."""
     by_method: dict[str, tuple[Kind, ...]] = {}
     for kind in kinds():
         by_method[kind.method] = (*by_method.get(kind.method, ()), kind)
@@ -106,7 +106,7 @@ def mechanisms() -> dict[str, tuple[Kind, ...]]:
 
 
 def curators(found: Iterable[Kind]) -> list[Kind]:
-    """Return the kinds that a trusted curator of all records runs, that is, all but local ones."""
+    """Return the kinds that a trusted curator of all records runs, that is, all kinds except local ones."""
     return [kind for kind in found if not kind.mechanism.local]
 
 
@@ -131,7 +131,7 @@ def models() -> dict[str, type[ConjugateModel]]:
     """Return every conjugate model by the name of its file.
 
     Raises:
-        ValueError: a module that defines more than one conjugate model.
+        ValueError: a module defines more than one conjugate model.
     """
     by_module: dict[str, type[ConjugateModel]] = {}
     for member in _classes("models", ConjugateModel):
@@ -146,18 +146,18 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
     """Return, by method id, every mechanism that can serve the model within a budget, calibrated to that budget.
 
     Local mechanisms, which trust no curator, are left out. A mechanism serves if one of its `examples` is about a model
-    of the same class, `settings` has each option that its `calibrate` requires, and `calibrate` does not refuse the
-    budget. Options that `settings` does not name keep their default. If two classes share a method id, the first one
-    that serves the model is taken.
+    of the same class, `settings` has each option that `calibrate` requires, and `calibrate` does not refuse the budget.
+    Options that `settings` does not name keep their defaults. If two classes share a method id, the first class that
+    serves the model is taken.
 
     Args:
         model: the model that the release serves.
         n: public number of records.
         budget: what one release may cost.
-        settings: values of options, such as a0; those that a mechanism does not have are ignored.
+        settings: values of options, such as a0. A mechanism ignores options that it does not have.
 
     Raises:
-        ValueError: a budget that none can meet.
+        ValueError: no mechanism can meet the budget.
 
     >>> serving(BetaBernoulli(1, 1), 100, Cost("pure", 1.0))["laplace"].scale
     1.0
@@ -173,7 +173,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
 
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
-    """Return, for each kind that cannot serve the model within any of the budgets, the last reason."""
+    """Return, by name, the kinds that can serve the model within none of the budgets, each with the last reason."""
     reasons: dict[str, str] = {}
     for candidate in curators(itertools.chain.from_iterable(mechanisms().values())):
         reason = ""
@@ -189,7 +189,7 @@ def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, st
 
 
 def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) -> Mechanism:
-    """Return the mechanism calibrated to the budget; raises ValueError, which says why, if there is none."""
+    """Return a mechanism of a kind, calibrated to the budget; raises ValueError, with the reason, if there is none."""
     about = sorted({type(example.model).__name__ for example in candidate.examples})
     if type(model).__name__ not in about:
         raise ValueError(f"serves {', '.join(about)}")
@@ -200,9 +200,10 @@ def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) ->
 
 
 def options_of(candidate: Kind) -> dict[str, object]:
-    """Return the options of a mechanism's `calibrate` with their defaults, MISSING for required ones.
+    """Return the options of a mechanism's `calibrate` with their defaults; the default of a required option is MISSING.
 
-    They are its keyword-only parameters and, where it takes any keyword, the class's keyword-only fields.
+    Options are the keyword-only parameters of `calibrate`; if it takes any keyword, also the class's keyword-only
+    fields. Settings of the kind are no options.
     """
     parameters = inspect.signature(candidate.mechanism.calibrate).parameters.values()
     options = {

@@ -1,4 +1,4 @@
-"""Finds the modules of a package, sub-folders included, and the one that defines a class, without importing any.
+"""Finds the modules of a package, sub-folders included, and the module that defines a class, without importing them.
 
 Also imports optional packages.
 """
@@ -17,8 +17,8 @@ _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a question that suggests the known name nearest to `name`; "" if none is near.
 
-    A known name that begins with `name`, as LaplaceMechanism does with Laplace, comes before one that only resembles
-    it.
+    A known name that begins with `name`, as LaplaceMechanism does with Laplace, is preferred to names that only
+    resemble `name`.
     """
     known = list(known)
     begun = min((longer for longer in known if len(name) > 3 and longer.startswith(name)), key=len, default="")
@@ -36,7 +36,7 @@ def _last_first(module: str) -> tuple[str, str]:
 
 
 def home(name: str, *folders: str | Path) -> str | None:
-    """Return the module in some folders that defines a class, such as `noise.laplace`, or None if none does."""
+    """Return the module in some folders, such as `noise.laplace`, that defines a class; None if no module does."""
     return _homes(_files(*folders)).get(name)
 
 
@@ -46,7 +46,7 @@ def names(*folders: str | Path) -> list[str]:
 
 
 def optional(module: str, needed: str, install: str) -> ModuleType:
-    """Return an optional package; raises ValueError, which says how to install it, if it is missing."""
+    """Import and return an optional package; raises ValueError, with advice to install it, if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -73,8 +73,8 @@ def _homes(files: tuple[tuple[Path, str, int], ...]) -> dict[str, str]:
 
 
 def find(package: str, name: str) -> type:
-    """Return a class of a package by its name; raises AttributeError, as a module does, if there is none."""
-    # Look for classes only, since importing a submodule asks for the submodule's name here first.
+    """Return a class of a package by its name; raises AttributeError, as modules do, if there is no such class."""
+    # Only classes are looked for, since importing a submodule first calls this function with the submodule's name.
     folders = import_module(package).__path__
     module = home(name, *folders) if name[0].isupper() else None
     if module is None:

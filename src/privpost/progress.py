@@ -1,4 +1,4 @@
-"""Shows the progress of a run, on one line of a terminal or as occasional lines elsewhere."""
+"""Shows the progress of a run: on one line of a terminal, or as occasional lines if there is no terminal."""
 
 import contextlib
 import os
@@ -12,17 +12,17 @@ PAUSE = 15
 
 
 def minutes(seconds: float) -> str:
-    """Return a time in words: seconds below a minute and a half, else minutes."""
+    """Return a time as text: in seconds if it is below a minute and a half, else in minutes."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun, in the plural unless it is 1."""
+    """Return a number followed by a noun, which is in the plural unless the number is 1."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def some(words: Sequence[str], most: int = 3) -> str:
-    """Return the first `most` of some words, and how many more there are."""
+    """Return, as text, the first `most` of some words, and how many more words there are."""
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more
 
@@ -57,7 +57,7 @@ class Progress:
 
 
 def say(line: object) -> None:
-    """Print a line of a long run; when its reader (head, a pager) has gone, the run goes on without words."""
+    """Print a line about a long run; if the reader of the output (head, a pager) has ended, print nothing."""
     try:
         print(line, flush=True)
     except BrokenPipeError:

@@ -16,7 +16,7 @@ _NUMBERS = {
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader with the numbers of YAML 1.2: 010 and 12:30 are texts."""
+    """A loader that reads numbers as YAML 1.2 defines them: 010 and 12:30 are texts."""
 
     yaml_implicit_resolvers: ClassVar = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in _NUMBERS]
@@ -32,7 +32,7 @@ class _Loader(yaml.SafeLoader):
     def construct_scalar(self, node):
         text = super().construct_scalar(node)
         if isinstance(text, str) and re.search("[\\x00\\ud800-\\udfff]", text):
-            # Such a text could neither be a path nor be written to a file.
+            # A text with such a character could neither be a path nor be written to a file.
             raise ValueError(f"line {node.start_mark.line + 1}: {text[:40]!a} has a character that is in no text")
         return text
 
@@ -54,7 +54,7 @@ for _tag, _pattern in _NUMBERS.items():
 
 
 def _nodes(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return the number of values in a node and in all its parts, with aliases written out."""
+    """Return the number of values in a node and in all parts of the node, with aliases written out."""
     if id(node) not in known:
         parts = [] if isinstance(node, yaml.ScalarNode) else node.value
         if isinstance(node, yaml.MappingNode):

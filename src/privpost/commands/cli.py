@@ -32,12 +32,12 @@ Single steps, and what the project publishes
 
 
 def option(*names: str, **how: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return an option of a command: the names and keywords that argparse takes."""
+    """Return an option of a command as a pair: the option's names, and the keywords that argparse takes."""
     return names, how
 
 
 def positive(name: str, text: str) -> int:
-    """Return an option's text as a whole number of at least 1; raises SettingError for anything else."""
+    """Return the whole number in an option's text; raises SettingError if the text is not a whole number above 0."""
     from privpost.lab.schema import SettingError
 
     if not text.isdecimal() or int(text) < 1:
@@ -126,7 +126,7 @@ OF_A_CHECKOUT = {"reproduce", "scorecard", "documents", "report", "publish"}
 
 
 def call(name: str, argv: list[str]) -> int:
-    """Run a command with the options that it declares; returns its exit status."""
+    """Parse the options that a command declares, run the command, and return its exit status."""
     place, summary, *options = COMMANDS[name]
     text = f"{summary[0].upper()}{summary[1:]}."
     parser = argparse.ArgumentParser(prog=f"privpost {name}", description=text, allow_abbrev=False)
@@ -178,7 +178,7 @@ def _help(argv: list[str]) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Run one command; returns its exit status (2 for a mistake in the arguments or settings)."""
+    """Run one command; returns its exit status, which is 2 for a mistake in the arguments or settings."""
     if argv == ["--version"]:
         print(f"privpost {__version__}")
         return 0
@@ -215,7 +215,7 @@ def main(argv: list[str]) -> int:
         print("privpost: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader (head, a pager) has closed the pipe: discard what Python still flushes at its end.
+        # The reader (head, a pager) has closed the pipe. Discard the output that Python flushes when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, MemoryError) as error:

@@ -12,7 +12,7 @@ from privpost.lab.schema import SettingError, suggest
 
 
 def fetch(given: Namespace) -> int:
-    """Fetch raw data files."""
+    """Fetch the raw files of the named data sets, and return the exit status."""
     for name in given.dataset:
         _check_known(name)
         # A simulated data set gets a folder too, although it has no raw file.
@@ -21,10 +21,10 @@ def fetch(given: Namespace) -> int:
 
 
 def prepare(given: Namespace) -> int:
-    """Parse raw files into arrays."""
+    """Parse the raw files of a data set into arrays, and return the exit status."""
     name = given.dataset
     _check_known(name)
-    # This verifies the raw files: one that changed since it was fetched is renamed, and fetched again.
+    # Fetching also verifies raw files: a file that changed since it was fetched is renamed, and fetched again.
     if status := fetching.main([name]):
         return status
     dataset = catalogue.load(name)

@@ -1,4 +1,4 @@
-"""`privpost ledger check`: verifies a ledger's chain, digests and sums, and the statements that it paid for."""
+"""`privpost ledger check`: verifies a ledger's hash chain, digests and sums, and the statements of its releases."""
 
 import decimal
 import json
@@ -15,7 +15,7 @@ from privpost.progress import Progress, counted
 
 
 def main(given: Namespace) -> int:
-    """Check a ledger and its statements; returns 1 if anything is inconsistent."""
+    """Check a ledger and the statements of its releases; returns 1 if anything is inconsistent, else 0."""
     delta = None if given.delta is None else _delta(given.delta)
     content = ledger_file.read(given.ledger)
     if content.budget is None:
@@ -38,7 +38,7 @@ def main(given: Namespace) -> int:
 
 
 def together(content: ledger_file.Content, delta: float | None = None, number: int | None = None) -> str:
-    """Return a line on the joint ε of the first `number` releases (or all), at `delta`, the budget's δ or 1e-6."""
+    """Return a line on the joint ε of the first `number` releases. By default, `delta` is the budget's δ, or 1e-6."""
     delta = delta or (content.budget and content.budget.delta) or 1e-6
     progress = Progress(sys.stderr, "steps of composing laws")
     exact, several = content.together(delta, number, progress.update), counted(len(content.entries[:number]), "release")

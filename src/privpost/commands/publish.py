@@ -1,4 +1,4 @@
-"""`privpost publish`: copy what was built into results/, figures/ and the documents, and say what changes."""
+"""`privpost publish`: copies built files into results/, figures/ and the documents, and prints what changes."""
 
 import sys
 from argparse import Namespace
@@ -15,7 +15,7 @@ from privpost.progress import counted
 
 
 def main(given: Namespace) -> int:
-    """Publish the named studies, or all that are built completely; returns the exit status."""
+    """Publish the named studies, or else all studies that are built completely; returns the exit status."""
     studies = grid.load_studies(given.study or None, home=built("paper"))
     ready, refused = [], {}
     for study in studies:
@@ -63,7 +63,7 @@ def _check_others(ready: list[Study], drawn: list[Study]) -> None:
 
 
 def _take_over(study: Study) -> set[str]:
-    """Copy a study's tables, ledger and times, and print what changes; returns which of ledger and tables change."""
+    """Publish a study's tables, ledger and times, and print what changes; returns which of ledger and tables change."""
     grid_cells = grid.expand(study)
     cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
     for comparison in (differing := [each for each in compare.compare(study) if each.state != "equal"]):
@@ -84,7 +84,7 @@ def _take_over(study: Study) -> set[str]:
 
 
 def _remove_unnamed(studies: list[Study]) -> None:
-    """Remove published tables, ledgers and figures that no study names any more, and say so."""
+    """Remove published tables, ledgers and figures that no study names any more, and print each removed path."""
     files = ((*map(s.table_path, s.tables), s.ledger_path, *map(s.figure_path, s.figures)) for s in studies)
     found = [path for name in ("*.csv", "ledger.json") for path in published.RESULTS.glob(f"*/*/**/{name}")]
     found += published.FIGURES.glob("*/*/**/*.svg")
@@ -99,12 +99,12 @@ def _files_of(study: Study) -> set[str]:
 
 
 def _overall(drawn: list[Study]) -> None:
-    """Score all claims, draw figures of some studies and those that cover all, render documents, write checksums."""
+    """Score all claims, draw the figures of `drawn` and of all studies together, render documents, write checksums."""
     from privpost.report import documents, figures, scorecard
 
     studies, path = grid.load_studies(), published.RESULTS / "scorecard.csv"
     before = scorecard.read(path) if path.is_file() and not published.altered(path) else None
-    # An interrupted run leaves no scorecard, rather than one of other tables and figures.
+    # The old scorecard is removed, so that an interrupted run does not leave it beside other tables and figures.
     path.unlink(missing_ok=True)
     _remove_unnamed(studies)
     published.write_sums()

@@ -11,10 +11,10 @@ from privpost.release import command, spec
 
 
 def main(given: Namespace) -> int:
-    """Make a release, and print a summary of what is in the output's file."""
+    """Make a release, print a summary unless the statement went to standard output, and return the exit status."""
     status, content = command.run(given)
     if content and given.output:
-        # The statement is written: a terminal that was closed does not make the release a failure.
+        # The statement is already written, so a closed terminal does not make the release a failure.
         with contextlib.suppress(OSError):
             summary = release_summary.lines(content, given.output, _together(given.specification, content))
             print("\n".join(summary), flush=True)
@@ -22,8 +22,8 @@ def main(given: Namespace) -> int:
 
 
 def _together(specification: Path, content: dict[str, Any]) -> str:
-    """Return a line on the joint cost of the releases up to this one; "" for the first one or if it is unknown."""
-    # The release is made: no error from here on may look as if it were not.
+    """Return a line on the joint cost of all releases up to this one; "" for a first release or an unknown cost."""
+    # The release has been made. An error from here on must not suggest that it failed.
     with contextlib.suppress(Exception):
         entry = content["ledger"]
         if (number := entry["release"]) > 1:

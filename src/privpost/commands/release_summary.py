@@ -1,4 +1,4 @@
-"""The summary that the terminal shows once a release is in its file."""
+"""The summary of a release that the terminal shows once the statement is in a file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Any
 from privpost.release.models import KINDS
 from privpost.release.models.base import Inferred
 
-# How many numbers are shown at most; the file has all.
+# The largest number of values that are shown; the file has all of them.
 SHOWN = 12
 
 
 def lines(content: dict[str, Any], path: Path, together: str = "") -> Iterator[str]:
-    """Yield a statement's summary: file, ε of the release, budget left after it, estimates, R-hat.
+    """Yield the lines of a statement's summary: file, ε of the release, budget that is left, estimates and R-hat.
 
     `together` is the line on the joint cost of all releases up to this one.
     """
@@ -69,7 +69,7 @@ def _table(title: str, values: dict[str, str]) -> Iterator[str]:
 
 
 def _numbers(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Yield each number in nested maps, with the keys that lead to it."""
+    """Yield, for each number in nested maps, the keys that lead to the number, and the number, both as text."""
     for key, value in tree.items():
         if isinstance(value, dict):
             yield from _numbers(value, (*path, str(key)))

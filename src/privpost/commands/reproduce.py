@@ -23,14 +23,14 @@ from privpost.progress import counted, minutes
 LOG = LOGS / "reproduce.log"
 LOCKS = Path(".snakemake/locks")
 LOCK = Path("build/reproduce.lock")
-# How many lines of a failed run's log are shown.
+# The largest number of lines of a failed run's log that are shown.
 SHOWN = 12
 
 
 def main(given: Namespace) -> int:
-    """Rebuild all studies, or the named ones, and compare with what is published; returns the exit status."""
+    """Rebuild all studies, or the named ones, and compare them with the published files; returns the exit status."""
     given.cores = positive("--cores", given.cores)
-    # A lock of our own is needed: another Snakemake removes the locks of the running one when it ends.
+    # Snakemake's own locks are not enough: when a second Snakemake ends, it removes the locks of the first one.
     LOCK.parent.mkdir(exist_ok=True)
     with LOCK.open("w") as lock:
         try:
@@ -47,7 +47,7 @@ def main(given: Namespace) -> int:
 
 
 def _rebuild(given: Namespace) -> int:
-    """Rebuild as `main` does, which holds the lock; returns the exit status."""
+    """Do the work of `main`, which holds the lock meanwhile; returns the exit status."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     plan.bring(*studies)
     possible = plan.possible(studies)
@@ -116,7 +116,7 @@ def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) ->
     config = [f"scale={given.scale}"]
     config += [f"studies={','.join(study.name for study in studies)}"] * bool(given.study)
     command = [sys.executable, "-m", "snakemake", "--cores", str(given.cores), "--config", *config]
-    # Snakemake gets a process group of its own, so that an interrupt reaches it and its jobs only once, through us.
+    # Snakemake gets a new process group, so that an interrupt reaches Snakemake and its jobs only once, through us.
     with LOG.open("w", encoding="utf-8") as log, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
     ) as process:  # fmt: skip
@@ -139,7 +139,7 @@ def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) ->
 
 
 def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> bool:
-    """Print which studies were built, and why others were not; returns whether all that can be built were."""
+    """Print which studies were built, and why others were not; returns whether all `possible` studies were built."""
     lacking = {study.name: reason for study in possible if (reason := _lacking(study))}
     whole = [study.name for study in possible if study.name not in lacking]
     shown = ", ".join(whole) if len(whole) <= 8 else f"{len(whole)} studies"
@@ -177,7 +177,7 @@ def _lines(log: Path) -> list[str]:
 
 
 def _compare(studies: list[Study]) -> bool:
-    """Compare what was built with what is published; returns whether all is within tolerance."""
+    """Compare built studies with the published files; returns whether every difference is within tolerance."""
     from privpost.report import scorecard
 
     comparisons, beside = [], []
@@ -206,7 +206,7 @@ def _compare(studies: list[Study]) -> bool:
     print("Verdicts: none changed." if not changed else f"Verdicts: {counted(len(changed), 'change')}.")
     for line in changed:
         print(f"  {line}")
-    # A new table or claim has no published one to agree with.
+    # A new table or claim counts as a difference, since nothing is published with which it could agree.
     return not outside and not beside and all(": new, " in line for line in changed)
 
 

@@ -39,7 +39,7 @@ class Run:
     error: Exception | None = None
 
 
-# None in a process that a launcher started.
+# The run of this process; None in a process that a launcher started.
 _run: Run | None = None
 
 
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
         if alone or any(getattr(options, name) for name in ABOUT_HYDRA):
             return _hydra([*words, *flags])
         asked = request.understand([*flags, *words])
-        # Without -m a point is what was asked for, unless its only override is a data set.
+        # Without -m, the user asks for a point, unless the only override is a data set.
         hint = asked.multirun or [*map(request.key_of, asked.settings)] == ["dataset"]
         told = plan.lacking(asked.study) if asked.whole else [request.grid_on(asked.study, asked.settings)] * hint
         for line in filter(None, told):
@@ -67,13 +67,13 @@ def main(argv: list[str]) -> int:
         hydras = [*_in_hydras_words(asked, words), *flags]
         if options.dry_run:
             with contextlib.redirect_stdout(io.StringIO()):
-                # Compose only, so that Hydra refuses what it would refuse in a run; the settings are checked already.
+                # The settings are checked already. Composing makes Hydra refuse whatever it would refuse in a run.
                 own = [word for word in hydras if request.key_of(word) not in map(request.key_of, asked.settings)]
                 _hydra([*(word for word in own if word not in request.MULTIRUN), "--cfg", "hydra"])
             return _announce(asked)
         if shown:
             return _hydra(hydras)
-        # The digest of the code is taken before the cells are computed, since later edits are not what ran.
+        # The digest of the code is taken before the cells are computed, since later edits do not affect them.
         _run = Run(argv, asked, tables.code_of(asked.study) if asked.whole else "")
         try:
             return _hydra(hydras)
@@ -90,7 +90,7 @@ def main(argv: list[str]) -> int:
 
 
 def _options(words: list[str], flags: list[str]) -> Any:
-    """Return the values of Hydra's and our options; raises SettingError for unknown options."""
+    """Return the values of Hydra's and our options as attributes; raises SettingError for an unknown option."""
     from hydra._internal.utils import get_args_parser
 
     def refuse(message: str):
@@ -108,7 +108,7 @@ def _options(words: list[str], flags: list[str]) -> Any:
 
 
 def _in_hydras_words(asked: Request, words: list[str]) -> list[str]:
-    """Return the words as Hydra composes them, and an output folder that is named after the request."""
+    """Return overrides in the form that Hydra composes, followed by overrides that set the request's output folder."""
     from privpost.commands import sweeps
 
     own = [word for word in words if request.key_of(word) in request.WORDS or word.lstrip("+~").startswith("hydra")]
@@ -129,20 +129,20 @@ def _in_hydras_words(asked: Request, words: list[str]) -> list[str]:
 
 
 def _hydra(argv: list[str]) -> int:
-    """Run Hydra on some words; returns the exit status."""
+    """Run Hydra with these arguments; returns the exit status."""
     import hydra
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
     before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    # With this, Hydra raises exceptions instead of printing them.
+    # With this variable, Hydra raises exceptions instead of printing them.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     sys.argv = ["privpost", *(word for word in argv if word not in request.DRY_RUN)]
     folder, name = str(configurations.folder().resolve()), configurations.PRIMARY
     try:
         hydra.main(version_base="1.3", config_path=folder, config_name=name)(job)()
     except SystemExit as end:
-        # Hydra exits in this way after some of its options.
+        # Some of Hydra's options end the run with SystemExit.
         if end.code:
             raise
     except (HydraException, OmegaConfBaseException, ImportError, ValueError) as error:
@@ -160,9 +160,10 @@ def _hydra(argv: list[str]) -> int:
 
 
 def job(cfg: Any) -> Any:
-    """Compute the cell of one of Hydra's jobs, unless the store has it; returns why it failed, or the objective.
+    """Compute the cell of one of Hydra's jobs, unless the store has the cell.
 
-    Raises RuntimeError if an objective is wanted and the cell failed, so that a sweeper counts the job as failed.
+    Returns the objective if a sweeper optimises one; otherwise the reason why the cell failed, or None. Raises
+    RuntimeError if an objective is wanted and the cell failed, so that a sweeper counts the job as failed.
     """
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
@@ -193,9 +194,9 @@ def _say_there(asked: Request) -> None:
 
 
 def sweep(launcher: Any) -> None:
-    """Compute the requested cells that the store lacks: in one loop, or with a launcher other than Hydra's basic one.
+    """Compute the requested cells that the store lacks: in one loop, or as jobs of a launcher other than Hydra's basic.
 
-    The loop needs neither a composition nor a folder for each point; these would take most of the time.
+    The loop saves time, since it neither composes a configuration nor makes a folder for each point.
     """
     from hydra._internal.core_plugins.basic_launcher import BasicLauncher
 
@@ -217,13 +218,13 @@ def sweep(launcher: Any) -> None:
             if isinstance(result.return_value, str)
         }
     except Exception as error:
-        # The launcher's process was killed; what its jobs stored is kept.
+        # The launcher's process was killed. The cells that its jobs stored are kept.
         reason = f"its process ended: {type(error).__name__}: {error}"
         failed |= {cell.digest: reason for cell in waiting if not cell.path.exists()}
 
 
 def _objective(asked: Request, cell: Cell) -> float:
-    """Return the number that `objective` names at a point; raises SettingError where it is not one number."""
+    """Return the objective at a point, one number of a table; raises SettingError if the entry is not one number."""
     assert asked.objective is not None
     name, column = asked.objective
     frame = tables.tables_of(asked.study, [store.read(cell.path, cell.digest)])[name]
@@ -259,7 +260,7 @@ class Finish(Callback):
 
 
 def _chosen(run: Run, folder: Path) -> list[Cell]:
-    """Return the cells of another sweeper's jobs, whose overrides Hydra recorded."""
+    """Return the cells that another sweeper's jobs computed, found from the overrides that Hydra recorded."""
     import yaml
 
     notes = (path for path in folder.glob("*/.hydra/overrides.yaml") if path.stat().st_mtime >= run.start)
@@ -277,9 +278,9 @@ def _announce(asked: Request) -> int:
 
 
 def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
-    """Write the tables and figures of a study and return them; all its cells must be in the store.
+    """Write the tables and figures of a study from its stored cells, and return the files' paths.
 
-    `code` is as in `tables.write`. Raises SettingError for a cell that is not in the store.
+    `code` is as in `tables.write`. Raises SettingError if a cell of the study is not in the store.
     """
     results = []
     for cell in grid.expand(study):
@@ -296,7 +297,7 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
 
 
 def tell_unexplained(study: Study) -> None:
-    """Print the columns without a meaning in the study's TABLES, in its settings or among the common columns."""
+    """Print the columns of a study's tables that neither `TABLES`, the settings nor the common columns explain."""
     from privpost.report.documents import dictionary
 
     of_tables = dictionary.columns(study).items()

@@ -13,7 +13,7 @@ from privpost.progress import counted, some
 
 
 def status(given: Namespace) -> int:
-    """Print the content of the store and the build: a summary, then each study that has any."""
+    """Print the content of the store and the build: first a summary, then a line for each study with content."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     lines, total, stored, behind, tabulated, incomplete = [], 0, 0, 0, 0, False
     for study in studies:
@@ -24,7 +24,7 @@ def status(given: Namespace) -> int:
         state = (tables.outdated(study) or "built") if whole else "not built"
         total, stored, behind = total + number, stored + there, behind + len(stock.behind)
         tabulated += state == "built"
-        # Complete tables need no cells, since the store is a cache.
+        # A study with complete tables needs no cells, since the store is a cache.
         incomplete |= bool(stock.missing) and state != "built"
         if there or state != "not built":
             counts = f"{number:>6}{there - len(stock.behind):>9}{len(stock.behind):>8}{len(stock.missing):>9}"
@@ -48,7 +48,7 @@ def status(given: Namespace) -> int:
 
 
 def _unnamed(study: Study) -> tuple[list[Path], list[Path]]:
-    """Return the files in a study's store that its grid does not name: files of no use, and results of sweeps."""
+    """Return two lists of files in a study's store that its grid does not name: useless files, and cells of sweeps."""
     stale, of_sweeps = [], []
     for path in sorted({*study.cells_folder.glob("*")}.difference(cell.path for cell in grid.expand(study))):
         if path.suffix != ".npz" or path.name.startswith("."):

@@ -14,12 +14,12 @@ from privpost.lab.schema import SettingError, suggest
 from privpost.lab.study import Study
 from privpost.progress import counted, some
 
-# The folder of figures, documents and report that are made of the published tables.
+# The folder for figures, documents and the report that these commands make from the published tables.
 OF_PUBLISHED = Path("build/published")
 
 
 def _places(given: Namespace) -> tuple[Path, Path]:
-    """Return the folder of the tables, and the folder of the files that are made of them."""
+    """Return the folder of the tables, and the folder for the files that are made from these tables."""
     home = built(given.scale) if given.built or given.scale != "paper" else PUBLISHED
     return home, OF_PUBLISHED if home == PUBLISHED else home
 
@@ -31,7 +31,7 @@ def _tell(paths: list[Path]) -> int:
 
 
 def tell_outdated(studies: Iterable[Study]) -> None:
-    """Say on stderr which studies' tables are out of date, with a line for each reason."""
+    """Print on stderr the studies whose tables are out of date, with a line for each reason."""
     names: dict[str, list[str]] = {}
     for study in studies:
         if why := tables.outdated(study):
@@ -47,7 +47,7 @@ def tell_outdated(studies: Iterable[Study]) -> None:
 
 
 def build(given: Namespace) -> int:
-    """Compute a study's missing cells, then its tables."""
+    """Compute a study's missing cells, write the study's tables, and return the exit status."""
     from privpost.commands import run
     from privpost.lab import cells
 
@@ -59,7 +59,7 @@ def build(given: Namespace) -> int:
 
 
 def draw(given: Namespace) -> int:
-    """Draw figures from the published tables, or from built ones."""
+    """Draw figures from the published tables or from built tables, and return the exit status."""
     from privpost.commands import drawing
 
     home, out = _places(given)
@@ -75,7 +75,7 @@ def draw(given: Namespace) -> int:
 
 
 def _of_all(given: Namespace) -> tuple[list[Study], Path, Path]:
-    """Return all studies, the folder of their tables, and the folder of the files that are made of them."""
+    """Return all studies, the folder of their tables, and the folder for the files that are made from these tables."""
     home, out = _places(given)
     if home != PUBLISHED:
         tables.gather_times(home)
@@ -85,7 +85,7 @@ def _of_all(given: Namespace) -> tuple[list[Study], Path, Path]:
 
 
 def scorecard(given: Namespace) -> int:
-    """Score all claims."""
+    """Score all claims, write the scorecard, and return the exit status."""
     from privpost.report import scorecard as scores
 
     studies, _, out = _of_all(given)
@@ -93,7 +93,7 @@ def scorecard(given: Namespace) -> int:
 
 
 def documents(given: Namespace) -> int:
-    """Render README.md and the documents."""
+    """Render README.md and the documents, and return the exit status."""
     from privpost.report import documents as pages
 
     studies, home, out = _of_all(given)
@@ -101,7 +101,7 @@ def documents(given: Namespace) -> int:
 
 
 def report(given: Namespace) -> int:
-    """Write the report as one HTML file."""
+    """Write the report as one HTML file, and return the exit status."""
     from privpost.report import figures, page
 
     studies, home, out = _of_all(given)
@@ -111,7 +111,7 @@ def report(given: Namespace) -> int:
 
 
 def _claims_among(names: list[str]) -> dict[str, str]:
-    """Return the study or paper of each claim in `names`; empty if these are studies."""
+    """Return a map from claims to their study or paper; empty if `names` are names of studies instead of claims."""
     from privpost.report.scorecard import read
 
     path = PUBLISHED / "results/scorecard.csv"
@@ -149,7 +149,7 @@ def claims(given: Namespace) -> int:
 
 
 def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
-    """Print verdicts on the claims of sweeps' studies, scored on the sweeps' tables, beside the published verdicts."""
+    """Print verdicts on the claims of studies, scored on the tables of sweeps, beside the published verdicts."""
     from privpost.commands import sweeps
     from privpost.report.scorecard import outcome, read
 
@@ -172,7 +172,7 @@ def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
 
 
 def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: bool = False, published=None) -> None:
-    """Print claims with their verdicts (also the published one where it differs), and count the verdicts."""
+    """Print claims with their verdicts, with a published verdict that differs, and with a count of the verdicts."""
     import shutil
     import textwrap
     from collections import Counter
@@ -200,14 +200,14 @@ def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: boo
 
 
 def _failed(name: str, claim: Claim) -> bool:
-    """Whether evidence is about a failed check, that is, whether its name has most of the check's words."""
+    """Whether a name in the evidence has most words of a failed check, and so belongs to this check."""
     words = {*re.findall(r"[\w.]+", name)}
     checks = [{*re.findall(r"[\w.]+", check)} for check in claim.failed]
     return any(len(words & check) > 0.75 * len(check) for check in checks)
 
 
 def _about(claim: Claim, study: str, evidence: bool, named: bool) -> Iterator[str]:
-    """Yield lines of detail about a claim; more of them with `evidence`, or if the claim was `named`."""
+    """Yield lines of detail about a claim. There are more lines with `evidence`, or if the user `named` the claim."""
     failed = "; ".join(claim.failed) if evidence else some(claim.failed)
     passed = f"{len(claim.checks) - len(claim.failed)} of {counted(len(claim.checks), 'check')} pass"
     yield passed + (f"; fails: {failed}" if failed else "")

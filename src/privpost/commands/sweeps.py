@@ -1,4 +1,4 @@
-"""Writes the tables, the figure and the record of a user's own run or sweep, under build/sweeps."""
+"""Writes the tables, the figure and the record of a user's own run or sweep (a study at chosen settings)."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ PRIVATE_METADATA = "Rows with uses_private_metadata used what no ε pays for, su
 
 
 class Written(NamedTuple):
-    """A sweep's files, notes on what these leave out, and the errors of cells without tables, by digest."""
+    """The files of a sweep, notes on what the files leave out, and by digest the errors of cells without tables."""
 
     paths: list[Path]
     notes: list[str]
@@ -37,7 +37,7 @@ class Written(NamedTuple):
 
 
 def name_of(study: Study, settings: Iterable[str]) -> str:
-    """Return a sweep's name, made of the study and its overrides; different sweeps have different names."""
+    """Return a sweep's name, made from the study's name and the overrides; different sweeps have different names."""
     words = [study.identifier, *(word.lstrip("+") for word in settings)]
     words += [f"scale={study.scale}"] * (study.scale != "paper")
     text = "__".join(words)
@@ -48,12 +48,12 @@ def name_of(study: Study, settings: Iterable[str]) -> str:
 
 
 def folder_of(asked: Request) -> Path:
-    """Return the folder of a sweep's files: the given one, or one with the sweep's name."""
+    """Return the folder for a sweep's files: the folder that the user gave, or else a folder with the sweep's name."""
     return asked.folder or FOLDER / name_of(asked.study, asked.settings)
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
-    """Return the record of the sweep in a folder; empty if the folder holds no sweep."""
+    """Return the record of the sweep whose files are in a folder; empty if the folder holds no sweep."""
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
         return {key: record[key] for key in ("study", "scale", "overrides", "cells", "code", "files", "notes")}
@@ -62,7 +62,7 @@ def _read_record(folder: Path) -> dict[str, Any]:
 
 
 def check_folder(folder: Path, asked: Request) -> None:
-    """Raise SettingError for a given folder that holds another sweep, or files that no sweep wrote."""
+    """Raise SettingError if the folder that the user gave holds another sweep, or files that no sweep wrote."""
     if asked.folder is None or not folder.is_dir():
         return
     if (record := _read_record(folder)) and any(record[key] != value for key, value in _of(asked).items()):
@@ -75,7 +75,7 @@ def check_folder(folder: Path, asked: Request) -> None:
 
 
 def already(asked: Request, folder: Path, cells: list[Cell]) -> Written | None:
-    """Return an earlier run's files if they are complete and were made of these cells with today's code; else None."""
+    """Return an earlier run's files if they are complete and made from these cells with today's code; else None."""
     today = {**_of(asked), "cells": [cell.digest for cell in cells], "code": _code(asked.study)}
     record = _read_record(folder)
     if not record or any(record[key] != value for key, value in today.items()):
@@ -87,7 +87,7 @@ def already(asked: Request, folder: Path, cells: list[Cell]) -> Written | None:
 
 
 def _code(study: Study) -> str:
-    """Return a digest of the code that makes tables and a figure of a study's cells."""
+    """Return a digest of the code that makes tables and a figure from a study's cells."""
     drawing = ("privpost.commands.sweeps", "privpost.drawing.sweep", "privpost.drawing.style")
     return provenance.text_digest([f"{study.package}.study", *tables.WRITING, *drawing])
 
@@ -100,13 +100,13 @@ def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell]) -> W
     """Write the tables, the figure and the record of a sweep's cells, each of which is tabulated by itself."""
     print("writing tables and drawing the figure", file=sys.stderr, flush=True)
     study = asked.study
-    # Results are read one after another: a large sweep's would not fit into memory together.
+    # Results are read one after another, since all results of a large sweep together would not fit into memory.
     results = (store.read(cell.path, cell.digest) for cell in cells)
     points = tables.of_points(study, cells, results, map(request.key_of, asked.settings))
     notes = [f"The table {name} has no rows at these points." for name in study.tables if name not in points.tables]
     paths = [folder / f"{name}.csv" for name in points.tables]
     drawings = [folder / f"{FIGURE}.{ending}" for ending in ENDINGS]
-    # The record comes first: it lists files that may be overwritten. Its final version lists the files that exist.
+    # The first version of the record lists files that may be overwritten; the final version lists files that exist.
     record = _record(asked, argv, cells) | {"files": [path.name for path in (*paths, *drawings)]}
     _write_record(folder, record)
     for name, frame in points.tables.items():
@@ -128,14 +128,14 @@ def _write_record(folder: Path, record: dict[str, Any]) -> None:
 
 
 def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], paths: list[Path]):
-    """Draw the table that `sweep.choose` selects; returns paths and notes."""
+    """Draw the table that `sweep.choose` selects; returns the figure's paths, and notes on what it leaves out."""
     from privpost.commands import drawing
     from privpost.drawing import style, sweep
     from privpost.experiments.columns import of_column
 
     name = sweep.choose(frames, columns, study.schema)
     if sweep.layout(frames[name], columns[name], study.schema) is None:
-        # Decided before anything that draws is loaded.
+        # Decide this before loading the libraries that draw.
         return [], [sweep.NOTHING]
     meanings = {column: of_column(study, name, column) for column in frames[name]}
     labels = {column: known.label(column) for column, known in meanings.items() if known}
@@ -148,8 +148,8 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], p
 
 
 def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any]:
-    """Return the record of a sweep: command, settings of its first point, versions, commit, and its cells."""
-    # Neither git nor a repository is needed, as in a container.
+    """Return a sweep's record: command, settings of the first point, versions, commit, and the sweep's cells."""
+    # Records are also made without git or a repository, as in a container.
     git = shutil.which("git") or "false"
     commit = subprocess.run([git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     first = cells[0]
@@ -166,7 +166,7 @@ def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any
 
 
 class Point(NamedTuple):
-    """Claims at a point of a sweep, published rows that its tables lack, and reasons why claims have no verdict."""
+    """A sweep's point, the published rows that its tables lack, claims, and by id why other claims have no verdict."""
 
     settings: str
     lacking: str
@@ -177,9 +177,9 @@ class Point(NamedTuple):
 def points(folder: Path) -> Iterator[tuple[Study, Point]]:
     """Yield the claims of a sweep's study, scored for each value of settings that are not axes of the study's grid.
 
-    Cells that differ only along axes of the grid are tabulated together, since claims compare them. A claim is scored
-    only if the published tables, cut to the sweep's values on the axes, still give the published verdict: otherwise the
-    missing rows would turn it, whatever the sweep changed. Raises SettingError for a cell that is no longer in the
+    Cells that differ only along axes of the grid are tabulated together, since claims compare such cells. A claim is
+    scored only if the published tables, cut to the sweep's values on the axes, still give the published verdict.
+    Otherwise the missing rows alone would change the verdict. Raises SettingError for a cell that is no longer in the
     store, and for cells that cannot be tabulated.
     """
     from privpost.report.scorecard import outcome
@@ -202,7 +202,7 @@ def points(folder: Path) -> Iterator[tuple[Study, Point]]:
     as_published, _ = _scored(study, published)
     for told, results in groups.items():
         try:
-            # Rows without a value on a within axis appear once for each of its cells.
+            # A row without a value on an axis that the sweep splits into cells appears once for each of these cells.
             made = tables.tables_of(study, results).items()
             frames = {name: tables.as_read(frame).drop_duplicates() for name, frame in made}
         except Exception as error:
@@ -218,16 +218,16 @@ def points(folder: Path) -> Iterator[tuple[Study, Point]]:
 
 
 def _scored(study: Study, frames: Mapping[str, Any]) -> tuple[dict[str, Claim], dict[str, str]]:
-    """Return a study's claims on some tables by id, and the reasons why others cannot be scored."""
+    """Return, by id, a study's claims that can be scored on the given tables, and the reasons why others cannot."""
     from privpost.report.scorecard import claims_of, leaves
 
     unscored: dict[str, str] = {}
     with warnings.catch_warnings():
-        # Means of no rows warn.
+        # numpy warns about the mean of an empty column.
         warnings.simplefilter("ignore", RuntimeWarning)
         scored = {claim.id: claim for claim in claims_of(study, frames, unscored)}
     for id, claim in list(scored.items()):
-        # A check of no rows passes, but the numbers beside it are NaN.
+        # A check of an empty table passes, but the claim's numbers are then NaN.
         empty = [name for name, value in leaves(claim.evidence) if isinstance(value, float) and math.isnan(value)]
         if empty and not claim.failed:
             unscored[id] = f"{empty[0]} is not a number"
@@ -236,9 +236,10 @@ def _scored(study: Study, frames: Mapping[str, Any]) -> tuple[dict[str, Claim], 
 
 
 def _cut(published: Mapping[str, Any], frames: Mapping[str, Any], axes: Sequence[str]) -> tuple[dict[str, Any], str]:
-    """Return the published rows at the values that other tables have on some axes, and the values that these lack.
+    """Cut published tables to the values that a sweep's tables have on some axes.
 
-    An axis on which no published value is left stays whole: the sweep has values of its own there.
+    An axis on which the sweep has none of the published values is not cut. Returns the cut tables by name, and the
+    published values that the sweep lacks, as text.
     """
     cut, said = dict(published), []
     for axis in axes:

@@ -1,4 +1,4 @@
-"""Shared parts of figures of calibration: KS distances relative to their limit, the shaded band, and the finding."""
+"""Parts that figures of calibration share: KS distances relative to a limit, the shaded band, and the finding."""
 
 import pandas as pd
 
@@ -10,16 +10,16 @@ AWARE = ("gibbs", "exact", "gibbs_normal")
 
 
 def over_limit(table):
-    """Return the table with `over`: KS distance divided by the limit below which 95 % of calibrated methods lie."""
+    """Return the table with a column `over`: KS distance over the limit below which 95 % of calibrated methods lie."""
     limit = table.n_trials.map(ks_limit)
     return table.assign(over=table.ks / (table.ks_limit.fillna(limit) if "ks_limit" in table else limit))
 
 
 def answer(table, aware: str = "noise-aware posteriors") -> str:
-    """Return a sentence on how many points lie beyond the limit if only naive posteriors are rejected; else nothing.
+    """Return a sentence on how many points lie beyond the limit; "" unless only naive posteriors are rejected.
 
-    That is, KS rejects no noise-aware row at 5 % with Bonferroni's correction over these rows (methods share their
-    releases, and all ε their data), and at the smallest ε over nine tenths of the naive rows lie beyond the limit.
+    This means: KS rejects no noise-aware row at 5 % with Bonferroni's correction over the noise-aware rows (methods
+    share releases, and all ε share data). At the smallest ε, over nine tenths of the naive rows lie beyond the limit.
     """
     rows, naive = table[table.method.isin(AWARE)], table[table.method == "naive"]
     smallest = naive[naive.epsilon == table.epsilon.min()]
@@ -30,7 +30,7 @@ def answer(table, aware: str = "noise-aware posteriors") -> str:
 
 
 def band(grid, *, across: bool = True, hollow: bool = False) -> list:
-    """Shade the range of calibrated methods in each panel of a grid, if given; returns entries of the legend."""
+    """Shade the range of calibrated methods in all panels of a grid, if one is given; returns the legend's entries."""
     from matplotlib.patches import Patch
 
     for axes, _ in facets.each(grid) if grid else ():
@@ -39,7 +39,7 @@ def band(grid, *, across: bool = True, hollow: bool = False) -> list:
 
 
 def bounds(table):
-    """Return, by u, both ends of the simultaneous 95 % band for the distribution functions of calibrated methods."""
+    """Return, by u, the lower and the upper end of the simultaneous 95 % band for calibrated methods' ECDFs."""
     at = tuple(sorted(table.u[(table.u > 0) & (table.u < 1)].unique()))
     low, high = simultaneous_band(at, int(table.n_trials.max()))
     return pd.Series(low, at), pd.Series(high, at)

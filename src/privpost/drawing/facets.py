@@ -1,4 +1,4 @@
-"""seaborn in the project's style: curves, rows of points, and tiles of given means and errors, in panels.
+"""Panels of curves, rows of points or tiles, drawn by seaborn in the project's style from means and errors.
 
     grid = facets.lines(facets.named(table), "n", "mean", "sem", col="epsilon", xscale="log")
     for axes, rows in facets.each(grid):
@@ -6,9 +6,9 @@
     return facets.finish(grid, "OPS stays behind" if holds else "", "n", "Error")
 
 `named` gives methods their names and their order, `lines`, `dots` and `tiles` draw, `each` yields the panels for
-additions of your own, and `finish` writes the finding above the figure, the axes' labels and the legend. All rows are
-drawn: values unknown to style and catalogue come last, rows without a panel's value are in all panels, and rows without
-`x` are horizontal lines.
+your own additions, and `finish` writes the finding above the figure, the axes' labels and the legend. All rows are
+drawn. Values that style and catalogue do not know come last. Rows without a value of the panels' column are in all
+panels. Rows without `x` are horizontal lines.
 """
 
 import itertools
@@ -22,7 +22,7 @@ import numpy as np
 from privpost.datasets import catalogue
 from privpost.drawing import style
 
-# Width of a letter relative to the font size, used to break lines.
+# Width of a letter relative to the font size; texts are broken into lines with it.
 LETTER = 0.6
 _NUMBER = r"-?\d+(\.\d+)?(e[+-]?\d+)?"
 _NUMBERS = re.compile(f"{_NUMBER}( {_NUMBER})*")
@@ -30,9 +30,10 @@ _PATTERNS = {"-": "", "--": (4, 1.5), ":": (1, 1), "-.": (3, 1.25, 1.5, 1.25)}
 
 
 def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
-    """Return the distinct values, without missing ones, in the order of `names` or else in the order of their kind.
+    """Return the distinct values, without missing ones, in the order of `names`, or else in the column's own order.
 
-    Methods are in the style's order, data sets in the catalogue's, numbers by size; unknown values come last.
+    Methods are in the order of the style, data sets in that of the catalogue, and numbers by size. Unknown values come
+    last.
     """
     import pandas as pd
 
@@ -46,7 +47,7 @@ def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
 
 
 def words(column: str, value, names: Mapping = {}) -> str:
-    """Return the label of a column's value: from `names`, a method's or data set's own, or `symbol = value`.
+    """Return the label of a column's value: that in `names`, else a method's or data set's name, or `symbol = value`.
 
     For the column `epsilon`, the label says that ε is meant for pure DP.
     """
@@ -71,22 +72,22 @@ def words(column: str, value, names: Mapping = {}) -> str:
 
 
 def fixed(table, *columns: str) -> str:
-    """Return the labels of those columns that are constant in a table: `ε = 0.1 (pure DP), n = 1,000`."""
+    """Return, as one text, the labels of the columns that are constant in a table: `ε = 0.1 (pure DP), n = 1,000`."""
     values = [(column, table[column].dropna().unique()) for column in columns]
     return ", ".join(words(column, found[0]) for column, found in values if len(found) == 1)
 
 
 def sized(table) -> dict[str, str]:
-    """Return labels for the data sets of a table: title and number of training records."""
+    """Return, by name, a label for each data set of a table: the title and the number of training records."""
     sizes = table.groupby("dataset").n_train.max()
     return {name: f"{catalogue.title(name)}\nn = {sizes[name]:,.0f}" for name in ordered(sizes.index, "dataset")}
 
 
 def named(table, *others: str, hue: str = "method", names: Mapping = {}):
-    """Return the table with a column `Method` (the name in legends), and with rows in the order of the style's methods.
+    """Return the table with a column `Method`, the name in legends, and with its rows in the order of these names.
 
-    The labels of the columns `others`, unless empty, are part of the name: `Laplace, exact charge`. `hue` is the column
-    whose values are named.
+    The name is the label of the value in the column `hue`, followed by the labels of the columns `others` that are not
+    empty: `Laplace, exact charge`.
     """
     for column in (*reversed(others), hue):
         table = _sorted(table, column, names)
@@ -95,14 +96,14 @@ def named(table, *others: str, hue: str = "method", names: Mapping = {}):
 
 
 def _sorted(table, column: str, names: Mapping):
-    """Return the table sorted by a column, its values in the order of `ordered`; rows without a value come first."""
+    """Return the table sorted by a column in the order that `ordered` gives its values, with missing values first."""
     place = {value: place for place, value in enumerate(ordered(table[column], column, names))}
     how: dict[str, Any] = {"kind": "stable", "ignore_index": True}
     return table.sort_values(column, key=lambda values: values.map(place).astype(float).fillna(-1), **how)
 
 
 def in_all(table, *columns: str):
-    """Return the table with each row that lacks a column's value repeated for all values, to be in all panels."""
+    """Repeat each row that lacks a value in a column for every value, so that all panels show it; returns the table."""
     import pandas as pd
 
     for column in columns:
@@ -113,9 +114,9 @@ def in_all(table, *columns: str):
 
 
 def excess(table, y: str, keys: Iterable[str], reference: str = "non_private"):
-    """Return the rows of all methods except a reference, with the reference's `y` at the same keys subtracted.
+    """Return the rows of all methods except a reference, with `y` less the reference's `y` at the same keys.
 
-    Raises ValueError where the reference has more than one row for some keys.
+    Raises ValueError if the reference has several rows with equal keys.
     """
     keys, truth = list(keys), table[table.method == reference]
     if truth.duplicated(keys).any():
@@ -125,7 +126,7 @@ def excess(table, y: str, keys: Iterable[str], reference: str = "non_private"):
 
 
 def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
-    """Return a colour for each of the ordered values, from the part of viridis that is dark enough."""
+    """Return a colour for each of the ordered values, taken from the darker part of the colour map viridis."""
     import matplotlib as mpl
 
     colors = mpl.colormaps["viridis"](np.linspace(first, last, len(values)))
@@ -135,8 +136,8 @@ def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
 def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
     """Return seaborn's palette, markers, dashes and orders for the names in a table made by `named`.
 
-    Methods have the style's look, other numbers have shades, and words have colours. Dashes tell several names of one
-    value apart; the k-th name of every value has the same dash.
+    Methods have the look that the style gives them, other numbers have shades, and other words have colours. If several
+    names share a value of `hue`, dashes tell them apart; the k-th name of every value has the same dash.
     """
     values = ordered(table[hue], hue, names)
     shade = {} if not values or isinstance(values[0], str) else shades(values)
@@ -153,7 +154,7 @@ def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
 
 
 def _facets(table, names: Mapping, width: float, **columns) -> tuple[Any, dict[str, Any]]:
-    """Return the table with labels for the panels' rows and columns, and seaborn's arguments for them."""
+    """Return the table with labels for the rows and columns of panels, and seaborn's arguments for these panels."""
     table = in_all(table, *filter(None, columns.values())).reset_index(drop=True)
     arguments: dict[str, Any] = {}
     for part, column in columns.items():
@@ -172,7 +173,7 @@ def filled(text: str, width: float, size: float = 8) -> str:
 
 
 def _grid(table, names: Mapping, size: tuple[float, float], share, **columns):
-    """Return seaborn's grid of panels for the values of columns; it is laid out only once, when it is saved."""
+    """Return seaborn's grid with a panel per value of the given columns; saving the figure lays the grid out."""
     import seaborn as sns
 
     class Grid(sns.FacetGrid):
@@ -193,10 +194,10 @@ def lines(
     """Return seaborn's grid of curves of `y` against `x`: a panel per value of `row` and `col`, a curve per name.
 
     Args:
-        table: made by `named`, or else named here by `hue`; each row is a point.
+        table: each row is a point. A table that `named` has not made is named here by `hue`.
         error: a column of standard errors, or two columns of ends (low, high), for 95 % intervals.
         solid: a column of truth values; the markers of rows where it is false are hollow.
-        names: labels for values of `row`, `col` and `hue`; their order is that of the panels.
+        names: labels for values of `row`, `col` and `hue`; panels and curves are in the order of these labels.
         size: width of the figure and height of one panel, in inches.
         share: seaborn's `sharex` and `sharey`.
         kind: `line`, or `scatter` for points alone.
@@ -210,7 +211,7 @@ def lines(
     table = table if "Method" in table else named(table, hue=hue, names=names)
     look = looks(table, hue, names)
     if kind == "scatter" and any(look["dashes"].values()) and len(set(look["markers"].values())) < len(look["markers"]):
-        # Points have no dashes that tell them apart.
+        # Points have no dashes, so markers have to tell them apart.
         look["markers"] = dict(zip(look["markers"], itertools.cycle(style.MARKERS)))
     dashes = look.pop("dashes")
     draw, how = {
@@ -219,7 +220,7 @@ def lines(
     }[kind]
     how |= look | ({} if markers else {"markers": False})
     grid = _grid(in_all(table, x), names, size, share, row=row, col=col)
-    # The legend has an entry for each name, or for a few of many numbers.
+    # The legend has an entry for each name. Of many numbers, only some have an entry.
     labels = look["hue_order"]
     for label in labels[:: -(-len(labels) // 8) if len(labels) > 24 else 1]:
         stroke = "" if kind == "scatter" else (0, dashes[label]) if dashes[label] else "-"
@@ -241,7 +242,7 @@ def lines(
 
 
 def ends(rows, y: str, error: str | tuple[str, str]):
-    """Return the ends of 95 % intervals, either given or computed from means and standard errors."""
+    """Return lower and upper ends of 95 % intervals, either given or computed from means and standard errors."""
     if isinstance(error, tuple):
         return rows[error[0]], rows[error[1]]
     return rows[y] - style.NORMAL_95 * rows[error], rows[y] + style.NORMAL_95 * rows[error]
@@ -279,10 +280,10 @@ def tiles(
     table, x: str, y: str, value: str, text: str | None = None, *, row=None, col=None, names: Mapping = {},
     size: tuple[float, float] = (style.WIDTH, 1.6), share=(True, True), **how,
 ):  # fmt: skip
-    """Return seaborn's grid of heat maps: a tile per value of `x` and `y`, with the text in the column `text`.
+    """Return seaborn's grid of heat maps: a tile per pair of `x` and `y`, with the text in the column `text`.
 
-    Numbers increase to the right and upwards; words are in their order from the top. `how` are further arguments of
-    seaborn's `heatmap`, such as `cmap`, `vmin`, `vmax`; other arguments are as in `lines`.
+    Numbers on the axes increase to the right and upwards; words on the vertical axis are in order from the top. `how`
+    holds further arguments of seaborn's `heatmap`, such as `cmap` and `vmin`. Other arguments are as in `lines`.
     """
     import seaborn as sns
 
@@ -315,12 +316,12 @@ def each(grid) -> Iterator[tuple[Any, Any]]:
 
 
 def band(axes, low: float, high: float, across: bool = True) -> None:
-    """Shade a range of values that do not count as evidence, such as those of calibrated methods."""
+    """Shade a range of values that are no evidence, such as the range in which calibrated methods lie."""
     (axes.axhspan if across else axes.axvspan)(low, high, color=style.BAND, linewidth=0, zorder=0)
 
 
 def subplots(rows: int, columns: int, height: float, *, width: float = style.WIDTH, **keywords):
-    """Return a figure of Matplotlib and the array (rows, columns) of its axes; sizes in inches."""
+    """Return a figure of Matplotlib, and the array (rows, columns) of its axes. Height and width are in inches."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **keywords)
@@ -343,11 +344,11 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, n
 
     Args:
         grid: a grid of seaborn, or a figure of Matplotlib.
-        answer: the finding; empty if it does not hold in the tables that are drawn.
+        answer: the finding; empty if the tables that are drawn do not have this finding.
         xlabel: text, or a key of the style's `AXES`; ylabel likewise.
-        handles: further entries of the legend, besides those of labelled curves.
-        note: text below the label of the horizontal axis, such as the meaning of its symbols.
-        below: whether there is a legend below.
+        handles: further entries of the legend, besides the entries of labelled curves.
+        note: text below the label of the horizontal axis, such as the meaning of symbols in this label.
+        below: whether there is a legend below the panels.
         keywords: further arguments of Matplotlib's `legend`.
     """
     figure = getattr(grid, "figure", None) or grid
@@ -378,7 +379,7 @@ def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
         return
     labels, columns = list(entries), len(entries)
     while columns > 1:
-        # Matplotlib fills column by column; if they come out uneven, the first ones have one entry more.
+        # Matplotlib fills the legend column by column. If columns differ in length, the first have one entry more.
         widest = [max(map(_longest, part)) for part in np.array_split(np.array(labels, object), columns)]
         if sum(0.41 + 7 / 72 * LETTER * length for length in widest) <= figure.get_figwidth():
             break
@@ -386,7 +387,7 @@ def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
     depth = max(label.count("\n") for label in labels) + 1
     height = (0.03 + 0.12 * depth) * -(-len(labels) // columns) + 0.13 * xlabel.count("\n")
     figure.set_figheight(figure.get_figheight() + height)
-    # The axis' label becomes the legend's title, since the layout would draw both in the same place.
+    # The axis' label becomes the legend's title, since the layout would draw label and legend in the same place.
     title = {"title": xlabel, "title_fontsize": 8} if xlabel else {}
     how = {"loc": "outside lower center", "ncols": columns, "columnspacing": 1.2, **title, **keywords}
     figure.legend(entries.values(), entries.keys(), **how).get_title().set_multialignment("center")

@@ -1,4 +1,4 @@
-"""Figures: functions of tables, marked with the name of their file; the function's docstring is the caption.
+"""Figures are drawn by functions of tables. A mark names the figure's file, and the docstring is the caption.
 
     @figure("fig2_sampling_error")
     def errors(sampling_error):
@@ -22,7 +22,7 @@ _MARK = re.compile(r'^@figure\(\s*"([^"]+)"', re.MULTILINE)
 
 
 def figure(name: str) -> Callable[[Callable], Callable]:
-    """Mark a function of tables as the one that draws the figure of this name."""
+    """Return a decorator that marks a function of tables as the function that draws the figure of this name."""
 
     def mark(function: Callable) -> Callable:
         function.figure = name  # type: ignore[attr-defined]
@@ -32,26 +32,26 @@ def figure(name: str) -> Callable[[Callable], Callable]:
 
 
 def names(path: Path) -> list[str]:
-    """Return the names of the figures that a file draws, in the file's order, without importing it."""
+    """Return the names of the figures that a file's functions draw, in the order of the file, without importing it."""
     return _MARK.findall(path.read_text(encoding="utf-8")) if path.is_file() else []
 
 
 def functions(module: ModuleType) -> dict[str, Callable]:
-    """Return the functions of a module that draw figures, by the figure's name."""
+    """Return the functions of a module that draw figures, by the names of the figures."""
     return {
         value.figure: value for value in vars(module).values() if inspect.isfunction(value) and hasattr(value, "figure")
     }
 
 
 def parameters(function: Callable) -> list[str]:
-    """Return the names of the tables that a function draws from."""
+    """Return the names of the tables that a figure's function reads, which are the names of its parameters."""
     return list(inspect.signature(function).parameters)
 
 
 def draw(function: Callable, tables: Mapping[str, Any]) -> Any:
-    """Return the figure that a function draws from the tables that its parameters name.
+    """Call a function with the tables that its parameters name, and return the figure that the function draws.
 
-    Raises SettingError, naming the figure, for a table that is not there, and for a column that none of them has.
+    Raises SettingError, naming the figure, for a missing table, and for a column that none of these tables has.
     """
     if lacking := [name for name in parameters(function) if name not in tables]:
         known = ", ".join(tables)

@@ -1,4 +1,4 @@
-"""One look for every figure: widths, fonts, words for axes, and one colour, marker and name for each method."""
+"""The style of all figures: widths, fonts, labels of axes, and one colour, marker and name for each method."""
 
 import contextlib
 import gc
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Width of a page's text, and of half of it, in inches: figures are printed at the size at which they are drawn.
+# Width of a page's text, and half of this width, in inches. Figures are printed at the size at which they are drawn.
 WIDTH = 5.5
 NARROW = 3.2
 # Half the width of a 95 % interval, in standard errors.
@@ -47,7 +47,7 @@ RC: Any = {
     "lines.markersize": 3.5,
     "errorbar.capsize": 1.5,
     "pdf.fonttype": 42,
-    # Text stays text: files are half as large, and a changed word changes one line.
+    # Letters are stored as text, not as curves: files are half as large, and a changed word changes one line.
     "svg.fonttype": "none",
     "svg.hashsalt": "privpost",
     "savefig.facecolor": "white",
@@ -70,8 +70,8 @@ class Look(NamedTuple):
         return {**self._asdict(), "markersize": size}
 
 
-# In the order of legends. Colours of methods in one table differ in lightness and under the three colour blindnesses;
-# their contrast with white is at least 3.
+# Methods in the order of legends. The colours of methods that share a table differ in lightness, and under the three
+# types of colour blindness. The contrast of each colour with white is at least 3.
 LOOKS = {
     "non_private": Look("#000000", "o", "--", "Non-private"),
     "laplace": Look("#004881", "s", "-", "Laplace"),
@@ -108,10 +108,10 @@ LOOKS = {
     "prior": Look("#460953", "v", "-", "Prior"),
     "randomised_response": Look("#8e78ff", "X", "-", "Randomised response"),
 }
-# For methods without a look of their own; a method's name decides which one is taken.
+# Colours for methods that are not in LOOKS; the method's name decides which colour it gets.
 RESERVE = ("#A05A2C", "#6B4C9A", "#2F6F73", "#4D4D4D")
 RESERVE_MARKERS = ("*", "8", "H", "p")
-# For curves that stand for no method.
+# Colours of curves that do not stand for a method.
 COLORS = ("#0072B2", "#D55E00", "#117733", "#AA4499", "#8A6414", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "d", "p", "h")
 LINES = ("-", "--", ":", "-.")
@@ -121,7 +121,7 @@ ABSENT = "A method that a panel lacks was not run for it"
 TRUNCATION = "M: OPS keeps the probability of each of K levels above 1/(M K)"
 BAND = "#dddddd"
 
-# The labels of axes, which are the same in all studies.
+# Labels of axes, for all studies.
 AXES = {
     "epsilon": "Privacy cost ε (pure DP)",
     "epsilon_delta": "Privacy cost ε of (ε, δ)-DP",
@@ -136,7 +136,7 @@ SYMBOLS = {
 
 
 def look(method: str) -> Look:
-    """Return how a method is drawn; an unknown one gets a reserve colour that its name determines."""
+    """Return the look of a method. A method that is not in `LOOKS` gets a reserve colour, chosen by its name."""
     if method in LOOKS:
         return LOOKS[method]
     place = sum(method.encode()) % len(RESERVE)
@@ -145,11 +145,11 @@ def look(method: str) -> Look:
 
 @contextlib.contextmanager
 def context() -> Iterator[None]:
-    """Draw without a screen and in the project's style, whatever the user's own matplotlibrc says."""
+    """Within the block, draw without a screen and in the project's style, and ignore the user's matplotlibrc."""
     import matplotlib
     import seaborn as sns
 
-    # Fixed dates inside PDF and SVG files: the same tables give the same bytes.
+    # The dates inside PDF and SVG files are fixed, so that the same tables give the same bytes.
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     matplotlib.use("Agg")
     # A figure's parts refer to each other until it is closed, so frequent garbage collection would find nothing.
@@ -166,9 +166,9 @@ def context() -> Iterator[None]:
 
 
 def power(value: float, wide: bool = False) -> str:
-    """Return a number as text: plain if it is short, else as a power of ten with raised digits instead of a formula.
+    """Return a number as text: in plain digits, or with a power of ten in raised digits if it is large or small.
 
-    On a `wide` axis fewer numbers are plain: those from 0.01 to below 1000.
+    Numbers from 0.0001 to below 20,000 are plain. On a `wide` axis, only numbers from 0.01 to below 1000 are plain.
     """
     if not np.isfinite(value):
         return f"{value:g}".replace("inf", "∞").replace("-", "−")
@@ -181,7 +181,7 @@ def power(value: float, wide: bool = False) -> str:
 
 
 def decades(axes, smallest: float, values, which: str = "y") -> None:
-    """Make an axis linear between ±`smallest` and logarithmic beyond, with ticks up to the largest of some values."""
+    """Make an axis linear between ±`smallest` and logarithmic beyond, with ticks at the values' powers of ten."""
     values = np.asarray(values, float)
     values = values[np.isfinite(values)]
 
@@ -199,14 +199,14 @@ def decades(axes, smallest: float, values, which: str = "y") -> None:
 
 
 def _label_decades(axis) -> None:
-    """Replace the ticks of a logarithmic axis: Matplotlib's are formulas, whose digits spread out in other fonts."""
+    """Label a logarithmic axis with plain text instead of Matplotlib's formulas, whose digits spread in other fonts."""
     from matplotlib import ticker
 
     if axis.get_scale() != "log" or not axis.isDefault_majloc:
         return
     low, high = sorted(axis.get_view_interval())
     ratio, wide = high / low, low < 5e-5 or high > 2e4
-    # There are two ticks between powers of ten if they have room.
+    # Powers of ten have two ticks between them if there is room.
     steps = (1, 2, 5) if 3 * np.log10(ratio) < min(axis.get_tick_space(), 6) else (1,)
     axis.set_major_locator(ticker.MaxNLocator(4) if ratio < 4 else ticker.LogLocator(subs=steps))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: power(value, wide)))
@@ -214,7 +214,7 @@ def _label_decades(axis) -> None:
 
 
 def _no_layout() -> contextlib.AbstractContextManager[None]:
-    """Give figures no layout engine: with any engine, even an empty one, Matplotlib draws twice to write a file."""
+    """Return a context in which figures have no layout engine; with an engine, Matplotlib draws each figure twice."""
     import matplotlib
 
     return matplotlib.rc_context({"figure.constrained_layout.use": False})
@@ -223,7 +223,8 @@ def _no_layout() -> contextlib.AbstractContextManager[None]:
 def lay_out(figure) -> None:
     """Place a figure's axes once for all formats and resolutions, rounded to a millionth of the figure's size.
 
-    The layout's solver gives other last digits in each run, and all digits enter the names of an SVG's clip paths.
+    Rounding makes the files of all runs equal: the last digits of the layout's solver differ between runs, and an SVG
+    names its clip paths by all digits.
     """
     from matplotlib.transforms import Bbox
 
@@ -232,7 +233,7 @@ def lay_out(figure) -> None:
     for axes in figure.axes:
         _label_decades(axes.xaxis)
         _label_decades(axes.yaxis)
-    # The resolution of SVG and PDF.
+    # SVG and PDF have this resolution.
     figure.dpi = 72
     engine.execute(figure)
     with _no_layout():
@@ -242,16 +243,16 @@ def lay_out(figure) -> None:
 
 
 def save(figure, path: Path, dpi: int = 300) -> None:
-    """Write a figure in the format of the path's ending, with no date or version inside; `dpi` applies to a PNG."""
+    """Write a figure in the format of the path's ending, without date or version. `dpi` is the resolution of a PNG."""
     kind = path.suffix[1:]
     metadata = {
         "png": {"Software": None},
         "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
         "svg": {"Date": None, "Creator": None},
     }[kind]
-    # Drawn in memory: on a full disk Matplotlib's PDF writer fails with an error that hides the cause.
+    # The file is made in memory, since on a full disk the error of Matplotlib's PDF writer hides the cause.
     content = io.BytesIO()
-    # Files are a tenth larger than at zlib's best level, and are written in nine tenths of the time.
+    # Compared with zlib's best level, files are a tenth larger and take nine tenths of the time to write.
     quick = {"pil_kwargs": {"compress_level": 3}} if kind == "png" else {}
     lay_out(figure)
     with _no_layout(), _letters_alone() if kind == "pdf" else contextlib.nullcontext():
@@ -259,14 +260,14 @@ def save(figure, path: Path, dpi: int = 300) -> None:
     path.write_bytes(_fixed_widths(content.getvalue()) if kind == "svg" else content.getvalue())
 
 
-# The font tables that a PDF needs (ISO 32000-2, 9.9); the PDF itself says where each letter stands.
+# The parts ("tables") of a font that a PDF needs (ISO 32000-2, 9.9); the PDF itself says where each letter stands.
 _EMBEDDED = {"GlyphOrder", "cvt ", "fpgm", "glyf", "head", "hhea", "hmtx", "loca", "maxp", "prep"}
 
 
 def _letters_alone() -> contextlib.AbstractContextManager:
-    """Embed only the font tables that a PDF needs; no viewer reads the others, and cutting them takes most of the time.
+    """Return a context in which PDF files embed only the font tables that a PDF needs.
 
-    Matplotlib does not let its callers choose the tables.
+    No viewer reads the other tables, and cutting those would take most of the time. Matplotlib has no option for this.
     """
     from unittest import mock
 
@@ -287,7 +288,7 @@ _TEXT = re.compile(r'<text style="([^"]*?font-size: ([\d.]+)px;[^"]*)"([^>]*)>([
 
 
 def _fixed_widths(svg: bytes) -> bytes:
-    """Give every text of an SVG the width that the layout assumed, so that it keeps its place in any other font."""
+    """Return an SVG in which every text has the width that the layout assumed, so that other fonts do not move it."""
     import html
 
     from matplotlib.font_manager import FontProperties
@@ -305,7 +306,7 @@ def _fixed_widths(svg: bytes) -> bytes:
 
 
 def close(figure) -> None:
-    """Release a figure's memory."""
+    """Close a figure, which frees its memory."""
     import matplotlib.pyplot as plt
 
     plt.close(figure)

@@ -1,4 +1,4 @@
-"""Draws any sweep: varying settings become the axis, curves and panels; measures become rows of panels."""
+"""Draws any sweep: varying settings become the axis, curves and panels; each measure becomes a row of panels."""
 
 import re
 import textwrap
@@ -12,21 +12,21 @@ from privpost.drawing import facets, style
 
 # Most panels in a row of panels, and most rows of panels.
 PANELS = 6
-# Most line styles of one colour; further combinations have panels of their own.
+# Most line styles of one colour; further combinations of settings are drawn in other panels.
 STYLES = 4
 # Most curves in a panel, if they do not differ by a number.
 LINES = 12
 NOTHING = "There is no figure: the table has no measured number that varies with a setting."
-# Names of columns with the spread of another column, a test or a count; they are no measures.
+# Names of columns that hold a spread, a test result or a count, and so are no measures.
 _SPREAD = re.compile(r"(.*_)?(sem|sd|error|low|high|p|p_value|limit)|n_.+")
-# Most letters of a note on curves that coincide: two lines.
+# Most letters of a note on curves that coincide, which then fits on two lines.
 LONGEST = 200
 _METRICS = ("metric", "statistic", "quantity", "parameter", "score")
 _COUNTS = ("n_trials", "n_repeats")
 
 
 class Layout(NamedTuple):
-    """The role of each column in the figure."""
+    """The columns that are the axis, the curves, the panels beside each other, the rows of panels, and the measures."""
 
     x: str
     lines: list[str]
@@ -36,11 +36,11 @@ class Layout(NamedTuple):
 
 
 def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
-    """Return the roles of a table's columns; None without a measure, or without a key that varies.
+    """Return the roles of a table's columns; None if no measure or no key varies.
 
     Args:
         swept: columns of the sweep's settings.
-        known: names of settings; columns of words are keys, too.
+        known: names of settings. Keys are these settings, and all columns of words.
     """
     truths = [column for column in table if is_bool_dtype(table[column].dropna().infer_objects())]
     numeric = [column for column in table if is_numeric_dtype(table[column]) and column not in truths]
@@ -60,7 +60,7 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     # Metrics have units of their own, so they never share an axis.
     if not {*keys} - {"metric"}:
         return None
-    # Seeds have no order, so they become the axis only if nothing else differs.
+    # Seeds have no order, so the column of seeds becomes the axis only if no other numeric key varies.
     # A column of words that is empty in some rows becomes the axis only if no other key can.
     lacking = {key for key in keys if key not in numeric and table[key].isna().any()}
     x, *rest = sorted(
@@ -73,7 +73,7 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
     # A metric names what a mean is of, even where all rows have the same.
     metrics = [key for key in _METRICS if key in rest or (key == "metric" and key in table)]
     rest = [key for key in rest if key not in metrics]
-    # The method is the colour; a second swept key has panels beside it.
+    # The method is the colour. If a second key is swept, each of its values has a panel.
     rest.sort(key=lambda k: (k != "method", k not in swept, k not in numeric, -number[k]))
     lines, styles = rest[:1], 1
     for key in reversed(rest[1:]):
@@ -88,12 +88,12 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
 
 
 def _constant(table, keys: list[str], column: str) -> bool:
-    """Whether rows with equal keys always have the same value in a column; False without keys."""
+    """Whether rows with equal keys always have the same value in a column; False if there are no keys."""
     return bool(keys) and table.groupby(keys, dropna=False)[column].nunique(dropna=False).max() <= 1
 
 
 def _repeats(table, column: str, key: str) -> bool:
-    """Whether a column equals a numeric key in all rows in which it has a value."""
+    """Whether a column equals a numeric key in all rows in which the column has a value."""
     if not is_numeric_dtype(table[key]) or column == key:
         return False
     rows = table[table[column].notna()]
@@ -102,7 +102,7 @@ def _repeats(table, column: str, key: str) -> bool:
 
 def _places(table, keys: list[str], measures: list[str]) -> list[str]:
     """Return measures with recurring values, such as points of a grid, that tell rows with equal keys apart."""
-    # Grouping needs at least one column; this constant one serves if there are no keys.
+    # Grouping needs at least one column; this constant column serves if there are no keys.
     table, chosen_measures = table.assign(**{"": 0}), [""]
     while (alike := table.duplicated([*keys, *chosen_measures], keep=False)).any():
         grids = [m for m in measures if m not in chosen_measures and 1 < table[m].nunique() <= alike.sum() / 2]
@@ -115,13 +115,13 @@ def _places(table, keys: list[str], measures: list[str]) -> list[str]:
 
 
 def error_of(table, measure: str) -> str | None:
-    """Return the column with a measure's standard error, or None."""
+    """Return the name of the column with a measure's standard error, or None if there is no such column."""
     names = [f"{measure.removesuffix('_mean')}_sem", *(["sem"] if measure in ("mean", "are", "gain") else [])]
     return next((name for name in names if name in table and table[name].notna().any()), None)
 
 
 def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container[str]) -> str:
-    """Return the table to draw: one with standard errors first, then one with more swept columns or fewer panels."""
+    """Return the name of the table to draw; standard errors count first, then more swept columns, then fewer panels."""
 
     def rank(name: str):
         if (parts := layout(tables[name], swept[name], known)) is None:
@@ -133,10 +133,10 @@ def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container
 
 
 def draw(table, swept: Sequence[str], known: Container[str], title: str = "", labels: Mapping[str, str] | None = None):
-    """Return the figure of a table (None if there is nothing to draw), and notes on what it leaves out or hides.
+    """Return the figure of a table (None if there is nothing to draw), and notes on what is left out or hidden.
 
-    Each measure, for each value of the metrics, is a row of panels; bars are 95 % intervals. The title has the settings
-    that all rows share. `labels` maps columns to their labels.
+    Each measure has a row of panels for each value of the metrics. Bars are 95 % intervals. The title gives the
+    settings that all rows of the table share. `labels` maps columns to labels.
     """
     if "delta" in known and "delta" in table:
         # In a table with δ, ε belongs to (ε, δ)-DP, not to pure DP.
@@ -146,7 +146,7 @@ def draw(table, swept: Sequence[str], known: Container[str], title: str = "", la
     if (parts := layout(table, swept, known)) is None:
         return None, [NOTHING]
     said = {name: name.replace("_", " ") for name in table} | dict(labels or {})
-    # A column `…_setting`, which a sweep adds if the table has one of the setting's name, is labelled like the setting.
+    # A sweep adds a column `…_setting` if the setting's name is taken. It is labelled like the setting.
     bases = {name: name.removesuffix("_setting") for name in table}
     said |= {name: said.get(base, base) for name, base in bases.items() if name != base}
     said |= {
@@ -167,9 +167,9 @@ def draw(table, swept: Sequence[str], known: Container[str], title: str = "", la
 
 
 def _in_panels(table, columns: list[str]):
-    """Return the table with `panel`, the title of each row's panel, which is missing in rows that all panels show.
+    """Return the table with a column `panel`, the panel's title; the title is missing in rows that all panels show.
 
-    A row without a value of one key is repeated in all panels that share the values of its other keys.
+    A row that lacks a value of one key is repeated in all panels that share the values of the row's other keys.
     """
     import pandas as pd
 
@@ -187,7 +187,7 @@ def _in_panels(table, columns: list[str]):
 
 
 def _numbered(table, parts: Layout):
-    """Return the table with `Method`, the name of each row's curve, and with an axis of words turned into numbers."""
+    """Return the table with a column `Method`, the name of each row's curve; words on the axis are numbered."""
     hue = parts.lines[0] if parts.lines else "panel"
     table = facets.named(table, *parts.lines[1:], hue=hue) if parts.lines else table.assign(Method="")
     if not is_numeric_dtype(table[parts.x]):
@@ -197,7 +197,7 @@ def _numbered(table, parts: Layout):
 
 
 def _measured(table, parts: Layout, said: Mapping[str, str]) -> tuple[Any, list[str], dict]:
-    """Return the rows of all measures and metrics in long form, notes, and the measure of each row of panels."""
+    """Return the rows of all measures and metrics in long form, notes on the figure, and each panel row's measure."""
     import pandas as pd
 
     made, notes, shown, endless = [], [], {}, set()
@@ -270,7 +270,7 @@ def _title(table, swept: Sequence[str], known: Container[str], parts: Layout, ti
 
 
 def _coinciding(rows, parts: Layout, measure: str) -> list[str]:
-    """Return a note that names the curves that coincide, the first ones if there are many."""
+    """Return at most one note, which names curves of a measure that coincide (only the first ones if many do)."""
     alike: dict[tuple, list[str]] = {}
     rows = rows.dropna(subset=["value"]).fillna({"panel": ""}).sort_values(parts.x, kind="stable")
     for (panel, name), part in rows.groupby(["panel", "Method"], sort=False):
@@ -286,9 +286,10 @@ def _coinciding(rows, parts: Layout, measure: str) -> list[str]:
 
 
 def scale(axes, which: str, values) -> None:
-    """Make an axis logarithmic if its values are positive and span two decades (on the x axis one, or are geometric).
+    """Make an axis logarithmic if its values are positive and span two decades.
 
-    If the values begin at 0 and vary widely, the axis is linear near 0 and logarithmic beyond.
+    On the x axis, one decade or a geometric sequence is enough. If the values begin at 0 and vary widely, the axis is
+    linear near 0 and logarithmic beyond.
     """
     values = values[np.isfinite(values.to_numpy(float))]
     places = np.sort(values.unique())

@@ -1,4 +1,4 @@
-"""The one loop that computes cells, whether they belong to a point, a sweep, a study or a shard (a part of a sweep)."""
+"""The loop that computes all cells, whether they belong to a point, a sweep, a study or a shard (a part of a sweep)."""
 
 import contextlib
 import functools
@@ -24,16 +24,16 @@ from privpost.progress import Progress, counted, some
 
 
 class Origin:
-    """The provenance of a study's cells: code, versions and ledgers, as they are when this object is made."""
+    """The provenance of a study's cells: code, versions and ledgers at the time when this object is made."""
 
     def __init__(self, study: Study):
         self._study, self._since = study, time.time()
         self._of_cell = functools.cache(functools.partial(provenance.of_cell, f"{study.package}.study"))
 
     def of(self, dataset: str | None, used: Iterable[str] = ()) -> dict[str, dict[str, str]]:
-        """Return source digests and versions of a cell on a data set; `used` are the modules in its ledger."""
+        """Return source digests and versions for a cell on a data set; `used` are the modules in the cell's ledger."""
         known = self._of_cell(dataset, tuple(used))
-        # A file that was edited meanwhile gets no digest, as it is unknown which version ran.
+        # A file that was edited meanwhile gets no digest, since nobody knows which version of the file ran.
         source = {
             name: "edited meanwhile" if (provenance.PACKAGE / name).stat().st_mtime > self._since else digest
             for name, digest in known["source"].items()
@@ -47,9 +47,9 @@ def compute(
     """Compute a cell, store it and return its path.
 
     A result that another process stored meanwhile is kept unless `fresh` is set, so that a leftover job cannot replace
-    a newer result. `asked` says who requested the cell: the study's own grid, or a sweep. Raises SettingError when a
-    mechanism, the ledger or a data set refuses a setting, and ValueError when the study does not return a map from name
-    to array.
+    a newer result. `asked` says what requested the cell: the study's own grid, or a sweep. Raises SettingError if a
+    mechanism, the ledger, a model or a data set refuses a setting, and ValueError if the study does not return a map
+    from names to arrays.
     """
     start = time.perf_counter()
     origin = origin or Origin(study)
@@ -93,7 +93,7 @@ def compute(
 
 
 def _is_refusal(error: ValueError) -> bool:
-    """Whether a mechanism, the ledger, a model or a data set raised the error, and so refused a setting."""
+    """Whether the error means that a mechanism, the ledger, a model or a data set has refused a setting."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -103,7 +103,7 @@ def _is_refusal(error: ValueError) -> bool:
 
 
 def stored(cell: Cell) -> store.Result | None:
-    """Return the stored result of a cell, or None; a damaged file is renamed, with a message on stderr."""
+    """Return the stored result of a cell, or None if there is none; rename a damaged file, with a message on stderr."""
     try:
         return store.read(cell.path, cell.digest)
     except store.CorruptCell as error:
@@ -113,14 +113,14 @@ def stored(cell: Cell) -> store.Result | None:
 
 
 class Stock(NamedTuple):
-    """The cells that the store lacks, and what changed in the code since the others were computed."""
+    """The cells that the store lacks, and what changed in the code since the stored cells were computed."""
 
     missing: list[Cell]
     behind: dict[str, list[str]]
 
 
 def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Stock:
-    """Return which cells the store lacks; with `fresh` all of them count as missing.
+    """Return which of some cells the store lacks; with `fresh`, all cells count as missing.
 
     `behind` maps the digest of a stored cell to the files and versions that changed since it was computed.
     """
@@ -129,7 +129,7 @@ def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Stock:
         try:
             result = None if fresh else stored(cell)
         except OSError:
-            # An unreadable cell counts as missing: it fails when it is computed, and stops no other cell.
+            # An unreadable cell counts as missing. It then fails when it is computed, and stops no other cell.
             result = None
         if result is None:
             missing.append(cell)
@@ -141,7 +141,7 @@ def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Stock:
 
 
 def tell_behind(study: str, stock: Stock, total: int) -> None:
-    """Say on stderr how many stored cells of a study were computed by code that has changed since."""
+    """Print on stderr how many stored cells of a study were computed by code that has changed since then."""
     if not stock.behind:
         return
     changes = sorted({change for changed in stock.behind.values() for change in changed})
@@ -155,7 +155,7 @@ def tell_behind(study: str, stock: Stock, total: int) -> None:
 
 
 def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[list[Cell], dict[str, str]]:
-    """Prepare data; return the cells to compute and, by digest, the reasons why others cannot be computed."""
+    """Prepare data; return the cells to compute and, by digest, the reasons why other cells cannot be computed."""
     stock = look(study, cells, fresh=fresh)
     tell_behind(study.name, stock, len(cells))
     failed = _prepare(stock.missing)
@@ -163,7 +163,7 @@ def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[
 
 
 def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Compute the cells that the store lacks, as in `compute_ready`; return the reason of each failure by digest."""
+    """Prepare data, and compute the cells that the store lacks; return the reason of each failure by digest."""
     waiting, failed = ready(study, cells, fresh=fresh)
     return failed | compute_ready(study, waiting, fresh=fresh, asked=asked)
 
@@ -171,18 +171,18 @@ def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, as
 def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
     """Compute cells whose data are prepared; return the reason of each failure, by the cell's digest.
 
-    Other cells are computed after a failure, unless a result could not be written. Stderr shows the progress and, once
-    each, the tracebacks of errors other than refused settings.
+    After a failure the other cells are computed, unless a result could not be written. Stderr shows the progress, and
+    once each the tracebacks of errors other than refused settings.
 
     Args:
         fresh: whether cells that are in the store are computed again.
-        asked: who requested the cells, as in `compute`.
+        asked: what requested the cells, as in `compute`.
     """
     failed: dict[str, str] = {}
     origin, told, progress = Origin(study), set(), Progress(sys.stderr, "cells")
     for place, cell in enumerate(waiting):
         if place:
-            # The run continues when the reader of stderr has gone.
+            # The run continues if the program that reads stderr has ended.
             with contextlib.suppress(OSError):
                 progress.update(place, len(waiting))
         try:
@@ -204,9 +204,9 @@ def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False,
 
 
 def _prepare(missing: Iterable[Cell]) -> dict[str, str]:
-    """Prepare the data sets that cells read; return, by digest, the reasons why data are not available.
+    """Prepare the data sets that cells read; return, by the digests of cells, the reasons why data are not available.
 
-    Data that an older version of the loader prepared are prepared again, since cells record today's loader.
+    Data that an older version of the loader prepared are prepared again, since cells record the current loader.
     """
     missing, reasons = list(missing), {}
     for name in sorted({cell.dataset for cell in missing if cell.dataset}):

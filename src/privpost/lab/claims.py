@@ -1,4 +1,4 @@
-"""Claims: statements of papers, each with a function of a study's tables that yields checks and numbers.
+"""Claims: statements of papers. Each claim has a function that reads a study's tables and yields checks and numbers.
 
 A module of claims declares them one after another:
 
@@ -23,12 +23,12 @@ from privpost.lab.schema import SettingError
 VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
 # The outcomes of checks on data that replace the paper's own (stand-ins); they decide no verdict.
 SEEN = ("seen", "not seen")
-# Marks for all, some and no checks passed; a dagger marks data that stand in for the paper's own.
+# Marks of claims of which all, some or no checks pass. A dagger marks data that stand in for the paper's own.
 MARKS = ("●", "◐", "✖")
 
 
 class Part(NamedTuple):
-    """One thing that a claim's function yields: a check, a number, a word of its text, or a field."""
+    """One thing that a claim's function yields: a check, a number, a word for the claim's text, or a field."""
 
     kind: str
     name: str
@@ -37,15 +37,15 @@ class Part(NamedTuple):
 
 
 def check(name: str, passed: Any, stand_in: Any = False, of: str = "") -> Part:
-    """State whether one check passes; a claim holds when all its checks on the paper's own data pass.
+    """State whether one check passes. A claim holds if all its checks on the paper's own data pass.
 
-    `of` is the data set, model or network that the check is about; the scorecard shows an outcome for each.
+    `of` is the data set, model or network that the check is about. The scorecard shows an outcome for each `of`.
     """
     return Part("stand-in" if stand_in else "check", name, bool(passed), of)
 
 
 def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[Part]:
-    """Give evidence: a value and, where it is an estimate, its standard error (`yield from number(...)`).
+    """Give a value as evidence and, if the value is an estimate, its standard error (`yield from number(...)`).
 
     `of` replaces a long `name` in the name of the standard error.
     """
@@ -55,7 +55,7 @@ def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[P
 
 
 def numbers(values: Mapping[str, Any]) -> Iterator[Part]:
-    """Give evidence by name (`yield from numbers(...)`)."""
+    """Give several values as evidence, by their names (`yield from numbers(...)`)."""
     return (Part("number", name, value) for name, value in values.items())
 
 
@@ -65,12 +65,12 @@ def word(name: str, value: Any) -> Part:
 
 
 def untestable(reason: str) -> Part:
-    """Say why the claim cannot be tested, for a claim without checks."""
+    """State why the claim cannot be tested; a function that yields this yields no checks."""
     return Part("field", "untestable", reason)
 
 
 def about(**fields: Any) -> Iterator[Part]:
-    """Set fields of the claim that depend on the tables: `variant`, `stand_in` (`yield from about(...)`)."""
+    """Set the fields `variant` and `stand_in` of a claim if they depend on tables (`yield from about(...)`)."""
     return (Part("field", name, value) for name, value in fields.items())
 
 
@@ -80,17 +80,17 @@ class Claim:
 
     Attributes:
         id: the claim's key in the project's list of claims, e.g. `G1`.
-        place: where the paper makes it (section, theorem, figure), or `ours`.
+        place: where the paper makes the claim (section, theorem, figure), or `ours`.
         statement: the claim in our words.
         test: the statistic, its threshold, and how multiple tests are accounted for.
-        verdict: one of `VERDICTS`, or of `SEEN` where all its checks are on stand-ins.
+        verdict: one of `VERDICTS`; or one of `SEEN`, if all checks are on data that stand in for the paper's own.
         checks: each check's name and whether it passed; empty for a claim that cannot be tested.
-        evidence: the numbers that decided, by name.
+        evidence: the numbers that decided the checks, by name.
         variant: the variant of the study that was tested.
-        stand_in: whether all its data stand in for the paper's own.
-        seen: `seen` if all checks on stand-ins pass, `not seen` if one fails, empty if there are none.
+        stand_in: whether all data of the claim stand in for the paper's own.
+        seen: `seen` if all checks on stand-ins pass, `not seen` if such a check fails, empty if there are none.
         by: one of `MARKS` for each data set or model that `check(…, of=…)` names.
-        reason: which checks fail, or why the claim cannot be tested; empty when it holds.
+        reason: which checks fail, or why the claim cannot be tested; empty if the claim holds.
     """
 
     id: str
@@ -108,12 +108,12 @@ class Claim:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The names of the checks that failed."""
+        """The names of the checks that fail."""
         return tuple(name for name, passed in self.checks.items() if not passed)
 
 
 class Declared(NamedTuple):
-    """A claim as declared, for one of its cases; `score` computes its verdict from tables."""
+    """A claim as a module declares it, for one of the claim's cases; `score` computes the verdict from tables."""
 
     id: str
     place: str
@@ -129,9 +129,9 @@ class Declared(NamedTuple):
         return {*inspect.signature(self.function).parameters} - {*self.case}
 
     def score(self, tables: Mapping[str, Any]) -> Claim | None:
-        """Return the claim with its verdict; None where its function yields nothing.
+        """Return the claim with its verdict, or None if the claim's function yields nothing.
 
-        Raises KeyError for a table that the study does not have, and ValueError for two values of one name.
+        Raises KeyError for a table that the study does not have, and ValueError if two values have the same name.
         """
         parts = list(self.function(**{name: tables[name] for name in self.reads}, **self.case) or ())
         if not parts:
@@ -158,7 +158,7 @@ class Declared(NamedTuple):
 
 
 def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:
-    """Return one of `MARKS` for each data set or model that checks name."""
+    """Return one of `MARKS` for each data set, model or network that checks are about, by its name."""
     marks = {}
     for of in dict.fromkeys(part.of for part in parts if part.of):
         checks = [part for part in parts if part.of == of and part.kind in ("check", "stand-in")]
@@ -169,10 +169,11 @@ def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:
 
 
 def claim(id: str, place: str, statement: str, test: str, *, cases: Any = ({},), **fields: Any):
-    """Declare the decorated function as a claim, or as one claim for each of `cases` (values of its other parameters).
+    """Declare the decorated function as a claim, or as one claim for each of `cases`.
 
-    `id`, `place`, `statement` and `test` may name these parameters in braces; all but `id` may also name a `word` of
-    the function. `fields` are `variant` and `stand_in`.
+    A case gives values to the function's parameters other than tables. The texts `id`, `place`, `statement` and `test`
+    may name these parameters in braces. All texts but `id` may also name a `word` that the function yields. `fields`
+    are `variant` and `stand_in`.
     """
 
     def declare(function: Callable) -> Callable:
@@ -184,7 +185,7 @@ def claim(id: str, place: str, statement: str, test: str, *, cases: Any = ({},),
 
 
 def declared(module: ModuleType) -> list[Declared]:
-    """Return the claims that a module declares, in its order."""
+    """Return the claims that a module declares, in the order of the module."""
     functions = [value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__]
     return [declaration for function in functions for declaration in getattr(function, "claims", ())]
 
@@ -197,10 +198,10 @@ def score(
     partly: bool = False,
     unscored: dict[str, str] | None = None,
 ) -> list[Claim]:
-    """Return a module's claims with their verdicts; `partly` leaves out claims whose tables are missing.
+    """Return a module's claims with their verdicts. With `partly`, claims whose tables are missing are left out.
 
-    A claim that cannot be scored raises SettingError, which names study, claim and line; with `unscored`, the reason is
-    stored there under the claim's id, and nothing is raised.
+    A claim that cannot be scored raises SettingError, which names study, claim and line. If `unscored` is given, the
+    reason is stored in this map under the claim's id instead, and nothing is raised.
     """
     scored = []
     for declaration in declared(module):
@@ -214,7 +215,7 @@ def score(
                 unscored[declaration.id] = what
                 continue
             trace = traceback.extract_tb(error.__traceback__)
-            # Name the last line in the claims' own module if there is one: a line of a library tells little.
+            # Name the last line in the claims' own module, if any, since a line in a library tells the user little.
             place = next(
                 (frame for frame in reversed(trace) if frame.filename == getattr(module, "__file__", "")), trace[-1]
             )

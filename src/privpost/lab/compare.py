@@ -1,4 +1,4 @@
-"""The comparison of built tables with the published ones."""
+"""Compares the tables that a rebuild made with the published tables."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,22 +19,22 @@ from privpost.progress import counted, some
 # An estimate may differ by this many combined standard errors: rounding differs between processors, and a chain then
 # takes another path.
 STANDARD_ERRORS = 5.0
-# Largest relative difference of any other number, unless the study's YAML sets `tolerance`.
+# Largest relative difference of a number without a standard error, unless the study's YAML sets `tolerance`.
 RELATIVE = 1e-6
 # Differences below this share of the largest number of a column are rounding errors.
 ROUNDING = 1e-12
-# Largest relative difference of a standard error; one from 50 repeats has itself a relative error of a tenth.
+# Largest relative difference of a standard error. From 50 repeats, a standard error has itself an error of a tenth.
 OF_AN_ERROR = 0.1
-# Units that end the meaning of a column measured with a clock.
+# Units at the end of the meaning of a column that was measured with a clock.
 TIMED = ("[seconds]", "[1/seconds]")
 
 
 class Comparison(NamedTuple):
-    """The result of comparing a table with the published one.
+    """The result of comparing a built table with the published table.
 
     Attributes:
         table: `<paper>/<study>/<table>`.
-        size: the largest difference divided by its tolerance; None where nothing is published.
+        size: the largest ratio of a difference to its tolerance; None if nothing is published.
         where: which column and row differ most, and by how much.
         columns: whether other columns are there, or another order; `size` is then of the columns of both tables.
     """
@@ -55,7 +55,7 @@ class Comparison(NamedTuple):
 
 
 def compare(built: Study) -> list[Comparison]:
-    """Return how each built table of a study differs from the published one.
+    """Return, for each built table of a study, how it differs from the published table.
 
     Rows of data sets that the build left out are not compared.
     """
@@ -66,8 +66,8 @@ def compare(built: Study) -> list[Comparison]:
 def beside(built: Study) -> list[str]:
     """Return the published files, other than tables, that publishing a study would change.
 
-    These are its ledger, unless only last digits differ, and the documents that today's code makes of the published
-    tables.
+    These can be the documents that the study's current code makes from the published tables, and the study's ledger.
+    A ledger that differs only in last digits does not count.
     """
     published = replace(built, home=PUBLISHED)
     texts: dict = {}
@@ -110,8 +110,8 @@ def _compare(built: Study, published: Study, name: str) -> tuple[Any, ...]:
 def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequence[str] = ()) -> tuple[Any, ...]:
     """Return the size and the place of the largest difference between two tables, as in `Comparison`.
 
-    Column names, number of rows and words must be equal. Columns in `timed` hold a machine's speed and are not
-    compared.
+    The ratio is infinite if column names, numbers of rows or words differ. Columns in `timed` hold a machine's speed
+    and are not compared. `relative` is the relative tolerance of numbers without a standard error.
     """
     if list(old.columns) != list(new.columns):
         both = [column for column in old if column in new]
@@ -126,9 +126,9 @@ def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequen
 
 
 def _difference(column: str, old: Any, new: Any, relative: float) -> tuple[float, str]:
-    """Return the largest difference in a column, divided by its tolerance, and where it is."""
+    """Return the largest ratio of a difference in a column to its tolerance, and where that difference is."""
     if not all(is_numeric_dtype(frame[column]) and frame[column].dtype != bool for frame in (old, new)):
-        # An empty cell equals an empty cell.
+        # Two empty entries are equal.
         one, other = (frame[column].astype(str).fillna("") for frame in (old, new))
         rows = int((one != other).sum())
         return (inf, f"{column} has other values in {rows} rows") if rows else (0.0, "")

@@ -1,4 +1,4 @@
-"""Calls to Hydra: a study's composed configuration, and values in the syntax of Hydra's overrides."""
+"""Calls Hydra: returns a study's composed configuration, and writes values in the syntax of Hydra's overrides."""
 
 import re
 from typing import Any
@@ -33,7 +33,7 @@ def compose(name: str, scale: str) -> dict[str, Any]:
     words = [f"study={name}", f"scale={scale}"]
     if configurations.MORE:
         words.append(f"hydra.searchpath={hydra_value([f'file://{folder}' for folder in configurations.MORE])}")
-    # A running Hydra job gets its own state back afterwards.
+    # Hydra's state is saved, since a Hydra job may be running; it gets its state back afterwards.
     running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(configurations.folder().resolve())):
@@ -48,7 +48,7 @@ def compose(name: str, scale: str) -> dict[str, Any]:
         GlobalHydra.instance().hydra = running
 
 
-# Words that Hydra reads as a number, a truth value or null, and words that need no quotes unless they are such.
+# Texts that Hydra reads as a number, a truth value or null; and texts that, if not among these, need no quotes.
 _NO_WORD = re.compile(r"[+-]?(\d[\d_]*)?\.?(\d[\d_]*)?(e[+-]?\d+)?|[+-]?(inf|nan)|true|false|null", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 

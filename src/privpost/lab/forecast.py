@@ -1,4 +1,4 @@
-"""The time left of a rebuild, estimated from finished and running cells and from the published times of the others."""
+"""Estimates the time left of a rebuild from finished and running cells, and from the published times of all cells."""
 
 import contextlib
 import heapq
@@ -12,20 +12,20 @@ from privpost.progress import Progress
 
 # Seconds between two looks at the store.
 PAUSE = 2.0
-# Assumed for a cell without a published time.
+# Seconds that a cell without a published time is assumed to take.
 DEFAULT_SECONDS = 2.0
 # Seconds that a job takes to start: Python, imports, the configuration.
 OF_A_JOB = 3.0
-# After so many seconds of computing this run's times weigh as much as the published ones: the first cells tell little.
+# After so many seconds of computing, this run's times weigh as much as the published ones. First cells tell little.
 TRUSTED = 10.0
 
 
 class Forecast:
-    """The remaining seconds of a run, from a schedule of the remaining cells at the speed observed so far.
+    """Estimates the remaining seconds of a run from a schedule of the remaining cells at the speed so far.
 
     Args:
         expected: seconds that each cell should take, by digest.
-        jobs: the digests that each job computes, one after another.
+        jobs: for each job, the digests of the cells that the job computes, one after another.
         late: indices of the `jobs` that start after all others.
     """
 
@@ -35,20 +35,20 @@ class Forecast:
         self.done: set[str] = set()
 
     def finished(self, digest: str, seconds: float | None = None) -> None:
-        """Note that a cell is in the store, and its seconds if they are known."""
+        """Note that a cell is in the store and, if known, how many seconds the cell took."""
         self.done.add(digest)
         if seconds is not None:
             self._took[digest] = seconds
 
     def slowness(self, running: Mapping[str, float]) -> float:
-        """Return the ratio of the cells' times to the expected ones; `running` has unfinished cells' seconds so far."""
+        """Return the ratio of cells' times to expected times; `running` has the seconds so far of running cells."""
         took, expected = TRUSTED + sum(self._took.values()), TRUSTED + sum(self._expected[d] for d in self._took)
-        # A cell that runs longer than it should already counts as slower.
+        # A running cell counts as slow once it has taken longer than expected.
         late = {d: s for d, s in running.items() if s > took / expected * self._expected.get(d, s)}
         return (took + sum(late.values())) / (expected + sum(self._expected[d] for d in late))
 
     def left(self, running: Mapping[str, float], cores: int) -> float:
-        """Return the remaining seconds of the run on a number of cores."""
+        """Return the remaining seconds of the run; `running` has the seconds so far of running cells, by digest."""
         slow, early, late = self.slowness(running), [], []
         for place, job in enumerate(self._jobs):
             rest = [digest for digest in job if digest not in self.done]
@@ -60,7 +60,7 @@ class Forecast:
         end = 0.0
         for jobs in (early, late):
             free = [end] * cores
-            # Running jobs continue; of the others, the longest starts first.
+            # Running jobs continue. Of the waiting jobs, the longest starts first.
             for _, seconds in sorted(jobs):
                 heapq.heappush(free, heapq.heappop(free) - seconds)
             end = max(free)
@@ -75,7 +75,7 @@ class Watch:
         late: indices of the `jobs` that start after all others.
         stream: where the progress goes.
         cores: how many jobs run at a time.
-        scale: the rebuild's scale; times are published only for `paper`.
+        scale: the rebuild's scale; published times are known only for the scale `paper`.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Watch:
         self.progress = Progress(stream, "cells")
 
     def left(self, running: Mapping[str, float] | None = None) -> float:
-        """Return the remaining seconds; `running` has the seconds so far of the cells being computed."""
+        """Return the remaining seconds of the rebuild; `running` has the seconds so far of running cells, by digest."""
         return self._forecast.left(running or {}, self._cores)
 
     def look(self) -> None:
-        """Look at the store, and show the cells that are done and the time left."""
+        """Look at the store, and show how many cells are done, and the time left."""
         new = [cell for cell in self._waiting.values() if self._is_new(cell)]
         for cell in new:
             del self._waiting[cell.digest]
@@ -108,7 +108,7 @@ class Watch:
             self.progress.update(done, self._total, self.left(running))
 
     def _running(self) -> dict[str, float]:
-        """Return the seconds so far of each running cell; older marks, which killed runs left, are ignored."""
+        """Return by digest the seconds so far of each running cell; ignore the marks of cells that killed runs left."""
         running = {}
         for mark in (path for folder in self._folders for path in folder.glob(f".*{store.STARTED}")):
             with contextlib.suppress(FileNotFoundError):

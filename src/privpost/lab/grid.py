@@ -1,7 +1,7 @@
-"""The grid: expands a study's YAML into cells, each with everything that defines its numbers, and its digest.
+"""Expands the grid of a study's YAML into cells; a cell's digest covers everything that defines the cell's numbers.
 
-Points are expanded, validated against the study's typed schema and hashed in plain Python. A cell's path contains its
-digest, so that a changed setting means a missing file.
+Points are expanded, validated against the study's typed schema and hashed in plain Python. The path of a cell contains
+the digest, so that the file of a cell with a changed setting is missing.
 """
 
 import ast
@@ -25,12 +25,12 @@ from privpost.lab.study import SIZES, Cell, Study, canonical
 DESCRIPTION = ("title", "paper", "claim", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "fresh", "shard", "objective")
-# Largest number of points of a grid, a sweep or an axis; more must be a typing error, and would fill the memory.
+# Largest number of points of a grid, a sweep or an axis; more points must be a typing error and would fill the memory.
 LARGEST_GRID = 1_000_000
 
 
 def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Study:
-    """Return a study by its name; raises SettingError for an unknown study or scale, with the nearest known name."""
+    """Return a study by its name; raises SettingError, with the nearest known name, for an unknown study or scale."""
     first, *others = load_studies([name], scale, home)
     if others or first.name != name:
         studies = ", ".join(study.name for study in (first, *others))
@@ -39,12 +39,12 @@ def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Stu
 
 
 def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home: Path | None = None) -> list[Study]:
-    """Return the named studies (all when None).
+    """Return the named studies, or all studies.
 
     Args:
-        names: names `<paper>/<study>`, or `<paper>` for all its studies.
+        names: names `<paper>/<study>`, or `<paper>` for all studies of a paper; None for all studies.
         scale: paper or smoke.
-        home: the folder of their tables and figures: by default the published ones, or at another scale the build.
+        home: the folder of results and figures. The default is the published folder at paper scale, else the build's.
 
     Raises:
         SettingError: an unknown study or scale, with the nearest known name.
@@ -76,10 +76,10 @@ def _named(name: str, known: Sequence[str]) -> list[str]:
 
 
 def expand(study: Study) -> list[Cell]:
-    """Return the cells of a study's whole grid in the order of its YAML; a build skips those whose data set is missing.
+    """Return the cells of a study's whole grid in the order of its YAML.
 
-    Such cells are skipped only here, so that the rebuild, commands and `status` plan the same cells. A published study
-    has all cells. Raises SettingError, naming the file, for an unknown key or a value that is not allowed.
+    A build skips cells whose data set is missing; a published study has all cells. Only this function skips cells, so
+    that all commands plan the same cells. Raises SettingError, naming the file, for an unknown key or a wrong value.
     """
     lacking = [] if study.home == PUBLISHED else study.lacking
     cells = study.once("cells", lambda: make_cells(study, points(study)))
@@ -87,13 +87,13 @@ def expand(study: Study) -> list[Cell]:
 
 
 def left_out(study: Study) -> list[str]:
-    """Return the missing data sets of a build: those of the study and of the studies whose ledgers it reads."""
+    """Return the missing data sets of a build: those of a study, and those of the studies whose ledgers it reads."""
     builds = (other for other in (study, *read_by(study)) if other.home != PUBLISHED)
     return sorted({name for other in builds for name in other.lacking})
 
 
 def names_read(study: Study) -> list[str]:
-    """Return the names of the studies whose ledgers a study reads; `reads: all` means all studies that read none."""
+    """Return the names of the studies whose ledgers a study reads. `reads: all` means all studies that read none."""
     reads = study.text.get("reads")
     if reads not in (None, "all"):
         raise SettingError(f"{study.file}: reads is {reads!r}, but must be all.")
@@ -111,7 +111,7 @@ def read_by(study: Study) -> list[Study]:
 
 
 def blocks(study: Study) -> list[dict[str, list]]:
-    """Return the blocks of the study's sweep, each a map from key to values."""
+    """Return the blocks of the study's sweep; each block is a map from keys to lists of values."""
     return [
         {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
         for block in _blocks(_scaled(study).get("sweep"), study.file)
@@ -119,9 +119,9 @@ def blocks(study: Study) -> list[dict[str, list]]:
 
 
 def points(study: Study) -> list[dict[str, Any]]:
-    """Return the points of the study's sweep as maps from key to value.
+    """Return the points of the study's sweep, each as a map from keys to values.
 
-    Raises SettingError for more points than `LARGEST_GRID`.
+    Raises SettingError if there are more than `LARGEST_GRID` points.
     """
     factorials = blocks(study)
     check_size(sum(math.prod(map(len, block.values())) for block in factorials), f"{study.file}: sweep")
@@ -133,7 +133,7 @@ def points(study: Study) -> list[dict[str, Any]]:
 
 
 def check_size(size: int, where: str) -> None:
-    """Raise SettingError, with a message that starts with `where`, for more than `LARGEST_GRID` points."""
+    """Raise SettingError, with a message that starts with `where`, if `size` is larger than `LARGEST_GRID`."""
     if size > LARGEST_GRID:
         raise SettingError(f"{where} has {size} points, but a grid may have at most {LARGEST_GRID}.")
 
@@ -179,7 +179,7 @@ def _blocks(sweep: Any, where: str) -> list[dict]:
 
 
 def _scaled(study: Study) -> dict[str, Any]:
-    """Return the configuration at the study's scale; at smoke scale its `smoke:` section replaces entries."""
+    """Return the configuration at the study's scale. At smoke scale, the section `smoke:` replaces other entries."""
     config = study.config
     if config["scale"] != "smoke":
         return config
@@ -187,9 +187,9 @@ def _scaled(study: Study) -> dict[str, Any]:
 
 
 def _base(study: Study) -> Cell:
-    """Return the cell of a study's base point: its settings, checked and normalised, before any key is replaced."""
+    """Return the cell of a study's base point: the checked and normalised settings, before any key is replaced."""
     where, schema = study.file, study.schema
-    # Checked before the settings: an axis without a base value is in the schema, but is no setting.
+    # The axes are checked first, since an axis without a base value is in the schema but is no setting.
     axes = _axes(study)
     config = _scaled(study)
     within = config["within"]
@@ -215,10 +215,10 @@ def _base(study: Study) -> Cell:
 
 
 def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
-    """Return the cell at the study's base point with some keys replaced.
+    """Return the cell at the study's base point with the values of some keys replaced.
 
-    The key of a within axis takes a value or a list of values; any other key takes a value. Raises SettingError for an
-    unknown key or a value that is not allowed.
+    The key of a within axis takes one value or a list of values. Any other key takes one value. Raises SettingError for
+    an unknown key or a value that is not allowed.
     """
     where, schema, base = study.file, study.schema, study.once("base", lambda: _base(study))
     settings, sizes, within = dict(base.settings), dict(base.sizes), dict(base.within)
@@ -233,7 +233,7 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
             settings[key] = schema.value(key, value, where)
         else:
             raise schema.unknown(key, where, others=SIZES)
-    # Hydra cannot replace a map by a list, so a replaced within axis is added as a new key (++).
+    # Hydra cannot replace a map by a list, so a within axis with new values is added as a new key (++).
     given = {f"++{key}" if key in within else key: {**settings, **sizes, **within}[key] for key in overrides}
     words = [f"{key}={hydra_value(value)}" for key, value in given.items()]
     schema.follow(settings, base.settings, overrides, where)
@@ -248,7 +248,7 @@ def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
 
 
 def make_cells(study: Study, points: Iterable[Mapping[str, Any]]) -> list[Cell]:
-    """Return the cells of some points, without duplicates."""
+    """Return the cells at some points, without duplicates."""
     return list({cell.digest: cell for cell in (make_cell(study, point) for point in points)}.values())
 
 
@@ -278,7 +278,7 @@ def _axes(study: Study) -> tuple[str, ...]:
 
 
 def _check_drawn(study: Study, base: Cell, key: str) -> None:
-    """Raise SettingError for a seed, trials or block that the study does not use."""
+    """Raise SettingError if `key` is seed, trials or block and the study does not use this key."""
     if key == "seed" and not study.once("draws", lambda: draws_numbers(study)):
         raise SettingError(f"{study.name} draws no random numbers, so seed would change nothing: leave it out.")
     if key in ("trials", "block") and base.sizes["trials"] is None:
@@ -286,13 +286,13 @@ def _check_drawn(study: Study, base: Cell, key: str) -> None:
 
 
 def draws_numbers(study: Study) -> bool:
-    """Whether a study draws random numbers: its `simulate` reads the argument `streams`."""
+    """Whether a study draws random numbers, that is, whether its `simulate` reads the argument `streams`."""
     function = ast.parse(textwrap.dedent(inspect.getsource(study.module().simulate))).body[0]
     return any(isinstance(node, ast.Name) and node.id == "streams" for node in ast.walk(function))
 
 
 def _checked_sizes(sizes: dict, where: str, fit: bool = False) -> dict:
-    """Return checked trials, block, seed and rev; with `fit` the block becomes a divisor of the trials."""
+    """Return the checked trials, block, seed and rev. With `fit`, the block becomes a divisor of the trials."""
     sizes = Schema(**SIZES).checked(sizes, where)
     trials, block = sizes["trials"], sizes["block"]
     if (trials is None) != (block is None):
@@ -334,6 +334,6 @@ def _identity(study: Study, dataset: str | None) -> dict | None:
 def shard_of(cells: list[Cell], number: int, count: int) -> list[Cell]:
     """Return shard `number` (from 1) of `count` shards: every `count`-th cell.
 
-    Neighbours on an axis take about equally long; as they go to different shards, the shards do too.
+    Neighbouring cells on an axis take about equally long. They are in different shards, so shards take equally long.
     """
     return cells[number - 1 :: count]

@@ -1,4 +1,4 @@
-"""A study's privacy ledger as a small file in results/, which shows what was charged without reading the cells."""
+"""Writes and reads a study's privacy ledger, a small file in results/ that shows what the study's cells charged."""
 
 import hashlib
 import json
@@ -12,28 +12,28 @@ from privpost.lab.project import PUBLISHED
 from privpost.lab.store import Result
 from privpost.lab.study import Study
 
-# Six digits are equal on all types of CPU, and enough for any budget. Settings of mechanisms are not rounded, so that
-# a mechanism rebuilt from them costs the same.
+# The first six digits are equal on all types of CPU, and enough for any budget. Settings of mechanisms are not rounded,
+# so that a mechanism rebuilt from its settings costs the same.
 DIGITS = 6
 
 
 def path_of(study: Study) -> Path | None:
-    """Return the path of the study's ledger: the built one, or else the published one; None without either."""
+    """Return the path of the study's built ledger, or else of the published one, or None if neither exists."""
     places = (study, replace(study, home=PUBLISHED)) if study.scale == "paper" else (study,)
     return next((place.ledger_path for place in places if place.ledger_path.is_file()), None)
 
 
 def describe(study: Study, results: Iterable[Result]) -> str:
-    """Return the text of a study's ledger.json: the accounts of its cells by kind, and the mechanisms that drew.
+    """Return the text of a study's ledger.json: rows of accounts by kind, and rows of the mechanisms that drew.
 
-    The kind of an account is its name up to the first slash. A row of `accounts` has their number, repeats and releases
-    per account, ε (and δ) charged per release, the budget's ε, and the largest share of a budget that was spent; values
-    that differ between accounts are given as [smallest, largest]. `data` names the real data set if all repeats of an
-    account are about the same people, and is empty if each repeat draws its own data; `published_epsilon` is what
-    publishing every repeat would cost these people. A row of `mechanisms` has a mechanism's settings, cost, budget and
-    kind of account. Mechanisms that differ only in numbers share a row, whose `varied` lists the values of each such
-    number in order of cost (see `unfolded`). Times and versions are left out, so that the same results give the same
-    bytes.
+    The kind of an account is its name up to the first slash. A row of `accounts` has the number of accounts, repeats
+    and releases per account, the ε and δ charged per release, the budget's ε and δ, and the largest share of a budget
+    that was spent. Values that differ between accounts are given as [smallest, largest]. `data` names the real data set
+    if all repeats of an account are about the same people, and `published_epsilon` is what publishing every repeat
+    would cost these people. `data` is empty if each repeat draws new data. A row of `mechanisms` has a mechanism's
+    settings, cost, budget and kind of account. Mechanisms that differ only in numbers share a row; its `varied` lists
+    the values of each such number in order of cost (see `unfolded`). Times and versions are left out, so that the same
+    results give the same bytes.
     """
     groups: dict[tuple, list[dict]] = {}
     used: dict[tuple, dict[str, dict]] = {}
@@ -59,7 +59,7 @@ def describe(study: Study, results: Iterable[Result]) -> str:
 
 
 def _folded(group: dict[str, dict]) -> dict:
-    """Merge rows that differ only in numbers: keep the row of smallest ε, and list the values of each such number."""
+    """Merge rows that differ only in numbers: keep the row of smallest ε, and list the values of differing numbers."""
     ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
     columns = zip(*(dict(_leaves(row)).items() for row in ordered), strict=True)
     values = {column[0][0]: [value for _, value in column] for column in columns}
@@ -88,7 +88,7 @@ def _near(one: Any, other: Any) -> bool:
 
 
 def unfolded(row: dict) -> list[dict]:
-    """Return the rows that were merged into one row of `mechanisms`, in order of cost."""
+    """Return the rows that `describe` merged into one row of `mechanisms`, in order of cost."""
     varied = row.get("varied", {})
     numbers = range(max(map(len, varied.values()), default=1))
     fixed = {key: value for key, value in row.items() if key != "varied"}
@@ -104,7 +104,7 @@ def _exchanged(value, leaves: dict[str, Any], path: str = ""):
 
 
 def form_of(value) -> str:
-    """Return a mechanism's description (`described.describe`) without its numbers."""
+    """Return, as text, a mechanism's description (`described.describe`) with the word "number" for each number."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{key}:{form_of(item)}" for key, item in sorted(value.items())) + "}"
     if isinstance(value, list):
@@ -142,10 +142,10 @@ def _digits(number: float) -> float | str:
 
 
 def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
-    """Return the existing ledgers of some studies by name, in the form in which a study reads them.
+    """Return the existing ledgers of some studies, by the study's name, in the form that other studies read.
 
-    Among mechanisms that differ only in numbers, `mechanisms` keeps those with the smallest, middle and largest cost;
-    the key `alike` of each has all of them.
+    Of mechanisms that differ only in numbers, `mechanisms` keeps those with the smallest, middle and largest cost. Each
+    of these has a key `alike` with all mechanisms of the group.
     """
     paths = {study.name: path_of(study) for study in studies}
     ledgers = {name: json.loads(path.read_text("utf-8")) for name, path in paths.items() if path}
@@ -160,12 +160,12 @@ def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
 
 
 def digests(studies: Iterable[Study]) -> dict[str, str]:
-    """Return a digest of each existing ledger of some studies, by the study's name."""
+    """Return a digest of each existing ledger of some studies, by "ledger of" and the study's name."""
     paths = {study.name: path_of(study) for study in studies}
     return {f"ledger of {name}": hashlib.sha256(p.read_bytes()).hexdigest()[:12] for name, p in paths.items() if p}
 
 
 def read(study: Study, rows: str = "accounts") -> list[dict[str, Any]] | None:
-    """Return the rows `accounts` or `mechanisms` of the study's ledger, or None without a ledger."""
+    """Return the rows `accounts` or `mechanisms` of the study's ledger, or None if there is no ledger."""
     path = study.ledger_path
     return json.loads(path.read_text(encoding="utf-8")).get(rows, []) if path.is_file() else None

@@ -1,4 +1,4 @@
-"""The studies, data sets and files of a rebuild, read from the studies' own YAML without composing it."""
+"""Plans a rebuild: its studies, data sets and files, from the studies' YAML files, which Hydra need not compose."""
 
 import functools
 import hashlib
@@ -47,7 +47,7 @@ def bring(*studies: Study) -> None:
 
 
 def lacking(*studies: Study) -> list[str]:
-    """Return a line for each missing data set: its files, where they belong, and the studies that lack cells."""
+    """Return a line for each missing data set: its files, where the files belong, and the studies that lack cells."""
     lines = []
     for name in missing(*studies):
         dataset = catalogue.load(name)
@@ -62,18 +62,18 @@ def lacking(*studies: Study) -> list[str]:
 
 
 def possible(studies: Iterable[Study]) -> list[Study]:
-    """Return the studies that need no data set, or have at least one available data set."""
+    """Return the studies that need no data set or for which at least one data set is available."""
     return [study for study in studies if datasets(study) or not study.datasets]
 
 
 def prepared_files(*studies: Study) -> list[str]:
-    """Return the paths of the prepared data of some studies' available data sets."""
+    """Return the paths of prepared data, one for each available data set of some studies."""
     return [str(PREPARED / f"{name}.npz") for name in datasets(*studies)]
 
 
 @functools.cache
 def find(name: str, scale: str) -> Study:
-    """Return a study with the build as its home."""
+    """Return a study whose home, the folder of its tables and figures, is the build's."""
     return grid.load_study(name, scale, built(scale))
 
 
@@ -91,12 +91,12 @@ def chosen(names: Sequence[str] | str | None, scale: str, refusal: type[Exceptio
 
 @functools.cache
 def read_by(name: str, scale: str) -> list[Study]:
-    """Return the studies that can be built and whose ledgers a study reads."""
+    """Return the studies whose ledgers the named study reads, as far as they can be built."""
     return possible(find(other, scale) for other in grid.names_read(find(name, scale)))
 
 
 def parts(name: str, scale: str) -> list[str]:
-    """Return the marker files of a study's parts, each of which one job computes."""
+    """Return the marker files of a study's parts. One job computes each part."""
     study = find(name, scale)
     return [str(parts_folder(study) / str(number)) for number in range(1, study.shards + 1)]
 
@@ -115,12 +115,12 @@ def _ranks() -> dict[str, int]:
 
 
 def priority(name: str) -> int:
-    """Return a study's priority: first some short studies, which show the machine's speed, then the longest ones."""
+    """Return a study's priority: short studies that show the machine's speed come first, then the longest studies."""
     return _ranks().get(name, 0)
 
 
 def settings_digest(name: str, scale: str) -> str:
-    """Return a digest of a study's settings that does not depend on the layout of the files."""
+    """Return a digest of a study's settings that does not depend on the layout of the YAML files."""
     folder = configurations.folder()
     shared = [folder / f"{configurations.PRIMARY}.yaml", folder / "scale" / f"{scale}.yaml"]
     texts = [find(name, scale).text, *map(_settings, [*shared, *sorted((folder / "network").glob("*.yaml"))])]
@@ -157,7 +157,7 @@ def code_of(study: Study) -> str:
     """Return a digest of the code that a study's cells and tables depend on."""
     named = [f"privpost.datasets.{name}" for name in study.datasets]
     modules = [f"{study.package}.study", f"{study.package}.documents", *provenance.ALWAYS, *WRITING, *named]
-    # A study that searches for mechanisms also finds a new one.
+    # A study that searches for mechanisms would also find a new mechanism.
     if provenance.PACKAGE / "discovery.py" in provenance.files(modules):
         modules += [f"privpost.mechanisms.{name}" for name in lookup.modules(provenance.PACKAGE / "mechanisms")]
     return provenance.text_digest(modules)
@@ -169,7 +169,7 @@ def figure_code_of(study: Study) -> str:
 
 
 def overall_digest(studies: list[Study]) -> str:
-    """Return a digest of the claims, code, reasons and templates of scorecard, documents and report."""
+    """Return a digest of what scorecard, documents and report depend on: claims, code, reasons and templates."""
     claims = [f"{study.package}.claims" for study in studies]
     claims += [f"privpost.experiments.{study.paper}.claims" for study in studies]
     scoring = ["privpost.lab.claims", "privpost.report.scorecard", "privpost.report.reasons"]

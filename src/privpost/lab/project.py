@@ -22,7 +22,7 @@ def built(scale: str) -> Path:
 
 
 class CannotWrite(OSError):
-    """A file that could not be written (a full disk, a folder without permission); the message names it."""
+    """Raised if a file cannot be written, as on a full disk or without permission; the message names the file."""
 
     def __init__(self, path: Path, error: OSError):
         super().__init__(
@@ -34,8 +34,8 @@ class CannotWrite(OSError):
 def enter(*, checkout: bool = False) -> None:
     """Change to the project's root: the nearest folder here or above that holds conf/config.yaml.
 
-    Without such a folder, an installed package that contains configurations stays in the current folder. Raises
-    FileNotFoundError if it contains none, or if `checkout` requires a checkout.
+    If there is no such folder, an installed package that contains configurations stays in the current folder. Raises
+    FileNotFoundError if the package contains none, or if `checkout` requires a checkout.
     """
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -56,13 +56,13 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
     except OSError as error:
         if error.strerror:
-            # The system's error names a file without its folder.
+            # The system's error names the file, but not the file's folder.
             error.filename = os.fspath(folder)
         raise
 
 
 def plainly(error: OSError | MemoryError) -> str:
-    """Return the terminal's message for an error of the machine, such as a full disk, rather than of a setting."""
+    """Return a message in plain words for an error of the machine, such as a full disk or not enough memory."""
     if isinstance(error, MemoryError):
         reason = str(error) or "an allocation failed"
         return f"not enough memory ({reason}); fewer trials or fewer cores take less"

@@ -1,8 +1,8 @@
-"""The origin of a result: versions, and digests of the source files that made it.
+"""Records the origin of a result: versions, and digests of the source files that made the result.
 
 A cell's code consists of the modules that its study imports, directly or indirectly, and of the modules of the
-mechanisms, models and samplers in the cell's ledger. A mechanism that `privpost.discovery` only finds by name does not
-count until a ledger records it. Studies do not import code that only reads tables (claims, figures, the report).
+mechanisms, models and samplers in the cell's ledger. A mechanism that `privpost.discovery` finds by name counts only
+once a ledger records it. Studies do not import code that only reads tables (claims, figures, the report).
 """
 
 import ast
@@ -21,9 +21,9 @@ from privpost import lookup
 PACKAGE = Path(privpost.__file__).parent
 # The libraries on whose versions a cell's numbers depend.
 LIBRARIES = ("numpy", "scipy")
-# Modules with which every cell draws.
+# Modules that every cell uses for its draws.
 ALWAYS = ("privpost.lab.streams", "privpost.privacy.ledger.gate")
-# Modules that move files and find classes; they count only where they are named, as in `ALWAYS`.
+# Modules that move files and find classes. They count only if they are named, as in `ALWAYS`, not if imported.
 MOVING = ("privpost.lab", "privpost.lookup", "privpost.atomic", "privpost.configurations")
 _IMPORT = re.compile(r"^\s*(?:from (privpost[\w.]*) import (\([^)]*\)|[^\n]*)|import (privpost[\w.]*))", re.MULTILINE)
 
@@ -36,7 +36,7 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def imports(text: str) -> frozenset[str]:
-    """Return the package's modules that a source text imports, and imported names that may be modules."""
+    """Return the names of the package's modules that a source text imports, and imported names that may be modules."""
     names: set[str] = set()
     for module, imported, whole in _IMPORT.findall(text):
         words = re.findall(r"(\w+)(?: as \w+)?", imported.split("#")[0] if "(" not in imported else imported)
@@ -50,8 +50,8 @@ def text_of(path: Path) -> str:
 
 
 def file_of(module: str) -> Path | None:
-    """Return a module's file; for a class imported from its package, the file of the module that defines it."""
-    # The package's own file is left out: it holds the version, which is recorded separately.
+    """Return a module's file; for a class imported from a package, the file of the module that defines the class."""
+    # The package's own file does not count, since it holds the version, which is recorded separately.
     if not module.startswith("privpost."):
         return None
     base = PACKAGE.joinpath(*module.split(".")[1:])
@@ -63,7 +63,7 @@ def file_of(module: str) -> Path | None:
 
 
 def files(modules: Iterable[str]) -> list[Path]:
-    """Return the package's files that hold some modules and everything that these import, directly or indirectly.
+    """Return the package's files that hold some modules and all modules that these import, directly or indirectly.
 
     Modules in `MOVING` count if they are among `modules`, but not if they are only imported.
     """
@@ -83,7 +83,7 @@ def files(modules: Iterable[str]) -> list[Path]:
 
 
 def text_digest(modules: Iterable[str]) -> str:
-    """Return a digest of the source text of modules and their imports; while it is equal, nothing has to run again."""
+    """Return a digest of the source text of modules and their imports. If it is unchanged, nothing has to run again."""
     texts = (f"{path.relative_to(PACKAGE)}\n{text_of(path)}" for path in files(modules))
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
@@ -98,7 +98,7 @@ def _forget_words(node: ast.AST) -> None:
 
 
 def _without_tables(tree: ast.Module) -> list[ast.stmt]:
-    """Return a study module's statements without `tabulate`, `TABLES` and definitions that only these use."""
+    """Return a study module's statements without `tabulate`, `TABLES` and definitions that only those two use."""
     defined = {
         node.targets[0].id if isinstance(node, ast.Assign) else node.name: node
         for node in tree.body
@@ -115,7 +115,7 @@ def _without_tables(tree: ast.Module) -> list[ast.stmt]:
 
 
 def _names(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the names that some nodes read."""
+    """Return the names that some nodes of a syntax tree read."""
     within = (inner for node in nodes for inner in ast.walk(node))
     return {node.id for node in within if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
@@ -145,20 +145,21 @@ def source(*modules: str) -> dict[str, str]:
 
 
 def source_digest(*modules: str) -> str:
-    """Return one digest of all the code that the modules import."""
+    """Return one digest (`_code_digest`) of all files that hold the modules or what these import."""
     text = ";".join(f"{file}:{digest}" for file, digest in source(*modules).items())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def loader_digest(dataset: str) -> str:
-    """Return a digest of the code that parses a data set."""
+    """Return a digest of the code that parses the raw files of a data set."""
     return source_digest(f"privpost.datasets.{dataset}")
 
 
 def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[str, dict[str, str]]:
-    """Return the source and the versions on which a cell of a study module depends.
+    """Return the digests of source files (`source`) and the versions (`versions`) on which a study's cell depends.
 
-    `used` are the modules that its ledger recorded. Code that only makes tables does not count.
+    `target` is the study's module; `used` are the modules in the cell's ledger. Code that only makes tables does not
+    count.
     """
     modules = [target, *ALWAYS, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
     digests = source(*modules)
@@ -168,7 +169,7 @@ def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[
 
 
 def changes(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return, in words, what changed between two results of `of_cell`: source files, and versions of libraries.
+    """Return, in words, what changed between two results of `of_cell`: source files, and versions of software.
 
     A file that is no longer imported is not listed, since the file that imported it has changed.
     """

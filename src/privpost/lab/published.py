@@ -1,4 +1,4 @@
-"""The published files: their sha256, which one small file holds, and the times of the run that made them."""
+"""Records the sha256 of the published files, and the times of the run that made the published results."""
 
 import csv
 import hashlib
@@ -10,15 +10,15 @@ from privpost.lab.project import PUBLISHED
 from privpost.lab.schema import SettingError
 
 RESULTS, FIGURES = PUBLISHED / "results", PUBLISHED / "figures"
-# Checksums of results, without times, and of figures (as ../figures), for `sha256sum --check` within results/.
+# Checksums of figures (as ../figures) and of results, but not of times, for `sha256sum --check` within results/.
 SUMS = RESULTS / "SHA256SUMS"
 TIMES = RESULTS / "times.csv"
-# The digest identifies the cells that the tables were made of.
+# The digest identifies a cell from which the tables were made.
 COLUMNS = ("study", "cell", "wall_seconds", "peak_mib", "digest")
-# Times in build/ also have digests of the code, and of the tables and ledger that it wrote.
+# Times in build/ also have a digest of the code, and a digest of the tables and the ledger that this code wrote.
 BUILT_COLUMNS = (*COLUMNS, "code", "files")
 COVERED = (".csv", ".json", ".md", ".svg")
-# Tables with times that were measured on one machine, so that a rebuild gives other numbers.
+# Tables with times, which depend on the machine: a rebuild gives other numbers.
 MEASURED = ("times.csv", "benchmarks.csv", "scale.csv", "optional_methods.csv")
 
 
@@ -46,14 +46,14 @@ def sums() -> dict[Path, str]:
     """Return the recorded sha256 of each published result and figure by its path; empty if none is recorded."""
     if not SUMS.is_file():
         return {}
-    # A malformed file gives no entries, so that every result counts as altered.
+    # A malformed file has no entries, so every result then counts as altered.
     lines = SUMS.read_text(encoding="utf-8", errors="replace").splitlines()
     pairs = (line.split("  ", 1) for line in lines if "  " in line)
     return {Path(os.path.normpath(RESULTS / name)): digest for digest, name in pairs}
 
 
 def altered(path: Path) -> bool:
-    """Whether a file is a published result or figure whose content does not have the recorded sha256."""
+    """Whether a file is a published result or figure, and its sha256 is not the recorded one."""
     if not (path.is_relative_to(RESULTS) or path.is_relative_to(FIGURES)) or path.name in MEASURED:
         return False
     return sums().get(path) != sum_of(path)
@@ -69,7 +69,7 @@ def check(path: Path) -> None:
 
 
 def read_times(path: Path = TIMES) -> list[dict[str, str]]:
-    """Return the rows of a file of times (`COLUMNS`, in build/ `BUILT_COLUMNS`); none if the file is missing."""
+    """Return the rows of a file of times; none if the file is missing. Files in build/ have `BUILT_COLUMNS`."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8") as handle:
@@ -77,7 +77,7 @@ def read_times(path: Path = TIMES) -> list[dict[str, str]]:
 
 
 def expected_seconds() -> dict[str, dict[str, list[float]]]:
-    """Return the seconds of the published run's cells by study and slug; a list, as cells may share a slug."""
+    """Return the seconds of the published run's cells, by study and slug, in lists, since cells may share a slug."""
     seconds: dict[str, dict[str, list[float]]] = {}
     for row in read_times():
         of_slug = seconds.setdefault(row["study"], {}).setdefault(row["cell"], [])

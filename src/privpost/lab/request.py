@@ -17,14 +17,14 @@ from privpost.lab.study import SIZES, Cell, Study
 
 MULTIRUN = {"-m", "--multirun"}
 DRY_RUN = {"-n", "--dry-run"}
-# Keys that choose what runs and where; they are no settings of a study.
+# Keys that choose what runs and where, and are no settings of a study.
 WORDS = ("study", "scale", "shard", "fresh", "objective")
-# Our sweeper takes every point; another one (hydra/sweeper=optuna) chooses points itself.
+# Our sweeper computes every point; another sweeper (hydra/sweeper=optuna) chooses the points that are computed.
 OURS = "study"
 
 # A number as Hydra writes it.
 _NUMBER = re.compile(r"(?<![\w.'\"])[+-]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?![\w.'\"])")
-# Start of the errors of Hydra's parser that only speak of its grammar.
+# Beginnings of errors of Hydra's parser that only concern the grammar of overrides.
 _GRAMMAR = re.compile("no viable|mismatched|extraneous|token recognition|missing ")
 
 
@@ -32,13 +32,13 @@ class Request(NamedTuple):
     """The cells that a command line asks for, and how to compute them.
 
     Attributes:
-        study: the study, with its build as home.
+        study: the study, whose home (the folder of tables and figures) is the build's.
         settings: the overrides `key=value` of the study's settings.
-        multirun: whether it is a sweep.
+        multirun: whether the request is a sweep, with -m.
         shard: `(i, n)` if only the i-th of n parts of the cells was asked for.
         fresh: whether cells in the store are computed again.
         folder: where a sweep's tables and figure go; None for the default folder.
-        objective: the table and the column with the number that a sweeper optimises.
+        objective: the table and the column with the number that a sweeper optimises, or None.
         sweeper: which of Hydra's sweepers chooses the points.
     """
 
@@ -54,7 +54,7 @@ class Request(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether this is the study's own grid."""
+        """Whether the request is for the study's own grid."""
         return self.multirun and not self.settings
 
 
@@ -69,10 +69,10 @@ def words_of(argv: Sequence[str]) -> list[str]:
 
 
 def understand(argv: list[str]) -> Request:
-    """Return what a command line asks for; Hydra's own words (`hydra...`) and options are left to Hydra.
+    """Return what a command line asks for. Hydra's own words (`hydra...`) and options are left to Hydra.
 
-    A whole grid and its shards skip cells whose data set is missing, as a rebuild does. Raises SettingError for a
-    missing study, and for a key or a value that is not allowed, with the nearest right one.
+    A whole grid and shards of a grid skip cells whose data set is missing, as a rebuild does. Raises SettingError for a
+    missing study, and, with the nearest allowed one, for a key or a value that is not allowed.
     """
     words = words_of(argv)
     given = _once(words)
@@ -96,12 +96,12 @@ def understand(argv: list[str]) -> Request:
 
 
 def cell_of(study: Study, words: Sequence[str]) -> Cell:
-    """Return the cell of one job of a sweep over a study; raises SettingError as `understand`."""
+    """Return the cell that one job of a sweep computes, given the job's words; raises SettingError as `understand`."""
     return grid.make_cell(study, {key_of(word): values(word)[0] for word in _settings(study, words)})
 
 
 def _once(words: list[str]) -> dict[str, str]:
-    """Return the values of words by key; raises SettingError if a key of `WORDS` or of Hydra is given twice."""
+    """Return the values in words `key=value`, by key; raises SettingError for a repeated key of `WORDS` or of Hydra."""
     given: dict[str, str] = {}
     for word in words:
         key, _, value = word.lstrip("+").partition("=")
@@ -112,9 +112,10 @@ def _once(words: list[str]) -> dict[str, str]:
 
 
 def grid_on(study: Study, settings: list[str]) -> str:
-    """Return the commands that compute the study's grid at some overrides, if none of these is an axis of the grid.
+    """Return advice with the commands that compute the study's grid at some overrides.
 
-    Such overrides (a data set, a constant of the prior) leave one point, where Hydra's users expect the grid.
+    The advice is empty if an override is an axis of the grid. Other overrides (a data set, a constant of the prior)
+    select one point, although users of Hydra expect the grid.
     """
     given, blocks, commands = {key_of(word): word for word in settings}, grid.blocks(study), []
     if not given or any(key in block for block in blocks for key in given if key != "dataset"):
@@ -148,7 +149,7 @@ def _study(given: Mapping[str, str]) -> Study:
 
 
 def _objective(study: Study, given: Mapping[str, str], sweeper: str) -> tuple[str, str] | None:
-    """Return table and column of `objective=<table>.<column>`, which a sweeper that chooses points needs."""
+    """Return table and column of `objective=<table>.<column>`, or None; a sweeper that chooses points needs both."""
     known = ", ".join(f"{name}.<column>" for name in study.tables)
     if (text := given.get("objective")) is None:
         if sweeper in (OURS, "basic"):
@@ -161,7 +162,7 @@ def _objective(study: Study, given: Mapping[str, str], sweeper: str) -> tuple[st
 
 
 def _shard(text: str, multirun: bool) -> tuple[int, int]:
-    """Return i and n of `shard=i/n`, a part of a sweep's cells."""
+    """Return i and n of `shard=i/n`, the i-th of n parts of a sweep's cells."""
     parts = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
     if parts is None or int(parts[1]) > int(parts[2]):
         raise SettingError(f"shard is {text!r}, but must be i/n with i from 1 to n, for instance shard=3/40.")
@@ -171,7 +172,7 @@ def _shard(text: str, multirun: bool) -> tuple[int, int]:
 
 
 def _settings(study: Study, words: Sequence[str]) -> list[str]:
-    """Return the overrides of the study's settings after checking their keys."""
+    """Return the words that override the study's settings, after checking the keys."""
     settings = [word for word in words if key_of(word) not in WORDS and not key_of(word).startswith("hydra")]
     within, keys = study.config["within"], [key_of(word) for word in settings]
     for word, key in zip(settings, keys, strict=True):
@@ -199,7 +200,7 @@ def _sweep(study: Study, axes: Mapping[str, list], multirun: bool) -> list[Cell]
 
 
 def values(word: str) -> list:
-    """Return the values that an override gives to its key: one value, or those of a sweep.
+    """Return the values that an override gives to a key: one value, or all values of a sweep.
 
     Raises SettingError for a value that is not in Hydra's grammar, and for a sweep over names (glob).
     """
@@ -219,7 +220,7 @@ def values(word: str) -> list:
         if not override.is_sweep_override():
             return [value]
         text = word.partition("=")[2]
-        # Within a function, such as sort(range(7,0,-3)), Hydra yields other numbers than the range has.
+        # For a range within a function, such as sort(range(7,0,-3)), Hydra yields numbers that are not in the range.
         in_function = isinstance(value, RangeSweep) and not text.strip().startswith("range(")
         if not override.is_discrete_sweep() or text.startswith("glob(") or in_function:
             raise SettingError(f"{word!r}: list the values (key=a,b) or give a range (key=range(1,4)).")
@@ -227,7 +228,7 @@ def values(word: str) -> list:
             return [Override._convert_value(item) for item in override.sweep_iterator()]
         if not (value.step and abs((value.stop - value.start) / value.step) <= LARGEST_GRID):
             raise SettingError(f"{word!r} has too many values; at most {LARGEST_GRID} are allowed.")
-        # Hydra adds up steps, but 0.1 + 0.1 + 0.1 is not 0.3: rounding gives the numbers that a user means.
+        # Hydra adds up steps, but 0.1 + 0.1 + 0.1 is not 0.3. Rounding gives the numbers that the user means.
         numbers = [float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator()]
         if not (before := [number for number in numbers if number != value.stop]):
             raise SettingError(f"{word!r} has no values: a range stops before its second number.")
@@ -243,7 +244,7 @@ def values(word: str) -> list:
 
 
 def ends(word: str) -> list:
-    """Return values to check for a sweeper other than ours: both ends of an interval, or else as `values`."""
+    """Return the values that are checked for another sweeper: both ends of an interval, or else those of `values`."""
     if (interval := re.search(r"interval\(([^(),]+),([^(),]+)\)", word)) is None:
         return values(word)
     values(f"{word.split('=', 1)[0]}=[{interval[1]},{interval[2]}]")

@@ -1,4 +1,4 @@
-"""Typed settings: the values that a study's keys may have, their meanings, and the errors for other values.
+"""Typed settings: the values that a study's keys may have, the meanings of keys, and the errors for other values.
 
 A study declares `SETTINGS = Schema(epsilon=Real(above=0, says="ε of one release", unit="nats"), ...)`. Values are
 normalised, so that `1` and `1.0` give the same digest. A value that is not allowed raises `SettingError`, which names
@@ -15,23 +15,23 @@ from typing import Any, Self
 
 
 class SettingError(ValueError):
-    """A setting that cannot be used; the message names the setting, its value and what is allowed."""
+    """Raised if a setting cannot be used; the message names the setting, its value and what is allowed."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return ` Did you mean 'x'?` with the nearest known word, or "" if none is near."""
+    """Return ` Did you mean 'x'?` with the known word nearest to `word`, or "" if no known word is near."""
     near = difflib.get_close_matches(str(word), list(known), n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting(ABC):
-    """The values that a key may have, and their meaning.
+    """The values that a key may have, and the meaning of the key.
 
     Attributes:
         optional: whether null is allowed too, for an axis that does not apply.
         says: the meaning, in words.
-        unit: the unit; "" for names, truth values and numbers without one.
+        unit: the unit of the values; "" for names, truth values and numbers without a unit.
     """
 
     optional: bool = False
@@ -44,18 +44,18 @@ class Setting(ABC):
 
     @abstractmethod
     def checked(self, value: Any) -> Any:
-        """Return the normal form of a value; raises ValueError, TypeError or OverflowError when it is not allowed."""
+        """Return the normal form of a value; raises ValueError, TypeError or OverflowError if it is not allowed."""
 
     def describe(self) -> str:
         """Return what is allowed, in words."""
         return self.allowed() + (" or null" if self.optional else "")
 
     def normalise(self, value: Any) -> Any:
-        """Return the normal form of a value; raises the errors of `checked`, or a SettingError that says more."""
+        """Return the normal form of a value, or None for an allowed null; raises as `checked`, or SettingError."""
         return None if value is None and self.optional else self.checked(value)
 
     def means(self, says: str, unit: str = "") -> Self:
-        """Return a copy of the setting with another meaning and unit."""
+        """Return a copy of this setting with the given meaning and unit."""
         other = copy.copy(self)
         object.__setattr__(other, "says", says)
         object.__setattr__(other, "unit", unit)
@@ -69,7 +69,7 @@ def _check(fits: bool) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Real(Setting):
-    """A finite number within bounds."""
+    """A setting that is a finite number within bounds."""
 
     above: float | None = None
     at_least: float | None = None
@@ -93,17 +93,17 @@ class Real(Setting):
         return number
 
 
-# Default upper bound of whole numbers; more rounds would take too long, more records too much memory.
+# Default upper bound of whole numbers. More rounds would take too long, and more records too much memory.
 LARGEST_INTEGER = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Integer(Setting):
-    """A whole number within bounds; `1000.0` and `1e3` are accepted.
+    """A setting that is a whole number within bounds; `1000.0` and `1e3` are accepted.
 
     Attributes:
-        under: another setting, which must be larger.
-        follows: another setting; if only that one is changed, this one is scaled by the same factor.
+        under: the name of another setting, whose value must be larger.
+        follows: the name of another setting. If only that setting is changed, this one is scaled by the same factor.
     """
 
     at_least: int | None = None
@@ -126,7 +126,7 @@ class Integer(Setting):
 
 
 class Choice(Setting):
-    """One of a list of words."""
+    """A setting that is one of several words."""
 
     words: tuple[str, ...]
 
@@ -143,7 +143,7 @@ class Choice(Setting):
 
 
 class Flag(Setting):
-    """true or false."""
+    """A setting that is true or false."""
 
     def allowed(self) -> str:
         return "true or false"
@@ -154,7 +154,7 @@ class Flag(Setting):
 
 
 class Text(Setting):
-    """Free text, for instance a file's path."""
+    """A setting that is any text, such as a file's path."""
 
     def allowed(self) -> str:
         return "text"
@@ -167,7 +167,7 @@ class Text(Setting):
 
 
 def unquoted(value: Any) -> str:
-    """Return how YAML misread an unquoted text, with advice to quote it; "" for texts, lists and maps."""
+    """Return a sentence on how YAML reads an unquoted text, with advice to quote it; "" for texts, lists and maps."""
     if isinstance(value, bool):
         return f"YAML reads an unquoted yes, no, true, false, on or off as {value}; quote it"
     if value is None:
@@ -179,7 +179,7 @@ def unquoted(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Vector(Setting):
-    """A list whose items are of one type; `empty` allows a list without items."""
+    """A setting that is a list with items of one type; `empty` allows a list without items."""
 
     item: Any
     empty: bool = False
@@ -194,7 +194,7 @@ class Vector(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetName(Setting):
-    """The name of a data set in conf/dataset; with `task`, of one for that kind of study."""
+    """A setting that names a data set in conf/dataset; with `task`, the data set must serve this kind of study."""
 
     task: str = ""
 
@@ -222,9 +222,9 @@ def _at(where: str) -> str:
 
 
 class Schema:
-    """The settings of a study: one type per key.
+    """The settings of a study: one `Setting` for each key.
 
-    Raises `SettingError` from `normalise` for an unknown key, a missing key or a value that is not allowed.
+    Methods raise `SettingError` for an unknown key, a missing key or a value that is not allowed.
     """
 
     def __init__(self, **fields: Any):
@@ -237,7 +237,7 @@ class Schema:
         return key in self.fields
 
     def value(self, key: str, value: Any, where: str) -> Any:
-        """Return the normal form of one key's value; a field may raise SettingError to say what is wrong."""
+        """Return the normal form of a key's value; raises SettingError, with a text that begins with `where`."""
         field = self.fields[key]
         try:
             return field.normalise(value)
@@ -252,8 +252,8 @@ class Schema:
 
         Args:
             settings: all settings of a point, changed in place.
-            base: the settings before any was given.
-            given: the keys that were given.
+            base: the study's own settings, before the user changed any.
+            given: the keys that the user changed.
             where: what error messages begin with.
         """
         for key, other in self._follows.items():
@@ -261,7 +261,7 @@ class Schema:
                 settings[key] = self.value(key, round(base[key] * settings[other] / base[other]), where)
 
     def check_together(self, settings: Mapping[str, Any], where: str) -> None:
-        """Raise SettingError for a setting that is not below the setting that its `under` names."""
+        """Raise SettingError if a setting is not below the setting that `under` names."""
         for key, under in self._under.items():
             if {key, under} <= settings.keys() and settings[key] >= settings[under]:
                 raise SettingError(
@@ -271,11 +271,11 @@ class Schema:
     def checked(
         self, block: Any, where: str, required: Iterable[str] = (), others: Iterable[str] = ()
     ) -> dict[str, Any]:
-        """Return the settings in a map in their normal form.
+        """Return, by key, the normal form of the settings in a map.
 
         Args:
-            block: the given values; keys in `others` are allowed and are left alone.
-            where: start of error messages; empty if the caller adds it.
+            block: the given values. Keys in `others` are allowed too, but are not returned.
+            where: start of error messages; empty if the caller adds a start.
             required: keys that must be given.
         """
         if not isinstance(block, Mapping):
@@ -289,7 +289,7 @@ class Schema:
         return {key: self.value(key, value, where) for key, value in block.items() if key in self}
 
     def unknown(self, key: str, where: str, others: Iterable[str] = ()) -> SettingError:
-        """Return the error for a key that the study does not have, with the nearest key and its meaning."""
+        """Return the error for a key that the study does not have; its message has the nearest key and the meaning."""
         known = sorted({*self.fields, *others})
         hint = suggest(key, known)
         meant = next((field.says for name, field in self.fields.items() if repr(name) in hint), "")

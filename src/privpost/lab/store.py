@@ -1,4 +1,4 @@
-"""The store of results: one .npz per cell, written atomically, with a record of how it was made and a checksum."""
+"""Stores results: one .npz file per cell, written atomically, with a checksum and a record of how it was made."""
 
 import contextlib
 import hashlib
@@ -18,12 +18,12 @@ from privpost.lab.project import CannotWrite
 
 RECORD = "record"
 CORRUPT, STARTED = ".corrupt", ".started"
-# Names that a cell's arrays may not have: that of the record, and arguments of numpy's savez.
+# Names that a cell's arrays may not have: the name of the record, and the names of arguments of numpy's savez.
 RESERVED = (RECORD, "file", "allow_pickle")
 
 
 class CorruptCell(ValueError):
-    """A file of the store that is missing, damaged or altered, or is no result of this project."""
+    """Raised if a file of the store is missing, damaged or altered, or is no result of this project."""
 
 
 class Result(NamedTuple):
@@ -54,7 +54,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Write text files in UTF-8; old files are replaced, from last to first, once all new ones are written."""
+    """Write text files in UTF-8. Once all new files are written, they replace the old files, from last to first."""
     with contextlib.ExitStack() as stack:
         for path, text in texts.items():
             stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")
@@ -66,14 +66,14 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def seal(record: Mapping[str, Any]) -> str:
-    """Return the sha256 of a record as JSON without its `seal`; it includes the arrays' checksum."""
+    """Return the sha256 of a record as JSON text, with the arrays' checksum but without the entry `seal`."""
     text = json.dumps({key: value for key, value in record.items() if key != "seal"}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
-    """Write a cell's arrays and record (JSON-able; their checksums are added)."""
-    # Convert the record to the form that is read back: JSON turns tuples into lists, and keys into texts.
+    """Write a cell's arrays and record, and the checksums of both; the record must be convertible to JSON."""
+    # Convert the record to the form that is read back, since JSON turns tuples into lists, and keys into texts.
     record = json.loads(json.dumps({**record, "checksum": checksum(arrays)}))
     record["seal"] = seal(record)
     with replacing(path) as temporary, temporary.open("wb") as handle:
@@ -83,8 +83,8 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any
 def read(path: Path, digest: str | None = None) -> Result:
     """Return a stored cell after checking it.
 
-    Raises CorruptCell when the file is missing, damaged, foreign, or (with `digest`) not the cell that was asked for,
-    and PermissionError when it may not be read.
+    Raises CorruptCell if the file is missing, damaged or foreign, or does not hold the cell with the given `digest`.
+    Raises PermissionError if the file may not be read.
     """
     arrays, record = _load(path)
     if checksum(arrays) != record["checksum"]:
@@ -110,8 +110,8 @@ def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 @contextlib.contextmanager
 def under_way(path: Path, digest: str) -> Iterator[None]:
-    """Mark a cell as being computed, with a file next to the cell's own, until the block ends."""
-    # The name is that of a temporary file, so that a mark left by a killed process is found and removed.
+    """Until the block ends, mark a cell as being computed, with a file next to the cell's own file."""
+    # The mark is named like a temporary file, so that a mark left by a killed process is found and removed.
     mark = path.with_name(f".{digest}.{secrets.token_hex(4)}{STARTED}")
     with contextlib.suppress(OSError):
         mark.parent.mkdir(parents=True, exist_ok=True)
@@ -131,9 +131,9 @@ def seconds(path: Path) -> float | None:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file to <name>.corrupt, replacing an earlier one, and return its new path.
+    """Rename a damaged file to <name>.corrupt, replacing an earlier file of that name, and return the new path.
 
-    If a folder has that name, the file is called <name>.1.corrupt, and so on.
+    If <name>.corrupt is a folder, the file is called <name>.1.corrupt, and so on.
     """
     names = itertools.chain([path.name], (f"{path.name}.{number}" for number in itertools.count(1)))
     aside = next(place for name in names if not (place := path.with_name(name + CORRUPT)).is_dir())

@@ -1,4 +1,4 @@
-"""Studies (YAML, modules, tables and figures, found by name) and cells, the points of their grids."""
+"""Studies, whose YAML, modules, tables and figures are found by name; and cells, the points of a study's grid."""
 
 import ast
 import functools
@@ -30,11 +30,11 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Study:
-    """One experiment of a paper at one scale, as its YAML and its modules define it.
+    """One experiment of a paper at one scale, as a YAML file and Python modules define it.
 
     Attributes:
         name: `<paper>/<study>`.
-        home: the folder of its `results/` and `figures/`, either the published ones or a build's.
+        home: the folder that contains `results/` and `figures/`, either of the published files or of a build.
     """
 
     name: str
@@ -48,18 +48,18 @@ class Study:
 
     @property
     def identifier(self) -> str:
-        """The name with an underscore for the slash, as in file names."""
+        """The study's name with an underscore in place of the slash, for file names."""
         return self.name.replace("/", "_")
 
     @functools.cached_property
     def file(self) -> str:
         return f"{configurations.folder()}/study/{self.name}.yaml"
 
-    # What its YAML says
+    # What the study's YAML says
 
     @functools.cached_property
     def text(self) -> dict[str, Any]:
-        """The study's own file before Hydra composes it; raises SettingError if it is not valid YAML."""
+        """The content of the study's own file, not composed by Hydra; raises SettingError if it is not valid YAML."""
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         try:
             return yaml.load(Path(self.file).read_text(encoding="utf-8"), loader) or {}
@@ -68,7 +68,7 @@ class Study:
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
-        """The study's configuration at its scale, as Hydra composes it.
+        """The study's configuration as Hydra composes it at the study's scale.
 
         Raises SettingError for a key that is missing, malformed or given in two places.
         """
@@ -92,13 +92,13 @@ class Study:
 
     @property
     def shards(self) -> int:
-        """Number of jobs that share the study's cells; at most two at smoke scale, where starting takes longest."""
+        """Number of jobs that share the study's cells. At smoke scale these are at most two, since starts take long."""
         shards = int(self.text.get("shards", 1))
         return min(2, shards) if self.scale == "smoke" else shards
 
     @functools.cached_property
     def datasets(self) -> list[str]:
-        """Names of the data sets in the study's own file for its scale: in its sweep if any, else anywhere."""
+        """Names of the data sets in the sweep of the study's own file at its scale; if none, in the whole file."""
         from privpost.datasets import catalogue
 
         sweep = (self.text.get("smoke") or {}).get("sweep") if self.scale == "smoke" else None
@@ -111,11 +111,11 @@ class Study:
         """Names of the study's data sets that are not available."""
         return [name for name in self.datasets if not findable(name)]
 
-    # Its modules
+    # The study's modules
 
     @property
     def package(self) -> str:
-        """The package of the study's modules: study, claims and figures."""
+        """The name of the package with the study's modules `study`, `claims` and `figures`."""
         return f"privpost.experiments.{self.name.replace('/', '.')}"
 
     @property
@@ -138,13 +138,13 @@ class Study:
 
     @functools.cached_property
     def schema(self) -> Schema:
-        """The SETTINGS of the study's module; raises SettingError if the module has none."""
+        """`SETTINGS` of the study's module; raises SettingError if the module does not define this schema."""
         schema = getattr(self.module(), "SETTINGS", None)
         if not isinstance(schema, Schema):
             raise SettingError(f"{self.package}.study has no SETTINGS = Schema(...).")
         return schema
 
-    # Its tables and figures
+    # The study's tables and figures
 
     @functools.cached_property
     def tables(self) -> list[str]:
@@ -156,28 +156,28 @@ class Study:
 
     @functools.cached_property
     def figures(self) -> list[str]:
-        """Names of the figures that functions of figures.py draw."""
+        """Names of the figures that the functions of figures.py draw."""
         return figures.names(self.folder / "figures.py")
 
     def draw(self, stem: str, tables: Mapping[str, Any]):
-        """Return one of the study's figures, drawn from its tables."""
+        """Return the study's figure of this name (`stem`), drawn from the given tables."""
         return figures.draw(figures.functions(self.module("figures"))[stem], tables)
 
-    # Its files
+    # The study's files
 
     @property
     def results(self) -> Path:
-        """The folder of its tables and ledger."""
+        """The folder of the study's tables and ledger."""
         return self.home / "results" / self.name
 
     @property
     def drawings(self) -> Path:
-        """The folder of its figures."""
+        """The folder of the study's figures."""
         return self.home / "figures" / self.name
 
     @property
     def cells_folder(self) -> Path:
-        """The folder of its cells in the store, which is the same for all values of `home`."""
+        """The folder of the study's cells in the store; it is the same for all values of `home`."""
         return built(self.scale) / "cells" / self.name
 
     def table_path(self, table: str) -> Path:
@@ -191,7 +191,7 @@ class Study:
         return self.results / "ledger.json"
 
     def once(self, name: str, find):
-        """Return the result of `find`, which is called only the first time that a `name` is given."""
+        """Return the result of `find`, which is called only at the first call with this `name`."""
         if name not in self._memory:
             self._memory[name] = find()
         return self._memory[name]
@@ -216,7 +216,7 @@ def _words(value: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Cell:
-    """A point of a study's sweep, with all its trials and its within axes (the axes inside a cell).
+    """A point of a study's sweep, with all trials and with the within axes (axes inside a cell).
 
     `digest` covers everything that defines the numbers: settings, within axes, trials, block, seed, axes of the random
     streams, rev and the data's identity, but not the commit, host, paths or scale.
@@ -230,7 +230,7 @@ class Cell:
     common: tuple[str, ...]
     folder: str
     data: dict[str, Any] | None
-    # Joint digest of the cells whose ledgers the study reads; None if it reads none.
+    # Joint digest of the cells whose ledgers the study reads; None if the study reads no ledgers.
     reads: str | None
     overrides: tuple[str, ...] = field(compare=False)
 

@@ -1,4 +1,4 @@
-"""Tidy tables made from stored cells: the tables of a study, or of any set of points."""
+"""Makes and reads tidy tables of stored cells: the tables of a study, or of any set of points."""
 
 import hashlib
 import io
@@ -11,19 +11,19 @@ from privpost.lab import grid, ledgers, provenance, published, store
 from privpost.lab.project import PUBLISHED
 from privpost.lab.study import Cell, Study, canonical
 
-# Modules that write tables and ledgers: editing them changes tables, but no cells.
+# Modules that write tables and ledgers. A change of these modules changes tables, but no cells.
 WRITING = ("privpost.lab.tables", "privpost.lab.ledgers")
-# Number of frames that are joined at once: a frame of one row takes as much memory as 100 rows of a long frame.
+# Number of frames that are joined at a time, since a frame of one row needs as much memory as 100 rows of a long frame.
 JOINED = 500
 OTHER_SETTINGS = "made with other settings than today's"
 
 
 def write(study: Study, results: Sequence[store.Result], code: str) -> list[Path]:
-    """Write a study's tables, its ledger and its cells' times from the stored cells; return the tables' paths.
+    """Write a study's tables, ledger and times of cells from the stored cells; return the paths of the tables.
 
-    If the study has a module `documents`, its further files (a map from file name to text) are written too. No old file
-    is replaced before all new ones are written. `code` is what `code_of` returned before the cells were computed, since
-    code that was edited later is not what ran.
+    If the study has a module `documents`, the files that this module returns (a map from file name to text) are written
+    too. No old file is replaced before all new files are written. `code` is what `code_of` returned before the cells
+    were computed, since later edits did not affect these cells.
     """
     tables = tables_of(study, results)
     texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
@@ -105,7 +105,7 @@ def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
     """Return the tables that the study's `tabulate` makes of some cells, by name.
 
     `tabulate` returns one table or a map from names to tables; a table is a DataFrame or rows (maps from column to
-    value). Raises ValueError if the names are not those that the study declares.
+    value). Raises ValueError if the names of tables differ from the names that the study declares.
     """
     import pandas as pd
 
@@ -122,7 +122,7 @@ def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
 def read_tables(study: Study) -> dict[str, Any]:
     """Return the study's tables as DataFrames; numbers come back exactly as they were written.
 
-    Raises FileNotFoundError naming the command that makes a missing table, and SettingError for one that was altered.
+    Raises FileNotFoundError, naming the command to run, for a missing table, and SettingError for an altered table.
     """
     made = f"privpost reproduce {study.name}" + f" --scale {study.scale}" * (study.scale != "paper")
     for name in study.tables:
@@ -131,7 +131,7 @@ def read_tables(study: Study) -> dict[str, Any]:
 
 
 def read_table(path: Path):
-    """Return one table; raises the errors of `read_tables`."""
+    """Return one table as a DataFrame; raises the errors of `read_tables`."""
     check_there(path)
     return _parsed(path)
 
@@ -145,7 +145,7 @@ def _parsed(source: Path | io.StringIO):
     import pandas as pd
 
     try:
-        # Copying puts columns of one type into one block, which halves the time of choosing rows.
+        # A copy stores all columns of a type in one block; choosing rows then takes half the time.
         return pd.read_csv(source, keep_default_na=False, na_values=[""]).copy()
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
@@ -164,7 +164,7 @@ def error_of(column: str) -> str:
 
 
 class Points(NamedTuple):
-    """Tables of some points, the columns of settings in each table, and by digest the errors of points that failed."""
+    """The tables of some points, by table the columns of settings, and by digest the errors of points that failed."""
 
     tables: dict[str, Any]
     columns: dict[str, list[str]]
@@ -175,8 +175,9 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
     """Tabulate each point by itself, and return the joined tables with columns for the settings that tell points apart.
 
     A setting gets a column if it is in `asked`, or if it differs between the cells and has a value at a point of the
-    table. If the table already has a column of that name, it serves if all its entries equal the setting; otherwise the
-    new column is `<setting>_setting`, since an empty entry in the table's own column may mean an average.
+    table. A table may already have a column with the setting's name. If all entries of this column equal the setting,
+    there is no new one. Otherwise the new column is `<setting>_setting`: an empty entry in the table's own column may
+    mean an average.
     """
     asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
     keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
@@ -190,7 +191,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
             with pd.option_context("mode.string_storage", "python"):
                 frames = tables_of(study, [result])
         except Exception as error:
-            # An error at one point must not cost other points their tables; the run ends with this error and its line.
+            # Other points get their tables despite an error at this point. The run ends with the error and its line.
             place = traceback.extract_tb(error.__traceback__)[-1]
             failed[cell.digest] = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
             continue
@@ -208,7 +209,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
 
 
 def value_of(cell: Cell, key: str) -> Any:
-    """Return a cell's value of a setting, a size or an axis of `within`; a list where the axis has several values."""
+    """Return a cell's value of a setting, a size or a within axis; a list if the axis has several values."""
     if key in cell.within:
         values = cell.within[key]
         return values[0] if len(values) == 1 else values
@@ -216,7 +217,7 @@ def value_of(cell: Cell, key: str) -> Any:
 
 
 def _word(value: Any) -> Any:
-    """Return a setting's value as it appears in a table, where a list becomes text."""
+    """Return a setting's value in the form that tables have: a list becomes text."""
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
@@ -227,7 +228,7 @@ def _concat(frames: Sequence):
 
 
 def _joined(frames: Sequence, keys: Sequence[str], asked: Container[str]) -> tuple[Any, list[str]]:
-    """Return the rows of all points as one DataFrame, settings first, and the names of the settings' columns."""
+    """Return the rows of all points as one DataFrame, with settings first, and the names of the columns of settings."""
     frame, columns = _concat(frames), []
     for place, key in enumerate(keys):
         column = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None

@@ -21,12 +21,12 @@ from privpost.release.models.base import Posterior
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
-# Longer waits, in seconds, are announced.
+# Waits longer than this, in seconds, are announced.
 _PATIENCE = 5.0
 
 
 def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
-    """Return the exit status, and the statement if it was delivered.
+    """Make a release; return the exit status, and the statement, or None if no statement was delivered.
 
     Raises:
         SettingError: a setting, the data or a file is wrong; nothing was charged or released.
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
                 if not (data := options.data or (spec.data and spec.path.parent / spec.data)):
                     raise SettingError(f"{spec.path}: there are no data; give --data FILE, or data: in it.")
                 exact = table.statistics(data, spec, kind, kind.counted(spec, mechanism))
-                # Versions are read from files, which can fail, so this is done before the charge.
+                # Versions are read from files before the charge, since reading can fail.
                 terms["versions"] = statement.versions(spec)
                 if spec.sampling:
                     _announce(spec, "the draw", mechanism.seconds(spec.bits))
@@ -102,8 +102,8 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -
 
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
-    """Return the calibrated mechanism and the terms of its release, before any data are read; errors as `calibrate`."""
-    # Floats may overflow at extreme priors and budgets; this is harmless, as every guarantee is proved exactly.
+    """Return the calibrated mechanism and the terms of a release, before any data are read; raises as `calibrate`."""
+    # Floats may overflow at extreme priors and budgets. This is harmless, since every guarantee is proved exactly.
     with np.errstate(all="ignore"):
         if spec.sampling:
             sampler, bound = posterior_draw.calibrate(spec, kind)
@@ -113,7 +113,7 @@ def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[st
 
 
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
-    """Return the mechanism with the least noise that the budget allows, and the ε that opendp proves for it, or None.
+    """Return the mechanism with the least noise in the budget, and the ε that opendp proves, or None without a proof.
 
     Raises:
         SettingError: opendp is missing, or the noise would be too large or too small for the backend.
@@ -130,12 +130,12 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
 
 
 def _reason(error: Exception) -> str:
-    """Return an error's text, cut short, as some errors of opendp have thousands of digits."""
+    """Return the first line of an error's text, cut short, since some errors of opendp have thousands of digits."""
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
 def _rehearsed(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
-    """Return a trial statement, to be thrown away: errors of drawing then occur before the charge."""
+    """Return a statement that is thrown away; this trial makes errors of drawing occur before the charge."""
     try:
         return _drawn(spec, kind, mechanism, terms, exact)
     except Exception as error:
@@ -143,7 +143,7 @@ def _rehearsed(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
 
 
 def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
-    """Draw a release and return its statement, without posterior draws."""
+    """Draw a release, and return the statement of this release without posterior draws."""
     if spec.sampling:
         drawn = {"draw": posterior_draw.released(spec, kind, mechanism, exact)}
     else:
@@ -159,7 +159,7 @@ def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
 
 
 def _synthetic(spec, kind, drawn: Posterior, output: Path) -> dict[str, Any]:
-    """Write synthetic data and return their description, or why there are none; the draws determine the seed."""
+    """Write synthetic data, with a seed that the draws determine; return a description, or why there are no data."""
     seed = hashlib.sha256(np.stack([*drawn.draws.values()]).tobytes()).digest()
     try:
         return synthetic.write(spec, kind, drawn, output, np.random.default_rng(int.from_bytes(seed)))
@@ -169,8 +169,8 @@ def _synthetic(spec, kind, drawn: Posterior, output: Path) -> dict[str, Any]:
 
 
 def _posterior(spec, kind, mechanism, content, file: Path | None) -> tuple[dict[str, Any], Posterior | None]:
-    """Return the statement's part on the posterior, and the draws. If drawing fails, that part says why: an error must
-    not undo the release."""
+    """Return the statement's part on the posterior, and the posterior. If drawing fails, the part says why, and the
+    posterior is None: an error must not undo the release."""
     # The statement determines the seed, so repeating --again gives the same draws.
     fixed = json.dumps([content[key] for key in ("privacy", "specification", "release")], sort_keys=True)
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(fixed.encode()).digest()))
@@ -190,7 +190,7 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> tuple[dict[
 
 
 def _announce(spec, what: str, seconds: float) -> None:
-    """Tell the user about a long wait, estimated from public numbers; failing to write the message is no error."""
+    """Tell the user about a long wait, estimated from public numbers. Ignore errors in writing this message."""
     if seconds > _PATIENCE:
         with contextlib.suppress(OSError, ValueError):
             line = f"privpost: {spec.path}: {what} takes some {seconds:.0f} seconds or longer"
@@ -198,7 +198,7 @@ def _announce(spec, what: str, seconds: float) -> None:
 
 
 def _json(content: Any, indent: str = "\n") -> str:
-    """Return indented JSON; lists of numbers are not indented, as that would take six times as long."""
+    """Return indented JSON. Lists of numbers are not indented, since indenting would take six times as long."""
     if content and isinstance(content, dict):
         marks, lines = "{}", [f"{_json(key)}: {_json(value, indent + '  ')}" for key, value in content.items()]
     elif isinstance(content, list) and content and isinstance(content[0], str):

@@ -1,6 +1,6 @@
-"""Delivery of a statement and its draws to files or standard output.
+"""Delivery of a statement and of posterior draws to files or standard output.
 
-Before anything is charged, writing is tried; after the draw, the statement is stored before anything else is done.
+Writing is tried before the release is charged. After the draw, the statement is stored before anything else is done.
 """
 
 import contextlib
@@ -19,16 +19,16 @@ from privpost.lab.schema import SettingError
 from privpost.release.models.base import Posterior
 from privpost.release.specification import Specification
 
-# The trial on the disk before the charge writes this many bytes more than the rehearsed statement has.
+# Before the charge, a trial writes a file to the disk that is larger than the rehearsed statement by this many bytes.
 _ROOM = 2**16
 
 
 class Undelivered(Exception):
-    """A release was charged but could not be handed over; the message says where it is."""
+    """Raised if a release was charged but could not be handed over; the message says where the statement is."""
 
 
 def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
-    """Raise SettingError unless posterior draws can be written to a new file; called before the charge."""
+    """Before the charge, raise SettingError unless posterior draws can be written to a new file."""
     if not spec.draws:
         raise SettingError(f"--draws: {spec.path} asks for no posterior draws (posterior: {{draws: 4000}}).")
     for other, what in ((output, "--output"), (spec.ledger, "the ledger")):
@@ -41,7 +41,7 @@ def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
 
 
 def write_draws(path: Path, posterior: Posterior, content: dict[str, Any]) -> dict[str, Any]:
-    """Write draws to a new file, a netCDF file also with the release; return the statement's entry for the file.
+    """Write draws to a new file; return the statement's entry for this file. A netCDF file also has the release.
 
     Raises:
         OSError: the file cannot be written, or exists.
@@ -59,8 +59,8 @@ def write_draws(path: Path, posterior: Posterior, content: dict[str, Any]) -> di
 class Delivery:
     """The place of a statement: a new file, or standard output with a backup file beside the ledger until printed.
 
-    Before the charge, a hidden file beside that place is locked and filled with blanks. A hidden file that a killed
-    release left is reused if it is blank; if it holds a paid release, a message names it.
+    Before the charge, a hidden file beside this place is locked and filled with blanks. If a killed release left a
+    hidden file that is blank, this file is reused. If the file holds a paid release, a message names the file.
 
     Args:
         output: a new file, or None for standard output.
@@ -75,7 +75,7 @@ class Delivery:
         self._place = output or spec.ledger
         self._hidden: Path | None = None
         self._handle: int | None = None
-        # Path of the statement on the disk, once it is charged.
+        # Path of the statement on the disk, once the release is charged.
         self._stored: Path | None = None
         with self._named_refusal():
             self._check()
@@ -85,7 +85,7 @@ class Delivery:
         try:
             yield
         except OSError as error:
-            # For instance, the name is too long.
+            # This happens, for instance, if the name is too long.
             raise SettingError(f"--output: {self._place} cannot be written: {error.strerror}") from None
 
     def _check(self) -> None:
@@ -110,7 +110,7 @@ class Delivery:
             os.close(self._handle)
 
     def prepare(self, like: str) -> None:
-        """Try every step of storing a statement, except giving the file its name; nothing is charged yet.
+        """Before the charge, try every step of storing a statement except giving the file its name.
 
         Args:
             like: a text of about the statement's length.
@@ -127,7 +127,7 @@ class Delivery:
             self._check()
 
     def _take(self) -> None:
-        """Open and lock a hidden file: that of the output file, or else the first free one beside the ledger."""
+        """Open and lock a hidden file: the one of the output file or, without output file, a free one by the ledger."""
         name = hashlib.sha256(os.fsencode(self._place.name)).hexdigest()[:16]
         for number in itertools.count():
             path = self._place.with_name(f".privpost.{name}.{number}")
@@ -157,10 +157,10 @@ class Delivery:
         os.fsync(self._handle)
 
     def store(self, text: str) -> None:
-        """Write a statement durably to its place on the disk; a later call replaces it.
+        """Write a statement durably to its place on the disk; a later call replaces the statement.
 
         Raises:
-            Undelivered: the statement could not be stored in its place; the message says where it is.
+            Undelivered: the statement could not be stored in its place; the message says where the statement is.
         """
         if self._place is None:
             return
@@ -173,7 +173,7 @@ class Delivery:
             self._write(content)
         except OSError as error:
             self._to_output(text, f"{self._hidden} cannot be written: {error.strerror}")
-        # If this fails, the file ends with blanks, which do no harm.
+        # If truncating fails, the file ends with blanks, which do no harm.
         with contextlib.suppress(OSError):
             os.ftruncate(self._handle, len(content))
         if self._output is None:
@@ -202,7 +202,7 @@ class Delivery:
             ) from None
 
     def _to_output(self, text: str, problem: str) -> None:
-        """As a last resort, write a statement to standard output if it cannot be stored; always raise Undelivered."""
+        """Write a statement that cannot be stored to standard output, as a last resort; always raise Undelivered."""
         try:
             _print(text)
         except (OSError, ValueError):
@@ -221,7 +221,7 @@ class Delivery:
         try:
             _print(text)
         except (OSError, ValueError) as error:
-            # Otherwise the interpreter would write the rest of the buffer at its end, and fail again.
+            # Otherwise the interpreter would write the rest of the buffer when it exits, and fail again.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             where = f"the statement is in {self._stored}" if self._stored else "the statement is lost"

@@ -28,7 +28,7 @@ LAWS = {
 
 
 def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
-    """Return the mechanism nearest to the true posterior that the budget allows, and an upper bound of its ε.
+    """Return the mechanism nearest to the true posterior that the budget allows, and an upper bound of this one's ε.
 
     Raises:
         SettingError: python-flint is missing, or the budget allows no draw.
@@ -40,7 +40,7 @@ def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
 
 
 def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float) -> dict[str, Any]:
-    """Return the terms of a release of one draw; they depend on the specification alone."""
+    """Return the terms of a release of one draw. The terms depend on the specification alone."""
     _check_time(spec, kind, mechanism)
     law = mechanism.terms | kind.reading(spec) if kind.on_lattice else _cells(spec, kind, mechanism)
     law |= {"randomness": "the operating system's" if spec.noise == "secure" else "simulated"}
@@ -82,7 +82,7 @@ def _check_time(spec, kind, mechanism) -> None:
 
 
 def released(spec: Specification, kind: Sampled, mechanism: Mechanism, exact: np.ndarray) -> dict[str, Any]:
-    """Make the draw and return for every coordinate its cell, interval and midpoint, or its place on a lattice."""
+    """Make the draw; return, by coordinate, the cell with interval and midpoint, or steps and value on a lattice."""
     randbits = secrets.randbits if spec.noise == "secure" else random.Random(spec.seed).getrandbits
     cells = mechanism.rounded(kind.exact_statistics(spec, exact), spec.bits, randbits)
     named = zip(kind.parameters(spec), cells, strict=True)

@@ -1,4 +1,4 @@
-"""Reading and checking the specification of a release, before any record is read."""
+"""Reads and checks the specification of a release before any record is read."""
 
 import hashlib
 from pathlib import Path
@@ -13,9 +13,9 @@ from privpost.release.specification import COLUMN, MISSING, SAMPLING, Specificat
 
 # Largest number of posterior draws.
 LARGEST_DRAWS = 100_000
-# Counts up to here are exact in floats, even with noise added.
+# Counts up to this number are exact in floats, even with noise added.
 LARGEST_N = 2**40
-# With a larger ε, an event may become more than exp(10), 22,000, times as likely.
+# With a larger ε, one record may make an event more than exp(10), that is, 22,000 times as likely.
 LARGEST_EPSILON = 10.0
 # Largest size of a specification in bytes, enough for tens of thousands of levels.
 LARGEST_FILE = 4 * 2**20
@@ -24,7 +24,7 @@ LARGEST_MESSAGE = 2000
 
 
 class _Epsilon(Real):
-    """ε; `_check_size` applies the upper limit, which `allow_large_epsilon` lifts."""
+    """The setting ε, without an upper limit; `_check_size` applies the limit, which `allow_large_epsilon` lifts."""
 
     def allowed(self) -> str:
         return f"a number in (0, {LARGEST_EPSILON:g}]"
@@ -54,7 +54,7 @@ REQUIRED = ("model", "columns", "n", "epsilon")
 
 
 def largest_delta(n: int) -> float:
-    """Return the largest δ of a release that is called private: with probability δ, whole records may be revealed."""
+    """Return the largest δ of a release that counts as private. Whole records may be revealed with probability δ."""
     return min(1e-6, 1 / (10 * n))
 
 
@@ -105,7 +105,7 @@ def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
 
 
 def _check_places(spec: Specification, content: dict[str, Any], kind: models.Kind) -> None:
-    """Raise SettingError for a setting that does not fit the others, or that is missing although they need it."""
+    """Raise SettingError for a setting that does not fit other settings, or is missing although others need it."""
     pure = spec.mechanism in ("laplace", "ops")
     simulated, bits_ops = spec.noise == "simulation", spec.mechanism == "ops" and not kind.on_lattice
     of = f" of {kind.name}" * (spec.sampling and kind.on_lattice)
@@ -165,7 +165,7 @@ def _load(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _columns(content: Any, kind: models.Kind) -> dict[str, dict[str, Any]]:
-    """Return the settings of all columns; `missing: level` adds the level of empty cells to a column's levels."""
+    """Return the settings of all columns, by column; `missing: level` adds the level of empty cells to the levels."""
     if isinstance(content, dict) and (hint := next(filter(None, map(unquoted, content)), "")):
         raise SettingError(f"columns: the name of a column: {hint}.")
     if not isinstance(content, dict) or not content or not all(isinstance(name, str) and name for name in content):

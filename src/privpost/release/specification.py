@@ -18,7 +18,7 @@ COLUMN = {"missing": Missing(), "missing_texts": Vector(MissingText(), empty=Tru
 
 @dataclass(frozen=True)
 class Specification:
-    """A checked specification: its file, the SHA-256 of its text, and the settings as docs/release.md explains them."""
+    """A checked specification: the file, the SHA-256 of the file, and the settings, which docs/release.md explains."""
 
     path: Path
     sha256: str
@@ -56,7 +56,7 @@ class Specification:
 
     @cached_property
     def codes(self) -> dict[str, dict[str, int]]:
-        """The code (whole number) of each level, by column."""
+        """The code (a whole number) of each level, by column and level."""
         return {
             name: {level: code for code, level in enumerate(settings.get("levels", ()))}
             for name, settings in self.columns.items()
@@ -64,7 +64,7 @@ class Specification:
 
     @property
     def only(self) -> tuple[str, dict[str, Any]]:
-        """Name and settings of the column, if there is only one."""
+        """Name and settings of the only column of a specification with one column."""
         (column,) = self.columns.items()
         return column
 

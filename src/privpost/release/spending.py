@@ -1,4 +1,4 @@
-"""The charge for a release, which is entered in a ledger before anything is drawn, or refused if over budget."""
+"""Charges a release to a ledger before anything is drawn, or refuses a release that would exceed the budget."""
 
 import contextlib
 import datetime
@@ -17,12 +17,12 @@ from privpost.release.specification import Specification
 
 @contextlib.contextmanager
 def charged(spec: Specification, loss: Law | None) -> Iterator[dict[str, Any] | None]:
-    """Charge a release durably, and hold signals back until its statement is stored.
+    """Charge a release durably, and hold signals back until the statement is stored.
 
-    Yield None without a ledger, else what the statement shows: the entry's number, total spent, budget and digest. The
-    entry holds the dominating law of the release's privacy loss, from which the joint cost of several releases follows.
-    Only the sums of ε and δ decide on a refusal; they hold even if specifications are chosen adaptively. A release that
-    fails stays charged.
+    Yield what the statement shows (the entry's number, the total spent, the budget and the entry's digest), or None
+    without a ledger. The entry holds the dominating law of the release's privacy loss; the joint cost of several
+    releases follows from these laws. Only the sums of ε and δ decide on a refusal. These sums bound the cost even if
+    specifications are chosen adaptively. A release that fails stays charged.
 
     Raises:
         SettingError: the ledger cannot be read or written, is not a ledger, has a broken hash chain or another budget,
@@ -42,7 +42,7 @@ def _charged(spec: Specification, loss: Law | None, hold) -> dict[str, Any]:
         while True:
             with locked(path) as ledger:
                 hold()
-                # If another file has taken the ledger's name meanwhile, try again with that file.
+                # If another file got the ledger's name meanwhile, try again with this file.
                 if (entry := _charge(spec, loss, ledger)) is not None:
                     return entry
     except OSError as error:
@@ -50,7 +50,7 @@ def _charged(spec: Specification, loss: Law | None, hold) -> dict[str, Any]:
 
 
 def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, Any] | None:
-    """Append the charge and return the statement's part on it; None if the path no longer leads to this ledger."""
+    """Append the charge to the ledger; return the statement's part on it, or None if the path leads to another file."""
     content = ledger.content
     budget, cost = _check(spec, content)
     terms = {"epsilon": budget.epsilon, "delta": budget.delta}
@@ -59,7 +59,7 @@ def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, 
         "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "specification": spec.path.name,
         "sha256": spec.sha256,
-        # Gives entries with the same number and time different digests.
+        # The nonce gives entries with the same number and time different digests.
         "nonce": secrets.token_hex(8),
         **{name: getattr(spec, name) for name in ("model", "mechanism", "noise")},
         "epsilon": cost.epsilon,
@@ -74,7 +74,7 @@ def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, 
 
 
 def _check(spec: Specification, content: Content) -> tuple[Cost, Cost]:
-    """Return budget and cost of the release; raise SettingError if the ledger has another budget or too little left."""
+    """Return budget and cost of the release; raise SettingError if the ledger's budget differs or does not suffice."""
     budget, cost = (
         cost_of({"delta": 0.0, **spec.budget}),
         cost_of({"epsilon": spec.epsilon, "delta": spec.delta or 0.0}),

@@ -1,4 +1,4 @@
-"""The statement of a release: its privacy guarantee, terms, posterior, and what the guarantee does not cover."""
+"""Makes the statement of a release: the privacy guarantee, what the guarantee does not cover, terms, and posterior."""
 
 import decimal
 import math
@@ -20,7 +20,7 @@ FORMAT = "privpost release 1"
 RHAT_LIMIT = 1.01
 _QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 
-# The factor exp(ε) is printed for ε up to this.
+# Largest ε for which the factor exp(ε) is printed.
 _LARGEST_PRINTED = 700.0
 DOES_NOT_COVER = (
     "Other releases about the same records, this one repeated included: their epsilons add up.",
@@ -43,9 +43,9 @@ LARGE_DELTA = (
 
 
 def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, proved: float | None) -> dict[str, Any]:
-    """Return the terms of a release of noisy statistics; they depend on the specification alone.
+    """Return the terms of a release of noisy statistics. The terms depend on the specification alone.
 
-    `proved` is the ε that opendp proves for the noise, at δ if the notion has one; None for simulated noise.
+    `proved` is the ε that opendp proves for the noise, at δ if the notion has a δ; it is None for simulated noise.
     """
     secure, laplace, unit = spec.noise == "secure", spec.mechanism == "laplace", kind.unit(spec)
     scale = mechanism.scale if laplace else mechanism.sigma
@@ -71,9 +71,9 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
 def promise(
     spec: Specification, mechanism: Mechanism, proved: float | None, terms: dict[str, Any], what: str, source: str
 ) -> dict[str, Any]:
-    """Return notion, ε, δ, whether they hold for real data, the mechanism's own terms, and what is covered.
+    """Return a map with notion, ε and δ, whether these hold for real data, the given terms, and what is covered.
 
-    `what` names the release in texts; `source` names what post-processing is computed from.
+    `what` is the text that names the release; `source` names the numbers from which post-processing is computed.
     """
     secure = spec.noise == "secure"
     return {
@@ -99,7 +99,7 @@ def _much(spec: Specification) -> bool:
 
 
 def _covers(spec: Specification, what: str, source: str) -> str:
-    """Return in words how ε and δ limit what an observer of the release learns, with exp(ε) as a number."""
+    """Return, in words and with exp(ε) as a number, how ε and δ limit what an observer of the release learns."""
     factor = f"exp(epsilon) = {_factor(spec.epsilon)}" if spec.epsilon <= _LARGEST_PRINTED else "exp(epsilon)"
     rest = (
         ". So whoever knows all other records, or takes them for independent of this one, changes the odds that this "
@@ -145,7 +145,7 @@ def specification(spec: Specification) -> dict[str, Any]:
 
 
 def posterior(spec: Specification, drawn: Posterior, file: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the draws, or the entry of the file that holds them, with summaries and how they were made."""
+    """Return a map with the posterior draws or the entry of their file, summaries, and how the draws were made."""
     imputed = [
         f"cells of {name!r} without a value are taken for {settings['missing']['impute']!r}"
         for name, settings in spec.columns.items()
@@ -170,7 +170,7 @@ def _known(value: float | None) -> float | None:
 
 
 def unusable(shown: dict[str, Any], synthetic: dict[str, Any]) -> str:
-    """Return one sentence that says what is wrong with a statement's posterior or synthetic data, or ""."""
+    """Return a sentence on what is wrong with a statement's posterior or synthetic data, or "" if nothing is."""
     if "failed" in shown:
         return f"there is no posterior: {shown['failed']}."
     if not shown.get("converged", True):

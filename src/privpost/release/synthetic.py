@@ -2,8 +2,8 @@
 
 Each set is drawn at one draw of θ from the noise-aware posterior. An analyst takes the posterior given each set and
 mixes these posteriors. The mixture comes near the posterior given the release only if the sets are much larger than the
-data (Räisä, Jälkö and Honkela 2025, JMLR 26). With sets of the data's size it has about twice the variance. Rubin's
-rules, made for imputing a part of the data, are wrong here.
+data (Räisä, Jälkö and Honkela 2025, JMLR 26). If the sets have the size of the data, the mixture has about twice the
+variance of that posterior. Rubin's rules, made for imputing a part of the data, are wrong for such sets.
 """
 
 import csv
@@ -18,7 +18,7 @@ from privpost.lab.schema import SettingError
 from privpost.release.models.base import Posterior, Predictive
 from privpost.release.specification import Specification
 
-# Size of a set over that of the data; at 20 the mixture's variance exceeds the posterior's by a twentieth.
+# Size of a set relative to the data; at 20, the variance of the mixture exceeds the posterior's by a twentieth.
 TIMES = 20
 # Largest number of records of all sets together.
 MOST = 5_000_000
@@ -31,12 +31,12 @@ RULE = (
 
 
 def place(output: Path) -> Path:
-    """Return the path of the synthetic data, a file beside the statement."""
+    """Return the path of the file of synthetic data, which is beside the statement's file."""
     return output.with_name(f"{output.stem}.synthetic.csv")
 
 
 def check(spec: Specification, kind: Any) -> None:
-    """Raise SettingError if a specification asks for synthetic data that its model or settings do not allow."""
+    """Raise SettingError if a specification asks for synthetic data, but its model or settings do not allow them."""
     if not spec.synthetic:
         return
     if not isinstance(kind, Predictive):
@@ -65,14 +65,14 @@ def check_output(spec: Specification, output: Path | None) -> None:
 
 
 def write(spec: Specification, kind: Any, drawn: Posterior, output: Path, rng: np.random.Generator) -> dict[str, Any]:
-    """Write the sets, one row per record, and return the statement's part on them.
+    """Write the sets to a file with one row per record, and return the statement's part on synthetic data.
 
     Raises:
         OSError: the file cannot be written, or exists.
     """
     path, size = place(output), TIMES * spec.n
     theta = np.stack([*drawn.draws.values()], axis=-1)
-    # Take draws that are far apart in a chain.
+    # Use draws that are far apart in a chain.
     chosen = theta[np.linspace(0, len(theta) - 1, spec.synthetic).round().astype(int)]
     with replacing(path, new=True) as temporary, temporary.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle, lineterminator="\n", delimiter=spec.delimiter)

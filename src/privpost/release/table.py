@@ -1,4 +1,4 @@
-"""Reading the data holder's CSV file. Errors name row, column and what is allowed, but never a cell's content."""
+"""Reads the data holder's CSV file. Errors name row, column and what is allowed, but never the content of a cell."""
 
 import csv
 import itertools
@@ -19,8 +19,8 @@ def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray
     """Return the exact sufficient statistics of the records in a CSV file, shape (d,); no record is stored.
 
     Raises:
-        SettingError: the file cannot be read, a column is missing or occurs twice, a row has not as many cells as the
-            header, a cell's content is not allowed by the specification, or the number of rows is not n.
+        SettingError: the file cannot be read, a column is missing or occurs twice, a row and the header differ in
+            length, the specification does not allow the content of a cell, or the number of rows is not n.
     """
     return kind.summed(_chunks(path, spec, kind), model)
 
@@ -47,7 +47,7 @@ def _rows(path: Path, spec: Specification, kind: Kind) -> Iterator[list[int]]:
             places = [_place(path, header, name) for name in columns]
             codes: list[dict[str, int]] = [{} for _ in columns]
             for number, line in enumerate(reader, start=1):
-                # In a file with one column, many programs write an empty cell as an empty line.
+                # If a file has one column, many programs write an empty cell as an empty line.
                 cells = line or [""] * (len(header) == 1)
                 if len(cells) != len(header):
                     raise SettingError(
@@ -86,7 +86,7 @@ def _check_bytes(path: Path) -> None:
 
 def _place(path: Path, header: list[str], name: str) -> int:
     if name not in header:
-        # The message does not list the names, as the first line is a private record if there is no header.
+        # The message does not list the names, since the first line is a private record if there is no header.
         other = next((mark for mark in (";", "\t", "|", ",") if len(header) == 1 and mark in header[0]), None)
         hint = f" It has {other!r} in it: is that the setting delimiter?" if other else ""
         raise SettingError(f"{path}: its first line, the header, has no column {name!r}.{hint}")

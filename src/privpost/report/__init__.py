@@ -1,1 +1,1 @@
-"""What a reader sees: the scorecard of claims, the quoted numbers, the README and the report page."""
+"""Makes what a reader sees: the scorecard of claims, the README and other documents, and the report page."""

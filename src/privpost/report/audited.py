@@ -1,4 +1,4 @@
-"""The audit's results on the mechanisms behind a study's figures, for the report."""
+"""The audit's results on the mechanisms that a study ran, for the report."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ STUDY = "audit/audit"
 
 
 def by_study(studies: Iterable[Study]) -> dict[str, list[dict[str, Any]]]:
-    """Return, by study, the rows of `behind` for the mechanisms in its ledger; empty without the audit's table."""
+    """Return, by study, the rows of `behind` for the mechanisms in the study's ledger; empty without an audit table."""
     known = {study.name: study for study in studies}
     if not (STUDY in known and known[STUDY].table_path("audit").is_file()):
         return {}
@@ -25,9 +25,9 @@ def by_study(studies: Iterable[Study]) -> dict[str, list[dict[str, Any]]]:
 
 
 def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:
-    """Return the number of settings in the `mechanisms` of a ledger, by class and variant ("" if it has no variant).
+    """Return how many settings of each mechanism a ledger's rows `mechanisms` have, by class and variant ("" if none).
 
-    Accounts with an infinite budget are left out, as in the audit.
+    Rows with an infinite budget are left out, as in the audit.
     """
     settings_of: dict[tuple[str, str], set[str]] = {}
     unfolded = itertools.chain.from_iterable(map(ledgers.unfolded, rows))
@@ -39,12 +39,12 @@ def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:
 
 
 def behind(table, study: str, ran: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
-    """Return one row per mechanism and variant that a study ran, from the audit of its recorded settings.
+    """Return one row per mechanism and variant that a study ran, from the audit of the settings in the study's ledger.
 
-    `settings` is the number of settings that the study `ran` (None without its ledger), `audited` that of the audit.
-    `exact` and `bound` are the largest shares of the claim that are spent, by exact divergence and by statistical
-    bound. `p` is the smallest p-value of draws under their law (None if there is none). `verdict` has the verdicts
-    other than "within claim" with their numbers of settings.
+    `settings` is the number of settings that the study `ran` (None without a ledger); `audited` is the number of
+    settings that the audit tested. `exact` and `bound` are the largest shares of the claimed ε that the exact
+    divergence and a statistical lower bound show to be spent. `p` is the smallest p-value of draws under the claimed
+    law, or None. `verdict` has the verdicts other than "within claim", each with a number of settings.
     """
     runs_it = table.study.map(lambda names: study in names.split(", "))
     used = table[(table.source == "records") & runs_it]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from privpost.drawing import figures as marked
 from privpost.lab.study import Study
 
-# The end of a sentence, which "et al." is not.
+# The end of a sentence; the full stop of "et al." is none.
 _SENTENCE = re.compile(r"(?<!al\.)(?<=\.) (?=[A-Z(])")
 
 
@@ -22,7 +22,7 @@ class Caption(NamedTuple):
 
 
 def of_study(study: Study) -> dict[str, Caption]:
-    """Return the captions of a study's figures by name; raises ValueError for a function without a docstring."""
+    """Return the captions of a study's figures by the figures' names; raises ValueError for an empty docstring."""
     if not study.figures:
         return {}
     functions = marked.functions(study.module("figures"))
@@ -30,14 +30,14 @@ def of_study(study: Study) -> dict[str, Caption]:
 
 
 def overall() -> dict[str, Caption]:
-    """Return the captions of the figures that cover all studies, by name."""
+    """Return, by the figure's name, the captions of the figures that cover all studies."""
     from privpost.report import figures
 
     return {stem: split(function.__doc__ or "", stem) for stem, function in marked.functions(figures).items()}
 
 
 def split(text: str, where: str) -> Caption:
-    """Return a caption's first sentence, the title, and the rest; raises ValueError for an empty one."""
+    """Return the first sentence of a text as title, and the rest; raises ValueError, naming `where`, if it is empty."""
     title, *rest = _SENTENCE.split(re.sub(r"\s+", " ", text).strip(), maxsplit=1)
     if not title:
         raise ValueError(f"{where}: the docstring of a figure's function is its caption, but there is none")

@@ -1,4 +1,4 @@
-"""What is known about a study without running it: its settings with their sources, data and validity."""
+"""Describes a study without running it: settings with their sources, data sets, and limits of validity."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ _SOURCE = re.compile(rf"^({'|'.join(SOURCES)})\b")
 
 
 class Setting(NamedTuple):
-    """One line of a study's YAML: where it is, its value, and the comment that gives its source."""
+    """A setting in a study's YAML: place, name and value, and the comment that gives the value's source."""
 
     section: str
     name: str
@@ -34,17 +34,17 @@ class Setting(NamedTuple):
 
 
 def settings(study: Study) -> list[Setting]:
-    """Return the study's settings and axes as its YAML has them, each with the comment beside or above it.
+    """Return the settings and axes in a study's YAML, each with the comment beside or above the setting.
 
-    A comment begins with its source (one of `SOURCES`). `paper; prior: author code` gives the setting `prior` a source
-    of its own. A comment above a block applies to axes without a comment in this block and in the following ones, up to
-    the next block with a comment above it.
+    A comment begins with a source (one of `SOURCES`). `paper; prior: author code` gives the setting `prior` another
+    source. A comment above a block applies to axes without a comment in this block and in the following blocks, up to
+    the next block that has a comment above.
     """
     import yaml
 
     text = Path(study.file).read_text(encoding="utf-8")
     lines = text.splitlines()
-    # The base value of an axis is not a setting of the grid.
+    # The base value of an axis is left out, since the grid does not use it as a setting.
     axes = _axes(study)
     left_out = {*grid.DESCRIPTION, "rev", "smoke", "defaults", "common", *axes}
     rows = []
@@ -82,7 +82,7 @@ def _source_text(text: str, node) -> str:
 
 
 def _comment(lines: list[str], first: int, end) -> str:
-    """Return the comment on the lines of a value; a block value ends where the next key starts."""
+    """Return the comment on the lines of a value. A value that is a block ends before the next key."""
     last = end.line if end.column else end.line - 1
     for line in lines[first : max(first, last) + 1]:
         if match := re.search(r"\s#\s*(.*)$", line):
@@ -99,7 +99,7 @@ def _above(lines: list[str], first: int) -> str:
 
 
 def _split(note: str, name: str) -> tuple[str, str]:
-    """Return source and text of a comment; a source after the setting's own name takes precedence."""
+    """Return the source that a comment gives, and the text; a source after the setting's name takes precedence."""
     match = _SOURCE.match(note)
     source, text = (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
     of_setting = re.search(rf"(?:^|[;,] ){re.escape(name)}: ({'|'.join(SOURCES)})\b", note)
@@ -107,7 +107,7 @@ def _split(note: str, name: str) -> tuple[str, str]:
 
 
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
-    """Return a map for each data set that studies read: title, kind, what the repository has, licence, source."""
+    """Return for each data set that studies read a map with title, kind, the repository's copy, licence and source."""
     notes = []
     for name in sorted({name for study in studies for name in study.datasets}):
         data = catalogue.load(name)
@@ -126,7 +126,7 @@ def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
 
 
 def _here(data: catalogue.Dataset) -> str:
-    """Return what the repository has of a data set, in words."""
+    """Return, in words, which part of a data set the repository contains."""
     if data.access == "generated":
         return "drawn anew"
     if data.access == "bring-your-own":
@@ -135,11 +135,11 @@ def _here(data: catalogue.Dataset) -> str:
 
 
 def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str, str]]) -> list[str]:
-    """Return what a reader has to know before trusting a study's numbers, from its tables and its data.
+    """Return notes on what a reader has to know before trusting the numbers in a study's tables.
 
-    `tables` are the study's DataFrames; their columns `guarantee`, `rhat*`, `ess_*`, `uses_private_metadata` and `*sem`
-    are read. Markov chains are recognised by the samplers that the study imports. The study module's optional `NOTES`,
-    a list of sentences, can add more.
+    `tables` are the study's DataFrames, whose columns `guarantee`, `rhat*`, `ess_*`, `uses_private_metadata` and `*sem`
+    are read; `data` are the maps of `data_notes`. Markov chains are recognised by the samplers that the study imports.
+    `NOTES`, an optional list of sentences in the study's module, can add more notes.
     """
     notes = [
         f"{note['title']} stands in for the paper's own data." for note in data if note["kind"].startswith("stands")
@@ -163,10 +163,10 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
 
 
 def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return by table the columns that are computed from real people's records and that no release covers.
+    """Return, by table, the columns that are computed from real people's records and that no release covers.
 
     These are all columns except settings, axes and `PUBLIC_COLUMNS`, which follow from public numbers alone. A study
-    without a data set has none.
+    without a data set has no such columns.
     """
     if not study.datasets:
         return {}
@@ -175,13 +175,13 @@ def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _text(module: str) -> str:
-    """Return a module's text; empty if its file does not exist."""
+    """Return the source text of a module; empty if there is no file of the module."""
     path = provenance.file_of(module)
     return provenance.text_of(path) if path else ""
 
 
 def _runs_chains(module: str) -> bool:
-    """Whether a study imports, directly or through other experiments, a sampler that is not declared `EXACT`."""
+    """Whether a study's module imports, directly or through other experiments, a sampler not declared `EXACT`."""
     waiting, seen = [module], set()
     while waiting:
         if (name := waiting.pop()) not in seen:
@@ -201,9 +201,10 @@ def _declares_exact(module: str) -> bool:
 
 
 def neighbours() -> str:
-    """Return the relations between neighbours that mechanisms declare, in words; if several, each with its methods.
+    """Return, in words, the relations between neighbouring data sets that mechanisms declare.
 
-    Raises ValueError, naming the mechanism, for a relation that has no words.
+    If there are several, each relation is followed by its methods. Raises ValueError, naming the mechanism, for a
+    relation that is not in `RELATIONS`.
     """
     methods: dict[str, set[str]] = {}
     for kind in discovery.kinds():
@@ -254,7 +255,7 @@ def _not_known(table) -> int:
 
 
 def _numbers(column):
-    """Return the numbers of a column that may contain words, too."""
+    """Return the numbers in a column that may also contain words."""
     import pandas as pd
 
     return pd.to_numeric(column, errors="coerce").dropna()

@@ -52,7 +52,7 @@ def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
 
 
 def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",)) -> list[Path]:
-    """Draw the figures whose tables exist in `home` and have rows, into `out` or else `home`; return their paths."""
+    """Draw the figures whose tables exist in `home` and have rows, into `out` or `home`; return the figures' paths."""
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
         needed = figures.parameters(function)
@@ -86,7 +86,7 @@ def hero(war_logs_differences, bounds, ecdf):
     return canvas
 
 
-# The curves of the war logs: the rows of each, the method whose colour it has, and its label.
+# The curves of the war logs: for each curve, its rows, the method that determines the colour, and the label.
 READINGS = (
     ({"second": "laplace", "variant": "paper", "start": "seeded"}, "naive", "noisy counts, clipped at 0"),
     ({"second": "ops", "start": "seeded"}, "ops", "one draw, best in hindsight"),
@@ -100,12 +100,12 @@ def _draw_or_noise(axes, table) -> str:
     rows = select(table, first="non_private", dataset=data).dropna(subset="epsilon")
     rows, losses = rows[rows.n_states == rows.n_states.max()], {}
     for where, method, words in READINGS:
-        # Of several settings take the best at each ε.
+        # If there are several settings, the best setting at each ε is drawn.
         part = select(rows, **where).sort_values("joint_mean").drop_duplicates("epsilon").sort_values("epsilon")
         color, marker, *_ = style.look(method)
         axes.errorbar(part.epsilon, part.joint_mean, style.NORMAL_95 * part.joint_sem, color=color, marker=marker)
         losses[method] = part.joint_mean.to_numpy()
-        # The lines fall: the upper right corner is free.
+        # The upper right corner is free, since the lines fall.
         at = 0.99, 1.03 - 0.09 * len(losses)
         axes.text(*at, words, color=color, fontsize=8, ha="right", va="center", transform=axes.transAxes)
     axes.set(
@@ -149,7 +149,7 @@ def _intervals(axes, table) -> str:
     keys = ["method", "model", "parameter"]
     at = {u: rows[np.isclose(rows.u, u)].set_index(keys) for u in (0.025, 0.975)}
     covered = (at[0.975].ecdf - at[0.025].ecdf).groupby(level=["method", "model"]).mean()
-    # The table's band is the KS limit for its number of trials.
+    # The band is the KS limit for the table's number of trials.
     middle = rows[np.isclose(rows.u, 0.5)].iloc[0]
     trials = round((ks_limit(1) / (middle.band_high - middle.u)) ** 2)
     places = dict(zip(names := sorted(set(rows.model)), np.linspace(-0.2, 0.2, len(names)), strict=True))

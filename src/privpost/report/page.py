@@ -1,7 +1,7 @@
 """The report: one HTML file with everything inside, made from published tables, figures and ledgers.
 
-The markup is in docs/templates/report.html.in, which escapes whatever it is given. Figures and tables are
-compressed; the page's script unpacks them.
+The markup is in docs/templates/report.html.in, which escapes all values. Figures and tables are compressed; the page's
+script unpacks both.
 """
 
 import base64
@@ -31,18 +31,18 @@ ROWS = 200
 
 
 def write(studies: Iterable[Study], home: Path, path: Path) -> Path:
-    """Write the report; returns its path."""
+    """Write the report on some studies to `path`, and return this path."""
     before = path.with_name("before_and_after.html")
     store.write_text(path, render(studies, home, before.name if before.is_file() else ""))
     return path
 
 
 def render(studies: Iterable[Study], home: Path, before: str = "") -> str:
-    """Return the report on some studies, whose results and figures stand below `home`, as one HTML text.
+    """Return, as one HTML text, the report on some studies, whose results and figures are in the folder `home`.
 
-    The page names missing figures, tables and ledgers in their place, and links to `before`, the page that
-    tools/before_and_after.py makes, where it is not empty. Raises FileNotFoundError, naming the command,
-    when there is no scorecard.
+    The page says which figures, tables and ledgers are missing. It links to `before`, the page that
+    tools/before_and_after.py makes, unless `before` is empty. Raises FileNotFoundError, naming the command to run, if
+    there is no scorecard.
     """
     studies = sorted(studies, key=lambda study: scorecard.paper_order(study.name))
     card = scorecard.read(home / "results/scorecard.csv")
@@ -98,7 +98,7 @@ def render(studies: Iterable[Study], home: Path, before: str = "") -> str:
 
 
 def run_times(studies: Iterable[Study], path: Path):
-    """Return run times and memory, one row per study, from a file of cells' times; no rows if it is missing.
+    """Return run times and memory, one row per study, from a file of times of cells; no rows if the file is missing.
 
     Columns: `study`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`, `peak_mib`.
     """
@@ -113,7 +113,7 @@ def run_times(studies: Iterable[Study], path: Path):
 
 
 def environment() -> jinja2.Environment:
-    """Return the template's environment: everything is escaped, and an unknown name is an error."""
+    """Return the environment of the report's template: every value is escaped, and an unknown name is an error."""
     jinja = templates.environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=None
     )
@@ -132,7 +132,7 @@ def environment() -> jinja2.Environment:
 
 
 def policy(css: str, js: str) -> str:
-    """Return the page's Content-Security-Policy: its own style and script, pictures that it holds, and nothing else."""
+    """Return the Content-Security-Policy that allows the page's own style, script and pictures, and nothing else."""
     style, script = (
         f"'sha256-{base64.b64encode(hashlib.sha256(f'{chr(10)}{text}{chr(10)}'.encode()).digest()).decode()}'"
         for text in (css, js)
@@ -141,12 +141,12 @@ def policy(css: str, js: str) -> str:
 
 
 def inline(text: str) -> Markup:
-    """Return a text in which `backticks` are code; all else is escaped."""
+    """Return a text as HTML: text in `backticks` is marked as code, and everything is escaped."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 class Packed:
-    """A page's figures and tables, compressed, each stored once; `texts` has them by the id of their element."""
+    """Compressed figures and tables of a page, each stored once; `texts` has them by the id of the HTML element."""
 
     def __init__(self):
         self.texts: dict[str, str] = {}
@@ -157,7 +157,7 @@ class Packed:
         return name
 
     def table(self, path: Path) -> dict[str, Any]:
-        """Store at most `ROWS` rows of a CSV file; returns its name on the page, its path and its size, if any."""
+        """Store at most `ROWS` rows of a CSV file; returns a map with name on the page, path and numbers of rows."""
         if not path.is_file():
             return {"path": path, "rows": None}
         with path.open(newline="", encoding="utf-8") as handle:
@@ -167,9 +167,9 @@ class Packed:
         return {"name": self._add("table", content), "path": path, "rows": len(rows), "shown": len(data["rows"])}
 
     def figure(self, path: Path, caption: captions.Caption) -> dict[str, Any]:
-        """Store an SVG; returns its name on the page (None if the file is missing), its path and its caption.
+        """Store an SVG; returns a map with path, name on the page (None if the file is missing) and caption.
 
-        Raises SettingError for a published one that was altered.
+        Raises SettingError if the SVG is published and was altered.
         """
         name = None
         if path.is_file():
@@ -187,7 +187,7 @@ def _short(cell: str) -> str:
 
 
 def _study(study: Study, card, packed: Packed) -> dict[str, Any]:
-    """Return everything that the page says about a study, by the names that the template uses."""
+    """Return, by the names that the template uses, everything that the page says about a study."""
     data = describe.data_notes([study])
     return {
         "name": study.name,

@@ -6,9 +6,9 @@
     {{ pivot("zhang2016/stealth", rows="t", columns="epsilon", value="stealth_rate") | fixed(2) }}
     {{ number("Z6/largest ratio") | fixed(2) }}
 
-Conditions choose rows: a value, a list of several, `none` for an empty cell, `unlike(value)`, `above(value)`. Numbers
+Conditions choose rows: a value, a list of values, `none` for an empty entry, `unlike(value)` or `above(value)`. Numbers
 with a decimal point are equal within a thousandth. `pm` shows the standard error from the column that belongs to the
-value's (`tables.error_of`).
+value's column (`tables.error_of`).
 """
 
 import functools
@@ -23,7 +23,7 @@ from privpost.lab.claims import plain
 from privpost.report import scorecard
 from privpost.report.templates import Estimate, Grid, number
 
-# A document gives the values of a logarithmic grid, such as 2.154, by their first digits.
+# Relative tolerance: documents give only the first digits of values on a logarithmic grid, such as 2.154.
 TOLERANCE = 1e-3
 # Headings of columns that the papers write as letters.
 SYMBOLS = {"epsilon": "ε", "log_epsilon": "ln ε", "order": "λ", "beta": "β", "noise_variance": "σ²", "dataset": "data"}
@@ -31,19 +31,19 @@ SYMBOLS |= {"prior_precision": "b", "truncation": "M"}
 
 
 class Unlike(NamedTuple):
-    """A condition on rows: a column has another value than this one."""
+    """A condition on rows: the entry of a column differs from this value."""
 
     value: Any
 
 
 class Above(NamedTuple):
-    """A condition on rows: a column is larger than a number."""
+    """A condition on rows: the entry of a column is larger than this number."""
 
     value: float
 
 
 class Quotes:
-    """The tables below a folder of results; each is read once. `asked` are the numbers quoted from them.
+    """The tables in a folder of results; each table is read once. `asked` are the numbers that templates quoted.
 
     Every method raises ValueError, naming table and conditions, for a quotation that does not fit the table.
     """
@@ -62,7 +62,7 @@ class Quotes:
         return {**functions, "unlike": Unlike, "above": Above}
 
     def _path(self, table: str) -> Path:
-        """Return the file of `<paper>/<table>`, which one study of the paper has."""
+        """Return the path of the table `<paper>/<table>`, which belongs to one study of the paper."""
         paper, _, name = table.rpartition("/")
         paths = sorted(self.results.glob(f"{paper}/*/{name}.csv" if paper else f"{name}.csv"))
         if len(paths) > 1:
@@ -89,7 +89,7 @@ class Quotes:
         return _value(rows.to_dict("records")[0], column, error)
 
     def number(self, name: str) -> Any:
-        """Return a claim's number by name, `<id>/<name in its evidence>`."""
+        """Return a number in the evidence for a claim, by `<id of the claim>/<name of the number>`."""
         if self._numbers is None:
             card = scorecard.read(self.results / "scorecard.csv")
             self._numbers = {}
@@ -105,11 +105,11 @@ class Quotes:
         return float(value) if value in ("inf", "-inf") else value
 
     def verdict(self, id: str) -> str:
-        """Return the verdict on a claim."""
+        """Return the verdict on the claim with this id."""
         return self.number(f"{id}/verdict")
 
     def count(self, table: str, **where: Any) -> int:
-        """Return how many rows fulfil the conditions."""
+        """Return how many rows of a table fulfil the conditions."""
         return len(self.rows(table, where))
 
     def _summary(self, how: str, table: str, column: str, **where: Any) -> float:
@@ -146,12 +146,12 @@ class Quotes:
 
         Args:
             table: a table's name, `<paper>/<table>`.
-            rows: the columns that label a line, or a map from them to headings.
-            columns: the column whose values become columns; rows without a value fill the whole line.
-            value: the column that is shown.
-            error: the column of its standard error, where `tables.error_of` does not name it.
-            how: `largest` takes the largest of several rows; otherwise several rows are an error.
-            unless: a column of truth values; values from rows where it is false are in brackets.
+            rows: the columns that label a line of the grid, or a map from these columns to headings.
+            columns: the column whose values become columns of the grid; rows without a value fill the whole line.
+            value: the column whose values are shown.
+            error: the column of the standard error of `value`, unless `tables.error_of` names this column.
+            how: `largest` takes the largest value of several rows; by default, several rows are an error.
+            unless: a column of truth values; values from rows where this column is false are in brackets.
             where: conditions on columns.
         """
         fitting = self._of(table, value, where)

@@ -1,6 +1,6 @@
-"""Reasons why checks of claims fail: prose of a paper's document, bound to the checks that it explains.
+"""Reasons why checks of claims fail: paragraphs of prose, each bound to the checks that it explains.
 
-`docs/templates/reasons/<paper>.md` has a heading for each claim and below it one or more reasons:
+`docs/templates/reasons/<paper>.md` has a heading for each claim. Below the heading are one or more reasons:
 
     ## F9
 
@@ -10,10 +10,10 @@
 
     Text, with {{ number["OPS minus Laplace at " ~ star] | digits(2) }} from the claim's own evidence.
 
-A `*` stands for anything, in headings too (`## F7-*`). The text is rendered for each failed check that a pattern fits:
-`number` is the claim's evidence, `check` the failed check, `star` its text in place of the first `*`, `passed` says
-which checks pass. Where the text is empty (an `{% if %}`) or names a number that the tables at hand do not give, it
-explains nothing.
+A `*` stands for anything, in headings too (`## F7-*`). The text is rendered for each failed check that a pattern fits.
+In the text, `number` is the claim's evidence, `check` is the failed check, `star` is the part of the check that the
+first `*` fits, and `passed` says which checks pass. A text that is rendered to nothing (by an `{% if %}`), or that
+names a number that the evidence does not have, explains nothing.
 """
 
 import re
@@ -33,14 +33,14 @@ _SEE = re.compile(r"\s*(?:See: (\S+)\s*)?")
 
 
 class Reason(NamedTuple):
-    """A reason: patterns of the checks that it explains, its text, and where it is derived (`docs/a.md#heading`)."""
+    """A reason: patterns of checks, the text that explains these checks, and a link to the derivation (`See:`)."""
 
     checks: tuple[str, ...]
     text: str
     see: str = ""
 
     def star(self, check: str) -> str | None:
-        """Return the part of a check that a pattern's first `*` matches ("" without `*`); None if no pattern fits."""
+        """Return the part of a check that the first `*` of a pattern fits ("" without `*`); None if no pattern fits."""
         for pattern in self.checks:
             if match := re.fullmatch("(.*)".join(map(re.escape, pattern.split("*"))), check):
                 return (*match.groups(), "")[0]
@@ -48,7 +48,7 @@ class Reason(NamedTuple):
 
 
 def read(paper: str, folder: Path = FOLDER) -> dict[str, list[Reason]]:
-    """Return the reasons that a paper's file gives, by claim; empty without a file.
+    """Return, by claim, the reasons in a paper's file; empty if the paper has no file.
 
     Raises SettingError, naming file and claim, if anything but reasons follows a heading.
     """
@@ -79,8 +79,8 @@ def explain(claim: Claim, reasons: list[Reason]) -> tuple[list[str], list[str], 
     """Return why the failed checks of a claim fail.
 
     Returns:
-        the texts, rendered with the claim's evidence; the failed checks without a reason; the reasons that explain no
-        failed check.
+        the texts of reasons, rendered with the claim's evidence; the failed checks without a reason; and the reasons
+        that explain no failed check.
     """
     texts: dict[str, None] = {}
     explained: set[str] = set()
@@ -100,7 +100,7 @@ def _told(reason: Reason, claim: Claim, check: str) -> str:
 
     star = reason.star(check)
     try:
-        # A scorecard lists only the checks that fail, so any other check counts as passed.
+        # A scorecard lists only failed checks, so every other check counts as passed.
         passed = defaultdict(lambda: True, dict.fromkeys(claim.failed, False))
         names = {"check": check, "star": star, "passed": passed}
         return "" if star is None else render(reason.text, claim.evidence, **names)
@@ -109,7 +109,7 @@ def _told(reason: Reason, claim: Claim, check: str) -> str:
 
 
 def render(text: str, evidence: Mapping, **given: Any) -> str:
-    """Return a reason's text on one line, with the claim's own numbers; raises UndefinedError for an unknown number."""
+    """Return a reason's text on one line, with numbers of the evidence; raises UndefinedError for an unknown number."""
     from privpost.report import templates
 
     return " ".join(templates.environment().from_string(text).render(number=evidence, **given).split())

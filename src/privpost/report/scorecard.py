@@ -1,4 +1,4 @@
-"""The scorecard: every claim of every study with its verdict, which is computed from tables alone."""
+"""The scorecard: every claim of every study with a verdict, which is computed from tables alone."""
 
 import importlib
 import importlib.util
@@ -18,9 +18,9 @@ COLUMNS = (
     "id", "paper", "whose", "study", "place", "statement", "test", "verdict", "by", "reason", "checks", "failed",
     "why", "unexplained", "see", "evidence", "variant", "stand_in", "seen",
 )  # fmt: skip
-# The verdict in the one row of a study without tables, which stands for all claims of the study.
+# The verdict of a study without tables, in the single row that stands for all claims of the study.
 NOT_SCORED = "not scored"
-# From the worst to the best.
+# The verdicts and outcomes on stand-ins, from the worst to the best.
 SEVERITY = ("does not hold", "holds in part", "not seen", "not testable", NOT_SCORED, "holds", "seen")
 PAPERS = {
     "foulds2016": "Foulds, Geumlek, Welling and Chaudhuri (2016), On the Theory and Practice of Privacy-Preserving "
@@ -47,7 +47,7 @@ NAMES = {
     "fair_axis": "All mechanisms at the same (ε, δ)",
     "noise_aware": "Noise-aware inference",
 }
-# The first letter of a claim's id says its chapter, whichever study scores it.
+# The first letter of a claim's id determines the claim's chapter, whichever study scores the claim.
 CHAPTERS = {
     "F": "foulds2016", "Z": "zhang2016", "G": "geumlek2017", "B": "bernstein2018",
     "A": "audit", "N": "noise_aware", "X": "fair_axis",
@@ -57,7 +57,7 @@ DIGITS = 6
 
 
 class Scored(NamedTuple):
-    """A study's claims; if its tables are missing, `claims` is None and `lacking` says why."""
+    """The claims of a study. If tables of the study are missing, `claims` is None and `lacking` says why."""
 
     study: str
     claims: Sequence[Claim] | None
@@ -71,9 +71,10 @@ class Scored(NamedTuple):
 def score(studies: Iterable[Study]) -> list[Scored]:
     """Score the claims of each study from its tables, and the claims of each paper over several studies.
 
-    A study's claims are in its claims.py. Claims over several studies are in `experiments/<paper>/claims.py`, whose
-    `READS` names studies of other papers whose tables are read too; claims on tables of removed studies are left out.
-    Raises SettingError, naming study, claim and line, for a claim whose function fails.
+    The claims of a study are in the study's claims.py. Claims over several studies are in
+    `experiments/<paper>/claims.py`. These can also read tables of other papers, whose studies `READS` names. Claims on
+    tables of removed studies are left out. Raises SettingError, naming study, claim and line, if a claim's function
+    fails.
     """
     scored, frames = [], {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -91,7 +92,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
         declared = importlib.import_module(module)
         known = grid.study_names()
         read = [name for name in known if name.startswith(f"{paper}/") or name in getattr(declared, "READS", ())]
-        # A rebuild of some studies scores only the studies' own claims.
+        # A rebuild of only some studies does not score claims over several studies.
         if {*read} - {study.name for study in studies}:
             continue
         if lacking := [name for name in read if name not in frames]:
@@ -103,7 +104,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
 
 
 def claims_of(study: Study, frames: Mapping[str, Any], unscored: dict[str, str] | None = None) -> list[Claim]:
-    """Return a study's claims from its tables; empty without a module of claims. `unscored` is as in `claims.score`."""
+    """Return a study's claims, scored on given tables; empty without a module `claims`. For `unscored`, see `score`."""
     return claims.score(study.module("claims"), frames, study.name, unscored=unscored) if study.has("claims") else []
 
 
@@ -111,9 +112,9 @@ def table(scored: Iterable[Scored]):
     """Return the scorecard as a DataFrame of strings with columns `COLUMNS`, one row per claim in the papers' order.
 
     `whose` is "paper" for a sentence of a paper and "ours" for a claim of this project; `paper` is the claim's chapter.
-    `evidence`, `failed` (names of the checks that fail, of `checks` in all) and `unexplained` (those that `why` does
-    not cover) are JSON text. A study without tables has one row, without id, whose verdict is `NOT_SCORED`. Raises
-    ValueError naming both studies when two claims have the same id.
+    `checks` is the number of checks. Three columns are JSON text: `evidence`, `failed` (the names of failed checks) and
+    `unexplained` (failed checks that `why` does not explain). A study without tables has one row, without id, with the
+    verdict `NOT_SCORED`. Raises ValueError, naming both studies, if two claims have the same id.
     """
     import pandas as pd
 
@@ -153,13 +154,13 @@ def table(scored: Iterable[Scored]):
 
 
 def chapter(id: str, study: str) -> str:
-    """Return a claim's chapter: for this project's studies, from the id's first letter; else the study's paper."""
+    """Return a claim's chapter: for studies of this project, by the first letter of `id`; else the study's paper."""
     paper = study.split("/", maxsplit=1)[0]
     return CHAPTERS.get(id[:1], paper) if paper in CHAPTERS.values() else paper
 
 
 def paper_order(name: str) -> tuple:
-    """Return a sort key: papers by their year, then studies that belong to no paper."""
+    """Return a sort key that orders papers by year, followed by studies that belong to no paper."""
     paper = name.split("/", maxsplit=1)[0]
     year = re.search(r"(\d{4})$", paper)
     # The two papers of one year are in the order of the project's list.
@@ -173,7 +174,7 @@ def _natural(id: str) -> tuple:
 
 
 def plain(value: Any) -> Any:
-    """Return evidence in a form for JSON: numbers with `DIGITS` digits, infinite numbers and NaN as words."""
+    """Return evidence in a form for JSON: numbers have `DIGITS` digits; infinite numbers and NaN become words."""
     value = claims.plain(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -189,7 +190,7 @@ def plain(value: Any) -> Any:
 
 
 def write(scored: Iterable[Scored], path: Path) -> Path:
-    """Write the scorecard as a CSV file; returns its path."""
+    """Write the scorecard of some studies as a CSV file, and return the path of this file."""
     store.write_text(path, table(scored).to_csv(index=False, lineterminator="\n"))
     return path
 
@@ -197,7 +198,7 @@ def write(scored: Iterable[Scored], path: Path) -> Path:
 def read(path: Path):
     """Return a scorecard from its CSV file, all columns as strings.
 
-    Raises FileNotFoundError naming the command that makes it.
+    Raises FileNotFoundError, naming the command to run, if the file is missing.
     """
     import pandas as pd
 
@@ -208,7 +209,7 @@ def read(path: Path):
 def explanation(row) -> str:
     """Return in words why a claim (a row of the scorecard) does not hold, and which failed checks have no known cause.
 
-    Empty for a claim that holds; the list of failed checks if no cause is known.
+    The text is empty if the claim holds, and lists the failed checks if no cause is known.
     """
     if not row.why:
         return row.reason
@@ -217,7 +218,7 @@ def explanation(row) -> str:
 
 
 def tally(row) -> str:
-    """Return how many of a claim's checks fail, empty if none does or the claim is not scored by checks."""
+    """Return, in words, how many of a claim's checks fail; empty if no check fails or the claim has no checks."""
     failed = json.loads(row.failed or "[]")
     return f"{len(failed)} of {row.checks} checks fail" if failed else ""
 
@@ -240,7 +241,7 @@ def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
 
 
 def leaves(value: Mapping[str, Any], between: str = ": ", prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of nested maps with their names, joined by `between`."""
+    """Yield, for each value in nested maps, the names that lead to the value, joined by `between`, and the value."""
     for name, item in value.items():
         if isinstance(item, Mapping):
             yield from leaves(item, between, f"{prefix}{name}{between}")
@@ -249,10 +250,10 @@ def leaves(value: Mapping[str, Any], between: str = ": ", prefix: str = "") -> I
 
 
 def _listed(name: str, values: list) -> tuple[str, str]:
-    """Return the name and the text of a list in the evidence, labelled as the name says; "none" if it is empty.
+    """Return the name and the text of a list in the evidence. The text of an empty list is "none".
 
-    A name such as "behind at (epsilon, delta)" labels the parts of each entry; "rows, margin" after a colon labels the
-    entries; with "smallest and largest" the text is a range.
+    A name such as "behind at (epsilon, delta)" labels the parts of each entry of the list. A name that ends in
+    ": rows, margin" labels the entries. If the name contains "smallest and largest", the text is a range.
     """
     inside, last = re.search(r" ?\(([^()]+)\)$", name), name.rpartition(": ")[2].split(", ")
     if inside and "," in inside[1]:
@@ -265,7 +266,7 @@ def _listed(name: str, values: list) -> tuple[str, str]:
 
 
 def _entry(labels: Sequence[str], values: Sequence) -> str:
-    """Return one entry as "order 100, log epsilon −5: 0.0151 ± 0.0013"."""
+    """Return labels and values as one text, such as "order 100, log epsilon −5: 0.0151 ± 0.0013"."""
     error = values[-1] if labels[-1] == "standard error" else None
     if error is None:
         return ", ".join(f"{label} {_with_error(value, None)}" for label, value in zip(labels, values, strict=True))
@@ -273,7 +274,7 @@ def _entry(labels: Sequence[str], values: Sequence) -> str:
 
 
 def _with_error(value: Any, error: float | None) -> str:
-    """Return a value with four digits, or rounded to the second digit of its standard error."""
+    """Return, as text, a value with four digits, or with a standard error of two digits and rounded accordingly."""
     if error and not isinstance(value, str) and math.isfinite(error):
         places = max(0, 1 - math.floor(math.log10(error)))
         if places <= DIGITS:
@@ -283,10 +284,10 @@ def _with_error(value: Any, error: float | None) -> str:
 
 
 def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]:
-    """Return, in words, how the verdicts of `after` differ from those of `before` (DataFrames of the scorecard).
+    """Return, in words, how verdicts changed from `before` to `after`, which are DataFrames of the scorecard.
 
-    A claim is compared if its study is in `scored` or has claims in `after`, and is not in `partial`, which are the
-    studies that were built without some of their data sets.
+    A claim is compared if its study is in `scored` or has claims in `after`, unless the study is in `partial`, the
+    studies that were built although some of their data sets were missing.
     """
     after = after[~after.study.isin(partial)]
     before = before[before.study.isin({*after.study, *scored} - {*partial})]
@@ -303,24 +304,24 @@ def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]
 
 
 def outcome(claim) -> str:
-    """Return a claim's verdict and, beside it, whether it is seen on data that stand in for the paper's."""
+    """Return the verdict on a claim and, if it differs, the outcome on data that stand in for the paper's own."""
     return ", ".join(dict.fromkeys(word for word in (claim.verdict, getattr(claim, "seen", "")) if word))
 
 
 def of_papers(card):
-    """Return the claims that papers make, without those of this project."""
+    """Return the scorecard's rows of claims that papers make, without the claims of this project."""
     return card[card.whose == "paper"]
 
 
 def counts(card) -> dict[str, int]:
-    """Return the number of claims with each verdict, and of claims seen or not seen on stand-ins."""
+    """Return, by verdict, the numbers of claims, and the numbers of claims seen and not seen on stand-ins."""
     claims = card[card.id != ""]
     verdicts = {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}
     return verdicts | {seen: int((claims.seen == seen).sum()) for seen in SEEN}
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """Return the numbers of claims with each verdict as a phrase: 1 holds, 2 do not hold."""
+    """Return the numbers of claims with each verdict in words, such as "1 holds, 2 do not hold"."""
     many = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
     shown = ((count, verdict if count == 1 else many.get(verdict, verdict)) for verdict, count in counts.items())
     said = (f"{count} {words}" for count, words in shown if count)

@@ -1,4 +1,4 @@
-"""The templates' environment: jinja2 in which an unknown name is an error, and the filters that write numbers."""
+"""The environment of templates: jinja2, with an error for an unknown name, and filters that write numbers."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from privpost.evaluation.rows import markdown
 
 
 class Estimate(float):
-    """A number of a table, with its standard error if there is one; in brackets if no conclusion rests on it."""
+    """A number of a table, with its standard error, if any. It is in brackets if no conclusion rests on it."""
 
     error: float | None = None
     bracketed: bool = False
@@ -24,7 +24,7 @@ class Grid(NamedTuple):
 
 
 def environment(**options: Any) -> jinja2.Environment:
-    """Return an environment for texts; `options` are jinja2's, such as a loader or `autoescape`."""
+    """Return an environment for templates; `options` are options of jinja2, such as `loader` or `autoescape`."""
     fixed = {"undefined": jinja2.StrictUndefined, "finalize": number, "keep_trailing_newline": True}
     jinja = jinja2.Environment(**{**fixed, **options})
     jinja.filters |= FILTERS
@@ -32,9 +32,9 @@ def environment(**options: Any) -> jinja2.Environment:
 
 
 def number(value: Any, form: str = ".4g") -> Any:
-    """Return a number in a format, with a typographic minus sign; truth values, words and anything else as they are.
+    """Return a number as text in a format, with a typographic minus sign; other values are not formatted.
 
-    A number below ten millions that has fewer digits than its whole part, such as 6.05e+03, is written out: 6,050.
+    A number below ten millions that would need an exponent, such as 6.05e+03, is written out: 6,050.
     """
     if isinstance(value, Grid):
         return as_markdown(value, number)
@@ -51,22 +51,22 @@ def number(value: Any, form: str = ".4g") -> Any:
 
 
 def fixed(value: Any, places: int = 2) -> str:
-    """Return a number with the given number of decimal places; a grid as a table of such numbers."""
+    """Return, as text, a number with the given number of decimal places, or a grid as a table of such numbers."""
     return _written(value, lambda entry: number(entry, f".{places}f"))
 
 
 def digits(value: Any, count: int = 4) -> str:
-    """Return a number with the given number of significant digits; a grid as a table of such numbers."""
+    """Return, as text, a number with the given number of significant digits, or a grid as a table of such numbers."""
     return _written(value, lambda entry: number(entry, f".{count}g"))
 
 
 def scientific(value: Any, places: int = 1) -> str:
-    """Return a number as a power of ten; a grid as a table of such numbers."""
+    """Return, as text, a number in scientific notation, or a grid as a table of such numbers."""
     return _written(value, lambda entry: number(entry, f".{places}e"))
 
 
 def pm(value: Any, places: int = 3, kind: str = "f") -> str:
-    """Return an estimate ± its standard error; a grid as a table of them. Raises ValueError where there is no error."""
+    """Return "estimate ± standard error", or a grid as a table of these; raises ValueError for a missing error."""
 
     def text(estimate: Any) -> str:
         if not isinstance(estimate, Estimate):
@@ -86,14 +86,14 @@ def percent(value: float, places: int = 0) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words: seconds below 90, then minutes, then hours."""
+    """Return a time as text: in seconds below 90 seconds, in minutes below 90 minutes, else in hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def as_markdown(grid: Grid, text: Callable[[Any], str]) -> str:
-    """Return a grid as a table in Markdown; the function `text` writes its values."""
+    """Return a grid as a table in Markdown; the function `text` turns each value into text."""
     return markdown(
         grid.head,
         [[*labels, *("" if value is None else text(value) for value in values)] for labels, values in grid.lines],

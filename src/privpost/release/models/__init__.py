@@ -1,6 +1,6 @@
-"""The models that a release can serve: what their columns need, which mechanism serves them, and their posteriors.
+"""The models that a release can serve: what each model requires of columns, its mechanisms, and its posterior.
 
-Statistics are always whole numbers (counts, or sums in steps of a column's resolution), so that discrete noise covers
+Statistics are always whole numbers (counts, or sums in steps of a column's resolution). Discrete noise then covers
 every change that a record can make.
 """
 

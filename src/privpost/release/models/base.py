@@ -15,10 +15,10 @@ from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
 from privpost.release.columns import Levels
 from privpost.release.specification import Specification
 
-# Most entries in all tables of a posterior of counts, which has n + 1 entries for each table.
+# Largest number of entries in all tables of a posterior of counts; each table has n + 1 entries.
 LARGEST_SUM = 10_000_000
 EXACT = "independent draws from the exact posterior, summed over all true counts"
-# The approximation behind draws that ignore the noise.
+# What is approximate about draws that ignore the noise.
 NAIVE = ("noisy counts are taken for the true ones",)
 
 
@@ -27,12 +27,12 @@ class Posterior(NamedTuple):
 
     Attributes:
         draws: draws of each parameter by name, shape (draws, ...).
-        noise_aware: whether the posterior accounts for the noise; if not, it takes noisy statistics for exact ones.
+        noise_aware: whether the posterior accounts for the noise. If not, noisy statistics are taken for exact ones.
         method: how the draws were made.
         approximations: what is not exact about the draws.
-        rhat, ess: largest R-hat and smallest effective sample size of Markov chains, nan if they are not known;
+        rhat, ess: largest R-hat and smallest effective sample size of Markov chains; nan if these are not known, and
             None for independent draws.
-        chains: number of chains, stored one after the other; 1 for independent draws.
+        chains: number of chains, whose draws are stored one after the other; 1 for independent draws.
         reason: why R-hat or the effective sample size is not known.
     """
 
@@ -47,20 +47,20 @@ class Posterior(NamedTuple):
 
 
 class Kind(ABC):
-    """A model that can be released by noisy statistics or one draw; `name` is its `model:` in a specification."""
+    """A model that can be released by noisy statistics or one draw; `name` is the value of `model:` in YAML."""
 
     name: ClassVar[str]
-    # Settings of a column, and which of them are required.
+    # Settings of a column, and the names of required settings.
     column: ClassVar[Schema] = Schema(levels=Levels())
     required: ClassVar[tuple[str, ...]] = ("levels",)
-    # Settings of the prior, and the defaults of optional ones.
+    # Settings of the prior, and the defaults of optional settings.
     prior: ClassVar[Schema]
     prior_defaults: ClassVar[dict[str, Any]] = {}
     mechanisms: ClassVar[tuple[str, ...]] = ("laplace",)
     # Number of columns (None for any), and whether each must have two levels.
     columns: ClassVar[int | None] = 1
     binary: ClassVar[bool] = False
-    # Whether a posterior draw lies on a lattice, with a step that follows from public settings.
+    # Whether a posterior draw lies on a lattice whose step follows from public settings.
     on_lattice: ClassVar[bool] = False
 
     def check(self, spec: Specification) -> None:
@@ -103,7 +103,7 @@ class Kind(ABC):
                 raise SettingError(f"missing_texts has {text!r}, which is a value of the column.")
 
     def check_role(self, spec: Specification, role: str, others: str, most: float = math.inf) -> None:
-        """Raise SettingError unless exactly one column has a role, and there are 1 to `most` others."""
+        """Raise SettingError unless exactly one column has a role, and there are 1 to `most` other columns."""
         names = [name for name, settings in spec.columns.items() if settings.get("role") == role]
         if len(names) != 1 or not 1 < len(spec.columns) <= most + 1:
             raise SettingError(
@@ -112,10 +112,10 @@ class Kind(ABC):
             )
 
     def parameters(self, spec: Specification) -> list[str]:
-        """Return the names of θ's coordinates, in the order of a draw; none for a model without a posterior.
+        """Return the names of the coordinates of θ, in the order of a draw; none for a model without a posterior.
 
         Raises:
-            ValueError: each column is valid, but not all of them together.
+            ValueError: each column is valid, but the columns together are not.
         """
         return []
 
@@ -128,11 +128,11 @@ class Kind(ABC):
         """Return the mechanism at a value of ε (Laplace) or σ (Gaussian)."""
 
     def encode(self, spec: Specification, column: str, text: str) -> int | None:
-        """Return the whole number that stands for a cell's text; None if the text is not allowed."""
+        """Return the whole number that stands for the text of a cell in a column; None if the text is not allowed."""
         return spec.codes[column].get(text)
 
     def allowed(self, spec: Specification, column: str) -> str:
-        """Return what a column's cells may hold, as text for error messages."""
+        """Return, as text for error messages, what the cells of a column may hold."""
         return "one of its levels " + ", ".join(map(repr, spec.columns[column]["levels"]))
 
     def order(self, spec: Specification) -> list[str]:
@@ -144,7 +144,7 @@ class Kind(ABC):
         return data[:, 0] if self.columns == 1 else data
 
     def unit(self, spec: Specification) -> float:
-        """Return the size, in the data's units, of a step of 1 in the mechanism's whole numbers."""
+        """Return the size, in units of the data, of a step of 1 in the whole numbers that the mechanism releases."""
         return 1.0
 
     def counted(self, spec: Specification, mechanism):
@@ -160,7 +160,7 @@ class Kind(ABC):
 
     @abstractmethod
     def statistics(self, spec: Specification, release: np.ndarray) -> dict[str, Any]:
-        """Return the release (noisy statistics) as named numbers for the statement."""
+        """Return the release, that is, the noisy statistics, as named numbers for the statement."""
 
 
 class Inferred(Kind):
@@ -172,15 +172,15 @@ class Inferred(Kind):
 
     @abstractmethod
     def posterior(self, spec, mechanism, release: np.ndarray, rng: np.random.Generator) -> Posterior:
-        """Return posterior draws given a release; this is post-processing and costs no privacy."""
+        """Return posterior draws given a release. Drawing is post-processing and costs no privacy."""
 
 
 class Predictive(Inferred):
-    """A model in which a draw of θ determines the law of whole records, as synthetic data need."""
+    """A model in which a draw of θ determines the law of whole records, which synthetic data require."""
 
     @abstractmethod
     def predicted(self, spec, theta: np.ndarray, size: int, rng: np.random.Generator) -> list[list[str]]:
-        """Return for each column, in `order`, the cells of `size` random records at one draw (parameters,) of θ."""
+        """Return, for each column in `order`, the cells of `size` records drawn at one draw (parameters,) of θ."""
 
 
 class Sampled(Kind):
@@ -193,10 +193,10 @@ class Sampled(Kind):
 
     @abstractmethod
     def sampler(self, spec: Specification, setting: float) -> Mechanism:
-        """Return the mechanism of one posterior draw, at a value of ε ("ops") or of its coefficient."""
+        """Return the mechanism of one posterior draw, at a value of ε ("ops") or of the mechanism's coefficient."""
 
     def exact_statistics(self, spec: Specification, statistics: np.ndarray) -> Any:
-        """Return the statistics in the form that the sampler takes, as exact numbers."""
+        """Return the statistics as exact numbers in the form that the sampler expects."""
         return [Fraction(int(count)) for count in statistics]
 
 
@@ -205,7 +205,7 @@ def whole(value: float) -> int:
 
 
 def _twice(names) -> str:
-    """Return the first name that occurs more than once, or ""."""
+    """Return the first name that occurs more than once, or "" if there is none."""
     return next((name for name, number in Counter(names).items() if number > 1), "")
 
 
@@ -216,7 +216,7 @@ def levels_of(levels, chances, size: int, rng: np.random.Generator) -> list[str]
 
 
 def by_name(names, draws) -> dict[str, np.ndarray]:
-    """Return draws (draws, parameters) by the parameters' names; raise ValueError if a name occurs twice."""
+    """Return, by parameter, the columns of `draws` (draws, parameters); raise ValueError if two names are equal."""
     if name := _twice(names):
         raise ValueError(f"two parameters have the name {name!r}")
     return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))

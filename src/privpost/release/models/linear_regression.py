@@ -28,7 +28,7 @@ class Linear(Inferred):
     column = Schema(low=Real(), high=Real(), role=Choice("label", "feature"))
     required = ("low", "high")
     prior = Schema(precision=Real(above=0), shape=Real(above=0), rate=Real(above=0))
-    # In units of half a column's range; the weights' prior sd is ten times the sd of the label's residual.
+    # Units are half a column's range. The prior sd of the weights is ten times the sd of the label's residual.
     prior_defaults: ClassVar[dict[str, Any]] = {"precision": 0.01, "shape": 1.0, "rate": 0.01}
     mechanisms = ("laplace", "gaussian")
     columns = None
@@ -81,7 +81,7 @@ class Linear(Inferred):
     def posterior(self, spec, mechanism, release, rng):
         d = len(spec.columns)
         prior = {"prior_precision": spec.prior["precision"], "shape": spec.prior["shape"], "rate": spec.prior["rate"]}
-        # Ours: a wide prior of the features' second moments, including the constant feature.
+        # Our choice is a wide prior of the second moments of the features, including the constant feature.
         model = NormalRegression(d, **prior, degrees=d + 1.0, feature_scale=0.1, feature_bound=d**0.5, label_bound=1.0)
         moments, law = mechanism.moments(release)
         chains = noise_aware_draws.regression(model, moments, spec.n, law, spec.draws, rng, constant=True)
@@ -104,7 +104,7 @@ class Linear(Inferred):
         )
 
     def _in_units(self, spec, theta) -> np.ndarray:
-        """Convert intercept, weights and variance (draws, d + 1) from half ranges to the columns' units."""
+        """Return intercept, weights and variance (draws, d + 1), converted from half ranges to the columns' units."""
         ends = np.array([[spec.columns[name][key] for key in ("low", "high")] for name in self.order(spec)], float)
         middle, half = ends.mean(axis=1), np.diff(ends, axis=1)[:, 0] / 2
         weights = theta[:, 1:-1] * half[-1] / half[:-1]

@@ -1,4 +1,4 @@
-"""`model: logistic_regression` of a specification: a certified optimum plus lattice noise, or an exact draw."""
+"""`model: logistic_regression` of a specification: certified optimal weights plus lattice noise, or an exact draw."""
 
 from decimal import Decimal
 
@@ -62,7 +62,7 @@ class Logistic(Sampled):
         return mechanism
 
     def summed(self, chunks, mechanism):
-        """Return the optimal weights, fitted to all records at once; for a posterior draw, return the records."""
+        """Return the optimal weights, fitted to all records at once. For a release of a draw, return the records."""
         records = np.concatenate(list(chunks))
         if isinstance(mechanism, BallDraw):
             return records

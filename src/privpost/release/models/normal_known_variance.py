@@ -18,7 +18,7 @@ class Normal(NumericFamily):
         return NormalKnownVariance(**spec.prior)
 
     def coarsest(self, spec):
-        """Return half the records' standard deviation: rounding then adds 2 % to their variance and hardly any bias."""
+        """Return half the records' standard deviation; rounding then adds 2 % to the variance, and hardly any bias."""
         return math.sqrt(spec.prior["record_variance"]) / 2
 
     def rounding(self, resolution, theta):

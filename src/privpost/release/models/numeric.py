@@ -27,7 +27,7 @@ def parsed(text: str) -> Decimal | None:
 
 
 class _Nothing:
-    """A stand-in for a family: records without a model, which are summed unchanged."""
+    """The family of a sum without a model: records are summed unchanged."""
 
     lattice = False
     record_support = (-np.inf, np.inf)
@@ -64,7 +64,7 @@ class Sum(Kind):
         return _Nothing()
 
     def redacts(self, spec) -> bool:
-        """Return whether records outside the bounds are left out of the sum; if not, they are refused."""
+        """Return whether records outside the bounds are left out of the sum; otherwise, such records are refused."""
         return spec.only[1].get("outside") == "redact"
 
     def _bounds(self, spec) -> tuple[Decimal, ...]:
@@ -72,7 +72,7 @@ class Sum(Kind):
         return tuple(Decimal(repr(spec.only[1][key])) for key in self.required)
 
     def _origin(self, spec) -> Decimal:
-        """Return the value from which steps are counted: 0 with redaction, else low, which lowers the sensitivity."""
+        """Return the value from which steps are counted: 0 with redaction, else low, for a smaller sensitivity."""
         return Decimal(0) if self.redacts(spec) else self._bounds(spec)[0]
 
     def mechanism(self, spec, setting):
@@ -87,7 +87,7 @@ class Sum(Kind):
         if value is None or not least <= value <= most:
             return None
         if not low <= value <= high:
-            # Every value that is left out is encoded as one step beyond the upper bound.
+            # A value that is left out of the sum is encoded as one step beyond the upper bound.
             return int(high / resolution) + 1 if self.redacts(spec) else None
         return int(((value - self._origin(spec)) / resolution).to_integral_value())
 
@@ -109,7 +109,7 @@ class Sum(Kind):
 
 
 class NumericFamily(Sum, Predictive):
-    """A numeric column whose records follow a family with one parameter; its posterior can be drawn."""
+    """A numeric column whose records follow a family with one parameter θ; draws from the posterior of θ are made."""
 
     parameter: ClassVar[str]
 
@@ -125,7 +125,7 @@ class NumericFamily(Sum, Predictive):
         return [self.parameter]
 
     def predicted(self, spec, theta, size, rng):
-        """Return records rounded to the resolution; their law is not cut off at the bounds."""
+        """Return records rounded to the resolution, drawn from a law that is not cut off at the bounds."""
         unit = self._bounds(spec)[2]
         steps = np.rint(self.family(spec).sample_data(theta[0], size, rng) / float(unit)).astype(np.int64)
         return [[str(step * unit) for step in steps.tolist()]]
@@ -136,7 +136,7 @@ class NumericFamily(Sum, Predictive):
 
     @abstractmethod
     def rounding(self, resolution: float, theta: np.ndarray) -> str:
-        """Return in words what rounding to a resolution does, given draws (draws,) of θ."""
+        """Return, in words, the effect of rounding records to a resolution, given draws (draws,) of θ."""
 
     def posterior(self, spec, mechanism, release, rng):
         family = self.family(spec)

@@ -1,7 +1,7 @@
-"""README.md and docs/<name>.md from docs/templates/<name>.md.in: prose, numbers and tables of the results.
+"""Renders README.md and docs/<name>.md from docs/templates/<name>.md.in, with numbers and tables of the results.
 
-Templates use what `names` returns. A module of this folder with a document's name may add more: its
-`values(published)` returns a map from names to texts or functions.
+Templates use the names that `names` returns. A module of this folder with a document's name can add names: the
+function `values(published)` returns a map from names to texts or functions.
 """
 
 import importlib
@@ -23,13 +23,13 @@ from privpost.report.quotes import Quotes
 
 TEMPLATES = Path("docs/templates")
 ENDING = ".md.in"
-# Rendered last: it links to the headings under which the others discuss claims.
+# This document is rendered last, since it links to the headings under which other documents discuss claims.
 LAST = "scorecard"
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 class Published(NamedTuple):
-    """What documents are rendered from: the studies by name, and the folder of `results/` and `figures/`."""
+    """The results from which documents are rendered: studies by name, and the folder of `results/` and `figures/`."""
 
     studies: Mapping[str, Study]
     home: Path
@@ -39,18 +39,18 @@ class Published(NamedTuple):
         return self.home / "results"
 
     def tables(self, study: str) -> dict[str, Any]:
-        """Return a study's tables by name. Errors as `study`."""
+        """Return a study's tables by name; raises the errors of `study` and of `read_tables`."""
         return tables.read_tables(self.study(study))
 
     def study(self, name: str) -> Study:
-        """Return a study; raises SettingError for one that is not there."""
+        """Return the study of this name; raises SettingError if there is no such study."""
         if name not in self.studies:
             raise SettingError(f"there is no study {name!r}")
         return self.studies[name]
 
 
 def sources() -> dict[str, Path]:
-    """Return the template of each document by its name."""
+    """Return the path of each document's template, by the document's name."""
     return {path.name.removesuffix(ENDING): path for path in sorted(TEMPLATES.glob(f"*{ENDING}"))}
 
 
@@ -62,8 +62,8 @@ def file(name: str) -> Path:
 def write(studies: Iterable[Study], home: Path, out: Path) -> list[Path]:
     """Render README.md and docs/ into a folder; returns their paths.
 
-    A document that cannot be rendered, such as that of a removed study, stays as it is; all others are written. Then
-    SettingError is raised, as by `render`.
+    A document that cannot be rendered, such as the document of a removed study, is not changed. After all other
+    documents are written, SettingError is raised, as by `render`.
     """
     texts, problems = rendered(Published({study.name: study for study in studies}, home))
     paths = {out / file(name): text for name, text in texts.items()}
@@ -76,8 +76,8 @@ def write(studies: Iterable[Study], home: Path, out: Path) -> list[Path]:
 def render(published: Published) -> dict[str, str]:
     """Return the texts of all documents by name.
 
-    Raises SettingError, naming the template, for a quotation that fits no table, and, naming the claims, for failed
-    checks without a reason and for reasons without a failed check (`claims.problems`).
+    Raises SettingError, naming the template, for a quotation that fits no table. Raises SettingError, naming the
+    claims, for failed checks without a reason and for reasons without a failed check (`claims.problems`).
     """
     texts, problems = rendered(published)
     if problems:
@@ -86,7 +86,7 @@ def render(published: Published) -> dict[str, str]:
 
 
 def rendered(published: Published) -> tuple[dict[str, str], list[str]]:
-    """Return by name the texts of the documents that can be rendered, and what is wrong with others and with claims."""
+    """Return, by name, the texts of documents that can be rendered, and a list of problems with others and claims."""
     card, texts, problems = scorecard.read(published.results / "scorecard.csv"), {}, []
     if lines := claims.problems(card):
         problems.append(f"{'; '.join(lines)}. Reasons are written in {TEMPLATES}/reasons/<paper>.md")
@@ -105,7 +105,7 @@ def rendered(published: Published) -> tuple[dict[str, str], list[str]]:
 
 
 def text(published: Published, name: str, quotes: Quotes, **more: Any) -> str:
-    """Return one document's text; raises SettingError naming the template and what it lacks."""
+    """Return the text of one document; raises SettingError, which names the template and what the template lacks."""
     try:
         context = {**names(published, quotes, "" if name == "README" else "../"), **_extra_names(published, name)}
         return _template(name).render({**context, **more})
@@ -149,7 +149,7 @@ def _extra_names(published: Published, name: str) -> Mapping[str, Any]:
 
 
 def _figure(name: str, shown: Mapping[str, tuple[str, captions.Caption]], up: str) -> str:
-    """Return the figure `<paper>/<stem>`, or one of all studies, with its caption below it."""
+    """Return the Markdown of the figure `<paper>/<stem>`, or of a figure of all studies, with the caption below."""
     if name not in shown:
         raise SettingError(f"there is no figure {name!r}")
     path, (title, rest) = shown[name]
@@ -157,7 +157,7 @@ def _figure(name: str, shown: Mapping[str, tuple[str, captions.Caption]], up: st
 
 
 def _places(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return by a claim's id the link to the heading under which a document discusses it."""
+    """Return, by a claim's id, the link to the heading under which a document discusses the claim."""
     return {
         heading.split(":")[0]: f"{name}.md#{anchor(heading)}"
         for name, document in texts.items()
@@ -166,5 +166,5 @@ def _places(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def anchor(heading: str) -> str:
-    """Return the anchor of a heading, as GitHub makes it."""
+    """Return the anchor that GitHub makes for a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

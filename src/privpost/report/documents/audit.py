@@ -1,4 +1,4 @@
-"""What docs/audit.md shows: the shares of claims that are spent, and the methods near the best at equal (ε, δ)."""
+"""What docs/audit.md shows: shares of the claimed ε that are spent, and the methods near the best at equal (ε, δ)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,9 +13,9 @@ from privpost.lab.study import Study
 from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 from privpost.report.templates import number
 
-# A share of at least this counts as the whole claim.
+# A mechanism that spends at least this share of the claimed ε counts as spending all.
 WHOLE = 0.999
-# The margin by which a test error may exceed the best one.
+# The margin by which the test error of a method near the best may exceed the best test error.
 WITHIN = 0.01
 BALL = "OPS, smallest ball"
 BITS = "fair_axis/beta_bernoulli"
@@ -23,7 +23,7 @@ LOGISTIC = "fair_axis/logistic"
 
 
 def values(published) -> Mapping[str, str]:
-    """Return the tables by name."""
+    """Return the document's tables and numbers, as text, by the names that the template uses."""
     bits = published.tables(BITS)
     return {
         "shares": shares(published.tables("audit/audit")["audit"]),
@@ -34,7 +34,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def left_out(study: Study, table) -> str:
-    """Return a table of the mechanisms for bits that the comparison, or a part of it, leaves out, with reasons."""
+    """Return, in Markdown, the mechanisms for bits that the comparison or a part of it leaves out, with reasons."""
     config = study.text
     reasons: dict[tuple[str, str], list[str]] = {}
     for name, why in calibration.left_out(BetaBernoulli(config["alpha"], config["beta"]), a0=config["a0"]).items():
@@ -52,7 +52,7 @@ def left_out(study: Study, table) -> str:
 
 
 def shares(audit) -> str:
-    """Return a table of the mechanisms that spend less than their claim, sorted by their largest share spent."""
+    """Return, in Markdown, the mechanisms that spend less than the claimed ε, sorted by the largest share spent."""
     known = audit[audit.exact.notna()]
     spent = (known.exact / known.claimed_epsilon).groupby([known.mechanism, known.variant.fillna("")]).max()
     rows: dict[str, list[str]] = {}
@@ -62,7 +62,9 @@ def shares(audit) -> str:
 
 
 def near_best(pairs, margin: float) -> list[str]:
-    """Return the best method, and those with an error at most a margin above the best one, at the joint level `LEVEL`.
+    """Return the best method, and the methods whose error is at most a margin above the best error, in order of name.
+
+    All these statements hold jointly at the level `LEVEL`.
 
     Args:
         pairs: rows of one setting and metric, with `first`, `second`, `difference_mean` (first less second; smaller is
@@ -71,8 +73,8 @@ def near_best(pairs, margin: float) -> list[str]:
     """
     swapped = pairs.rename(columns={"first": "second", "second": "first"})
     both = pd.concat([pairs, swapped.assign(difference_mean=-pairs.difference_mean)])
-    # A method is judged by its lag behind the method that beats it most. The best method has the smallest lag; if there
-    # are several, the first by name is taken.
+    # The lag of a method is the largest difference between its error and another method's. The best method has the
+    # smallest lag; of several best methods, the first by name is taken.
     best = both.groupby("first").difference_mean.max().round(12).idxmin()
     others = both[both["second"] == best]
     limit = student_limit(int(pairs.n_repeats.min()), LEVEL / len(others))
@@ -81,7 +83,7 @@ def near_best(pairs, margin: float) -> list[str]:
 
 
 def logistic_table(logistic: Mapping) -> str:
-    """Return a table of test errors and of the methods near the best, by data set and budget at the smallest δ."""
+    """Return, in Markdown, test errors and the methods near the best, by data set and ε, at the smallest δ."""
     table, pairs = logistic["logistic"], logistic["logistic_pairs"]
     delta = pairs.delta.min()
     pairs = pairs[(pairs.metric == "test_error") & (pairs.delta == delta)]

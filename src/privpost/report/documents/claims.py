@@ -1,4 +1,4 @@
-"""What documents say about claims: their verdicts, how many hold, and why checks fail."""
+"""What documents say about claims: the verdicts, how many claims hold, and why checks fail."""
 
 import json
 import re
@@ -15,12 +15,12 @@ from privpost.report import reasons, scorecard
 
 MARKS = {"holds": "●", "holds in part": "◐", "does not hold": "✖", "not testable": "○", "not scored": "–"}
 MARKS |= {"seen": "□", "not seen": "×"}
-# Failed checks whose cause nobody knows: lines "- <claim>: `check`; `check`", `*` standing for anything.
+# Failed checks whose cause nobody knows, in lines "- <claim>: `check`; `check`", where `*` stands for anything.
 UNEXPLAINED = reasons.FOLDER / "unexplained.md"
 
 
 def names(card) -> dict[str, Callable]:
-    """Return the functions that templates call, by name; they take patterns of studies, such as `zhang2016/*`."""
+    """Return the functions that templates call, by name. Their arguments are patterns of studies: `zhang2016/*`."""
 
     def of(patterns: tuple[str, ...]):
         return card[card.study.map(lambda study: any(fnmatchcase(study, pattern) for pattern in patterns))]
@@ -39,13 +39,13 @@ def names(card) -> dict[str, Callable]:
 
 
 def mark(row) -> str:
-    """Return a claim's verdict with its sign, followed by the outcome on data that stand in for the paper's."""
+    """Return a sign and the verdict on a claim, followed by the outcome on data that stand in for the paper's own."""
     beside = f", {row.seen} †" if row.seen and row.seen != row.verdict else ""
     return f"{MARKS[row.verdict]} {row.verdict}{beside}"
 
 
 def by(row) -> str:
-    """Return marks for the data sets or models that a claim is about, in words; empty for a claim about one."""
+    """Return, as text, each data set or model of a claim with its mark; empty if the claim's checks name none."""
     marks = json.loads(row.by or "{}")
     named = {
         catalogue.title(of) if of in catalogue.names() else of.replace("_", " "): mark for of, mark in marks.items()
@@ -54,7 +54,7 @@ def by(row) -> str:
 
 
 def statement(row) -> str:
-    """Return what a claim says; a dagger marks data that stand in for the paper's own."""
+    """Return the statement of a claim, with a dagger if data stand in for the paper's own."""
     text = escape(row.statement or row.reason, quote=False).replace("|", "\\|")
     return text + " †" * (row.stand_in in ("yes", "in part"))
 
@@ -70,14 +70,14 @@ def tally(card) -> str:
 
 
 def failed(card):
-    """Return the claims that do not hold as stated, or are not seen on stand-ins."""
+    """Return the scorecard's rows of claims that do not hold as stated, or that are not seen on stand-ins."""
     return card[card.verdict.isin(("does not hold", "holds in part")) | (card.seen == "not seen")]
 
 
 def failing(card) -> str:
-    """Return the claims that do not hold as stated, each under a heading with the failed checks, reasons and links.
+    """Return, in Markdown, the claims of `failed`, each under a heading with the failed checks, reasons and links.
 
-    A statement that is claimed of several data sets, "data: statement", is printed once.
+    If a statement "data: statement" is claimed of several data sets, it is printed once.
     """
     parts: list[str] = []
     first: dict[str, str] = {}
@@ -126,6 +126,6 @@ def _claim(row) -> Any:
 
 
 def _listed(path: Path) -> set[tuple[str, str]]:
-    """Return the claims and checks, as patterns, that a file lists."""
+    """Return the pairs of a claim and a check, as patterns, that a file lists."""
     lines = re.findall(r"^- (\S+): (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.is_file() else []
     return {(id, check.replace("[", "[[]")) for id, checks in lines for check in re.findall(r"`([^`]+)`", checks)}

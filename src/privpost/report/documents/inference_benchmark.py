@@ -14,10 +14,10 @@ from privpost.lab.published import RESULTS
 from privpost.report.templates import number
 
 STUDY = "noise_aware/rivals"
-# Scores of methods whose packages are not in requirements.lock: `privpost bench score <method> --output` made them
-# once, and no rebuild makes them.
+# Scores of methods whose packages are not in requirements.lock. The command `privpost bench score <method> --output`
+# made these scores once; no rebuild makes them.
 OPTIONAL = "optional_methods.csv"
-# How many methods are listed for a release at most.
+# The largest number of methods that are listed for a release.
 FEW = 3
 # The noisy counts n_ijk of class, feature and level that Xiong, Ju and Zhang (2025) publish for their log-linear task.
 PUBLISHED = np.array([32.7540, 45.2008, 58.6172, 18.2683, 12.9260, 8.5805, 12.8789, 9.5372]).reshape(2, 2, 2)
@@ -27,7 +27,7 @@ DRAWS, RUNS = 200_000, 400
 
 
 def values(published) -> Mapping[str, str]:
-    """Return tables and numbers by name."""
+    """Return the document's tables and numbers, as text, by the names that the template uses."""
     tables = published.tables(STUDY)
     return {
         "leaderboard": board(tables["leaderboard"]),
@@ -39,7 +39,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def board(leaderboard: pd.DataFrame) -> str:
-    """Return the leaderboard; first come methods that a classifier can least tell from exact ones."""
+    """Return the leaderboard in Markdown, with the methods first that a classifier can least tell from exact ones."""
     head = ("method", "releases", "C2ST, median", "worst", "where", "distance", "calibrated", "draws/s")
     rows = []
     for row in leaderboard.itertuples():
@@ -61,12 +61,12 @@ def board(leaderboard: pd.DataFrame) -> str:
 
 
 def by_release(rivals: pd.DataFrame, told: float) -> str:
-    """Return by release the fastest methods with a C2ST always below `told`, and the others with the largest C2ST."""
+    """Return, in Markdown by release, the fastest methods whose C2ST is always below `told`, and the worst methods."""
     labels = {(entry.name, entry.noise): entry.label for entry in outside.entries()}
     rivals, rows = rivals[~rivals.method.isin(["exact", "naive", "prior"])], []
     for (task, noise), part in rivals.groupby(["task", "noise"], sort=False):
         worst = part.groupby("method").c2st.max().sort_values()
-        # At n = 100, or as near as there is, and ε = 1.
+        # Speeds are compared at ε = 1 and n = 100, or at the n nearest to 100.
         near = part[(part.epsilon == 1) & (part.n == min(part.n, key=lambda n: (abs(n - 100), n)))]
         speed = near.groupby("method").ess_per_second.mean().reindex(worst.index)
         good = speed[worst < told].sort_values(ascending=False)[:FEW]
@@ -82,7 +82,7 @@ def by_release(rivals: pd.DataFrame, told: float) -> str:
 
 
 def optional(scores: pd.DataFrame) -> str:
-    """Return the scores of methods that no study runs."""
+    """Return, in Markdown, the scores of methods that no study runs, and the versions of their packages."""
     served = scores[scores.c2st.notna()]
     rows = [
         (
@@ -102,17 +102,17 @@ def optional(scores: pd.DataFrame) -> str:
 def deviations(scale: float) -> str:
     """Return the exact posterior's standard deviations given the published noisy counts, for Laplace noise of a scale.
 
-    Their order is that of the reference draws: features by class, then the class.
+    The order of parameters is that of the reference draws: features by class, then the class.
     """
     task = made("log_linear", [2, 2], 100, 4 / scale)
-    # Here classes are within features; the first level is a one.
+    # In this array, classes vary within features, and the first level is a one.
     release = PUBLISHED.transpose(1, 0, 2).reshape(1, 8)
     sd = task.reference(release, DRAWS, np.random.default_rng(0))[0].std(axis=0)
     return ", ".join(number(float(value), ".3f") for value in sd[[1, 3, 2, 4, 0]])
 
 
 def chance() -> dict[str, str]:
-    """Return, by name, the TARP score by chance, and how often it reveals a posterior sd that is a tenth too small."""
+    """Return, by name, TARP scores of exact posteriors and of too narrow ones, and how often TARP tells them apart."""
     exact, narrow = (tarp(factor) for factor in (1.0, 0.9))
     limit = np.quantile(exact, 0.95)
     return {
@@ -125,9 +125,9 @@ def chance() -> dict[str, str]:
 
 
 def tarp(factor: float) -> np.ndarray:
-    """Return the root mean square error of coverage at `LEVELS` in simulated studies (runs,).
+    """Return the root mean square error of TARP's coverage at `LEVELS`, for each of several simulated studies (runs,).
 
-    The posterior is normal with a standard deviation that is wrong by a factor; reference points are uniform over six
+    The posterior is normal, with a standard deviation that is wrong by `factor`. Reference points are uniform over six
     standard deviations (Lemos et al. 2023).
     """
     rng = np.random.default_rng(0)
@@ -139,5 +139,5 @@ def tarp(factor: float) -> np.ndarray:
 
 
 def _rate(value: float) -> str:
-    """Return draws per second with one significant digit."""
+    """Return a number of draws per second as text with one significant digit."""
     return f"{float(f'{value:.1g}'):,.0f}"

@@ -16,7 +16,7 @@ PLURALS = {
 
 
 def values(published) -> Mapping[str, Any]:
-    """Return the version and, by title, a table of the names that changed and the names that did not."""
+    """Return the version, and by title a table of the names that changed and a list of the names that did not."""
     parts = {}
     for kind in moved.KINDS:
         of_kind = {name: now for (other, name), now in moved.names().items() if other == kind}

@@ -1,4 +1,4 @@
-"""What docs/one_study.md shows: one study's own files, from settings to verdict."""
+"""What docs/one_study.md shows: the files of one study, from settings to verdict."""
 
 import inspect
 import json
@@ -11,7 +11,7 @@ from privpost.lab import claims
 from privpost.report import scorecard
 
 STUDY, CLAIM = "foulds2016/sampling_error", "F1"
-# The row of its table that is shown.
+# The row of the study's table that is shown.
 SHOWN = {"method": "ops", "n": 10}
 ACCOUNT = ("mechanism", "notion", "accounts", "budget_epsilon", "epsilon", "largest_share_spent")
 COLUMNS = ("method", "n", "epsilon", "l1_mean", "l1_sem", "over_laplace_mean", "over_laplace_sem", "n_repeats")
