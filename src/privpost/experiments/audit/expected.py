@@ -197,8 +197,8 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
 def _hidden_markov(mechanism, data):
     """Return the law ∝ Π x^((b − 1)/T' + count/T) of each field's probabilities x ≥ 1/(M K), or None if not known.
 
-        T = max(1, 2Δu/ε) for u paid draws, and T' is T if the prior is tempered, else 1. For several states, the law is
-        known only for two cells and one field of two levels: it is a mixture over the cells' states.
+    T = max(1, 2Δu/ε) for u paid draws, and T' is T if the prior is tempered, else 1. For several states, the law is
+    known only for two cells and one field of two levels: it is a mixture over the cells' states.
     """
     model = mechanism.model
     several = model.n_states > 1

@@ -106,7 +106,7 @@ def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
 def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> list[Instance]:
     """Return every discovered mechanism's examples, each calibrated to ε in the mechanism's own notion of privacy.
 
-        Examples on bits also come with `large_n` records. A mechanism without a calibrated setting is not changed.
+    Examples on bits also come with `large_n` records. A mechanism without a calibrated setting is not changed.
     """
     instances, used = [], users(records)
     for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
@@ -216,11 +216,11 @@ def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
 
 @functools.lru_cache(maxsize=8)
 def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return ordered pairs of neighbouring data sets (n, *record_shape), as `mechanism.neighbours` defines neighbours.
+    """Return ordered pairs of neighbouring data sets (n, *record_shape), for the mechanism's relation of neighbours.
 
-        All pairs are returned, up to the order of records. With `vertices`, or if there are too many pairs, only pairs
-        whose common records are all equal are returned. If there are too many pairs, the records are also limited to a few
-        that are far apart. Logistic regression adds pairs in a plane.
+    All pairs are returned, up to the order of records. With `vertices`, or if there are too many pairs, only pairs
+    whose common records are all equal are returned. If there are too many pairs, the records are also limited to a few
+    that are far apart. Logistic regression adds pairs in a plane.
     """
     (size, records_at), n = _alphabet(mechanism.model), mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
@@ -249,7 +249,7 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
 
 
 def _pushed_pairs(bound: float, length: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return pairs that differ in the sign of c(± cos θ, sin θ). The other records (0, −t) make that record unlikely."""
+    """Return pairs that differ in the sign of c(± cos θ, sin θ). The other records (0, −t) make either unlikely."""
     rest = np.repeat([[0.0, -length]], n - 1, axis=0)
     sides = [[np.append(rest, [[s * bound * np.cos(a), bound * np.sin(a)]], axis=0) for s in (1, -1)] for a in ANGLES]
     return [tuple(pair) for pair in sides]
@@ -278,9 +278,9 @@ def _noiseless(mechanism: Mechanism, data) -> np.ndarray:
 def features(mechanism: Mechanism, release, pair) -> np.ndarray:
     """Return features (size, columns) of releases. An audited event is a half-line of one column.
 
-        The first column is the log-likelihood ratio, if the law is known up to a constant. For noisy statistics, one
-        column is the position in the orthant that the change of data points to. The other columns are values, extremes,
-        sums and differences of up to 8 coordinates. Coordinates that differ between the data sets are taken first.
+    The first column is the log-likelihood ratio, if the law is known up to a constant. For noisy statistics, one
+    column is the position in the orthant that the change of data points to. The other columns are values, extremes,
+    sums and differences of up to 8 coordinates. Coordinates that differ between the data sets are taken first.
     """
     size, count = len(release), copies(mechanism, release)
     first, second = (mechanism.model.sufficient_statistics(side) for side in pair)

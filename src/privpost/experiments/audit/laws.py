@@ -29,7 +29,7 @@ RIM = np.linspace(0, 2 * np.pi, 721)
 def p_value(uniform) -> float:
     """Return k times the smallest Kolmogorov-Smirnov p-value of k columns (size, k) against uniform (Bonferroni).
 
-        The result is at most 1. It is 0 if a value is nan, that is, if a draw lies outside the support.
+    The result is at most 1. It is 0 if a value is nan, that is, if a draw lies outside the support.
     """
     if np.isnan(uniform).any():
         return 0.0
@@ -64,7 +64,7 @@ class Noise:
         return float(change.sum() if order is None else order * (change**2).sum() / 2)
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return distribution functions of coordinates, and of differences of two coordinates to reveal shared noise."""
+        """Return distribution functions of coordinates, and of differences of coordinates that reveal shared noise."""
         places = _places(self.centre.size)
         noise = (np.reshape(draws, (len(draws), -1)) - self.centre)[:, places] / self.scale
         both = np.diff(noise, axis=1)
@@ -116,7 +116,7 @@ class Gamma:
 @lru_cache(maxsize=256)
 def _beta_grid(a: float, b: float, low: float):
     """Return log-odds (k,) that cover the mass of a beta law on [low, 1 − low], the scaled integral of the law up to
-        each log-odds, and the log of the scale. Results are cached, as neighbours' laws share most coordinates."""
+    each log-odds, and the log of the scale. Results are cached, as neighbours' laws share most coordinates."""
     reach = np.log((1 - low) / low)
     ends = -reach, reach
     # Coarse grids find where the mass lies, and a fine grid integrates over it.
@@ -290,7 +290,7 @@ class OnGrid:
 
 @dataclass(frozen=True)
 class Reports(OnGrid):
-    """Joint law of d counts of reports. A grid point codes the counts as the digits of one number to the base `base`."""
+    """Joint law of d counts of reports. A grid point codes the counts as the digits of a number to the base `base`."""
 
     base: int
 

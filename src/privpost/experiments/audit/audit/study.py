@@ -152,7 +152,7 @@ class Gate:
     def releases(self, data, size: int, rng) -> np.ndarray:
         """Return independent releases (size, ...) about the records `data`, drawn in parts to save memory.
 
-            Half of the parts ask for one release per row of statistics, as studies do. The others ask for many at once.
+        Half of the parts ask for one release per row of statistics, as studies do. The others ask for many at once.
         """
         statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
         parts = []
@@ -170,14 +170,14 @@ class Gate:
 
 
 def _drawn(mechanism, pair, samples, rng) -> float:
-    """Return twice the smaller of two p-values, at most 1. Each tests the draws about one data set against their law."""
+    """Return twice the smaller of two p-values (at most 1). Each tests the draws about one data set against the law."""
     if law_of(mechanism, pair[0]) is None or audited.copies(mechanism, samples[0][0]) > 1:
         return math.nan
     return _of_both(mechanism, pair, [np.concatenate(halves) for halves in zip(*samples, strict=True)], rng)
 
 
 def _rounded(mechanism, pair, size, rng) -> float:
-    """Return the p-value of `_drawn` for exactly rounded draws. Each is moved at random within its rounding interval."""
+    """Return the p-value of `_drawn` for exactly rounded draws, each moved at random within its rounding interval."""
     if not size or not hasattr(mechanism, "rounded"):
         return math.nan
     samples = []
@@ -212,12 +212,12 @@ def _worst_by_pilot(mechanism, order, pilot, rng, level, gate):
 def verdict(claimed: float, bound: float, exact: float, drawn: float, share: float, level: float) -> str:
     """Return one of `VERDICTS` for a mechanism. It is "not examined" if `bound` and `exact` are both nan (not known).
 
-        Args:
-            claimed: the ε that the mechanism claims.
-            bound, exact: statistical lower bound and exact divergence.
-            drawn: p-value of the draws under the law that the settings imply.
-            share: the mechanism's cost divided by its target.
-            level: the law is rejected if `drawn` is below this level.
+    Args:
+        claimed: the ε that the mechanism claims.
+        bound, exact: statistical lower bound and exact divergence.
+        drawn: p-value of the draws under the law that the settings imply.
+        share: the mechanism's cost divided by its target.
+        level: the law is rejected if `drawn` is below this level.
     """
     limit = claimed * (1 + ROUNDING)
     if share > 1 + TARGET_ROUNDING:

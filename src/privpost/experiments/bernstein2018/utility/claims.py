@@ -10,7 +10,7 @@ from privpost.lab.claims import check, claim, number, untestable, word
 
 # At the smallest n and epsilon, Gibbs has to save more than this share of the naive method's MMD².
 MUCH = 0.5
-# At the largest n and epsilon, Gibbs has to save less than this share.
+# At the largest n and epsilon, Gibbs has to save less than this share of the naive method's MMD².
 LITTLE = 0.2
 
 
@@ -60,7 +60,7 @@ def naive_converges(utility):
         yield from number(f"log-log slope of MMD in n, {name}", slope)
         yield from number(f"standard error of the slope, {name}", np.hypot(*(errors / mmd)) / range_of_n)
         decreases = (np.diff(rows.mmd2_mean) < limit * np.hypot(rows.mmd2_sem[1:], rows.mmd2_sem[:-1].values)).all()
-        # The noise moves the posterior mean by O(1/(nε)), so the slope tends to −1; the check asks for half of that.
+        # The noise moves the posterior mean by O(1/(nε)), so the slope tends to −1. The check asks for −1/2.
         yield check(f"MMD decreases in n ({name})", decreases and slope < -0.5, of=model)
 
 
