@@ -39,7 +39,7 @@ class Discovered(Setting):
 
 
 class Failed(set[str]):
-    """Names of the methods that failed in a study. The study lacks only their rows, and prints why to standard error."""
+    """Names of the methods that failed in a study. The study lacks only their rows and prints why on standard error."""
 
     @contextlib.contextmanager
     def alone(self, method: str) -> Iterator[None]:

@@ -154,7 +154,7 @@ class RedactedSums(Experiment):
         self.uses_private_metadata = self.bounds == "true_theta"
 
     def _ends(self, theta=None):
-        """Return the redaction bounds: quantiles of the law of a record given θ (trials,), or of the prior predictive."""
+        """Return the redaction bounds: quantiles of a record's law given θ (trials,), or of the prior predictive."""
         tails = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
         if theta is None:
             return tuple(float(self.model.predictive_quantile(p)) for p in tails)

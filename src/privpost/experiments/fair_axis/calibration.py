@@ -9,7 +9,7 @@ from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting.approximate import largest_renyi_budget, pure_from_approximate
 from privpost.privacy.accounting.costs import Cost
 
-# Order at which Rényi mechanisms are calibrated. Any finite order would do, as their whole curve is converted.
+# Order at which Rényi mechanisms are calibrated. Any finite order would do, as the whole Rényi curve is converted.
 ORDER = 2.0
 # A mechanism takes part if it can meet one of these budgets.
 BUDGETS = Cost("pure", 1.0), Cost("rdp", 1e6, order=ORDER)

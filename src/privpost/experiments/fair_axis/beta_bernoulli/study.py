@@ -46,7 +46,7 @@ ACCOUNTINGS = {"converted": "stated", "exact": "exact"}
 
 
 class Scores(NamedTuple):
-    """Per repeat: |draw − θ|, |posterior mean − θ|, KL from the true posterior, and quantile of θ. Undefined ones are nan."""
+    """Per repeat |draw − θ|, |posterior mean − θ|, KL from the true posterior, and quantile of θ (nan if undefined)."""
 
     sample: np.ndarray
     mean: np.ndarray
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
     @property
     def setting(self) -> float:
-        """The calibrated setting: ε of a pure mechanism, σ of noise, or the coefficient. It is 1 for the direct posterior."""
+        """The calibrated setting: ε of a pure mechanism, σ of noise, or coefficient (1 for the direct posterior)."""
         if self.mechanism is None:
             return math.nan
         return 1.0 if self.mechanism.calibrated is None else float(getattr(self.mechanism, self.mechanism.calibrated))
@@ -145,7 +145,7 @@ def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, suc
 
 
 def calibrated(config, model: BetaBernoulli, failed: Failed) -> list[Row]:
-    """Return the rows: the true posterior, then each method at each (ε, δ) by both accountings. Noise is on one count."""
+    """Return rows: the true posterior, then each method at each (ε, δ) by both accountings, with one noisy count."""
     rows = [Row("non_private")]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         mechanisms = calibration.converted(model, config.n, epsilon, delta, a0=config.a0, coordinates="free")

@@ -32,7 +32,7 @@ ACCOUNTINGS = ("exact", "renyi", "naive")
 
 
 def samplers(config, epsilon: float) -> dict:
-    """Return by method id the mechanisms that draw from beta laws, calibrated to (ε, δ) by their exact privacy curves."""
+    """Return, by method id, the mechanisms that draw from beta laws, calibrated to (ε, δ) by exact privacy curves."""
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("approximate", epsilon, delta=config.delta)
     # This budget only starts the search along the exact curves.
     candidates = serving(model, config.n, Cost("rdp", 1.0, order=2.0), a0=config.a0)
