@@ -204,10 +204,10 @@ class Setup:
         return Run(row, mechanism, gibbs.Law(valid[split], observed), float(clipped))
 
     def follow(self, ledger: Ledger, run: Run, rng, repeats: slice, watch: Callable | None) -> gibbs.End:
-        """Run a row's chains to their end. On exact events they run through the ledger, which charges each repeat's draw.
+        """Run a row's chains to their end. On exact events, the ledger runs them and charges each repeat's draw.
 
-        The first chains are released, one per repeat. The other chains are for diagnosis, and so is `watch`. It is None or
-        a function that gets the number of each iteration and the chains' `State`.
+        The first chains are released, one per repeat. The other chains are for diagnosis, and so is `watch`, which is
+        None or a function that gets the number of each iteration and the chains' `State`.
         """
         row, size = run.row, repeats.stop - repeats.start
         if row.method in SAMPLED:

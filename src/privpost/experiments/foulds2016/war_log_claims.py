@@ -17,7 +17,7 @@ LEVEL = 0.05
 
 
 def stands_in(dataset: str, ours: bool = False) -> bool:
-    """Return whether verdicts ignore a data set. They ignore stand-ins, and our selection if the claim is not `ours`."""
+    """Return whether verdicts ignore a data set: they ignore stand-ins, and our selection if `ours` is False."""
     return catalogue.load(dataset).stand_in or (dataset in OWN_SELECTION and not ours)
 
 

@@ -8,7 +8,7 @@ from scipy.special import betaln, logsumexp
 from privpost.distributions import truncated_beta
 from privpost.mechanisms.draws.posterior import PosteriorDraw
 
-# Quadrature nodes in a cell.
+# Quadrature nodes in a cell, which is an interval [k/2^bits, (k+1)/2^bits) of rounding.
 NODES = 8
 # Number of cells at either end in which a density is not close to a polynomial.
 ENDS = 64
@@ -17,7 +17,7 @@ ENDS = 64
 def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
     """Return ln P(k/2^bits ≤ θ < (k+1)/2^bits) of beta laws, (laws, 2^bits), accurate even if the masses underflow.
 
-    The intervals near both ends use the incomplete beta function. The others use Gauss-Legendre quadrature.
+    Cells near both ends use the incomplete beta function. All other cells use Gauss-Legendre quadrature.
     """
     size = 2**bits
     node, weight = np.polynomial.legendre.leggauss(NODES)
@@ -37,7 +37,7 @@ def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
 
 
 def coarser(masses: np.ndarray) -> np.ndarray:
-    """Return the log-masses (laws, size / 2) of intervals that are twice as wide, which have one bit fewer."""
+    """Return the log-masses (laws, size / 2) of cells that are twice as wide, which have one bit fewer."""
     return np.logaddexp(masses[:, ::2], masses[:, 1::2])
 
 

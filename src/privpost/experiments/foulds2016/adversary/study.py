@@ -62,7 +62,7 @@ TABLES = {
 
 
 class LocalEpsilon(NamedTuple):
-    """Largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of each data set X, and the two terms of the largest."""
+    """Largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of each data set X, and the maximum's two terms."""
 
     epsilon: np.ndarray
     likelihood: np.ndarray

@@ -62,7 +62,7 @@ def truncated_bound(order, smallest: float, r: float, truncation) -> np.ndarray:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `epsilon` (priors, methods, coefficients, suprema, orders) and `smallest` (priors,), the least concentration.
+    """Return `epsilon` (priors, methods, coefficients, suprema, orders) and `smallest` concentrations (priors,).
 
     Nothing is released. The direct posterior has no coefficient, so its curves are NaN except at coefficient 1.
     """

@@ -14,7 +14,7 @@ LEVEL = 0.05
 LARGE = (0, 1, 2, 3)
 # OPS on its smallest ball has to have a test error smaller by at least this.
 GAIN = 0.01
-# A sampler is no better than guessing if its test error is at least this share of that of guessing the majority.
+# A sampler is no better than guessing if its test error is at least this share of the error of guessing the majority.
 MAJORITY = 0.9
 # Largest loss in test error of the smallest ball against the best radius.
 LOSS = 0.05

@@ -20,7 +20,7 @@ TABLE = {
 
 
 def mechanism(model: BinaryRegression, n: int, epsilon: float, times: float | None) -> LogisticOps:
-    """Return OPS at a pure ε on a ball of `times` the smallest radius at this ε, or of radius c/β if `times` is None."""
+    """Return OPS at a pure ε on a ball of `times` the smallest radius at this ε, or of radius c/β for `times` None."""
     beta, bound = model.prior_precision, model.feature_bound
     smallest = ops_radius(ops_power_at(epsilon, beta, bound, "smallest_ball"), beta, bound, "smallest_ball")
     ball = bound / beta if times is None else times * float(smallest)

@@ -102,7 +102,7 @@ def check(config) -> None:
 
 
 def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
-    """Return a pair for each ε and radius: the budget, and a function that makes the mechanism. Of the data, n is used."""
+    """Return a pair for each ε and radius: the budget, and a function that makes the mechanism from n alone."""
     # In a simulation, the time of a release need not be public.
     options: dict = {"public_time": False}
     kind: type[LogisticSampling] = LogisticDraw
@@ -170,8 +170,8 @@ def simulate(config, streams, ledger) -> dict:
         where = slice(split * repeats, (split + 1) * repeats)
         statistics = model.statistics_of(data.train_features, data.train_labels)
         start = None if split == 0 else nearest
-        # From the largest ε down: each search starts from the posterior at the previous ε, the first one from the
-        # previous split's posterior at the largest ε.
+        # The order is from the largest ε down. Each search starts from the posterior at the previous ε. The first
+        # search starts from the previous split's posterior at the largest ε.
         for j in reversed(range(math.prod(shape))):
             draws, drawn = _draws(config, ledger, *mechanisms[n_splits, j], statistics, streams, split, repeats, start)
             start = drawn.start
@@ -235,7 +235,7 @@ def tabulate(cells):
         kind="stable",
         key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
     )
-    # The curves use the rows with the fewest draws and splits, by default one draw on one split.
+    # The curves use the rows with the fewest draws and splits. By default this is one draw on one split.
     single = table[table["draws"] == table["draws"].min()].drop(columns="draws")
     fewest = single.n_splits.min()
     studied = single.dataset.isin(single.dataset[single.n_splits > fewest]) & (single.variant == "paper")
@@ -249,7 +249,7 @@ def tabulate(cells):
 
 
 def _orders(cell, cells) -> list:
-    """Return the orders at which a cell's results are compared: the cell's order, or else all orders of its data set."""
+    """Return the orders at which a cell's results are compared: the cell's order, else all orders of its data set."""
     config = cell.config
     if not is_pure(config) or config.order is not None:
         return [config.order]

@@ -34,7 +34,7 @@ def laws(config, counts) -> np.ndarray:
 
 
 def neighbours(config) -> tuple[float, float]:
-    """Return the largest divergence between neighbours at an end of the range of counts, and between other neighbours."""
+    """Return the largest divergence between neighbours at the ends of the range of counts, and between all others."""
     ones = np.arange(config.n + 1)
     counts = laws(config, np.stack([ones, config.n - ones], axis=-1))
     fewer, more = counts[:-1], counts[1:]

@@ -1,4 +1,4 @@
-"""The share of theorem 16's bound that the worst data sets in a plane reach, computed by quadrature (Geumlek et al.)."""
+"""The share of theorem 16's bound (Geumlek et al. 2017) that the worst data sets in a plane reach, by quadrature."""
 
 import math
 

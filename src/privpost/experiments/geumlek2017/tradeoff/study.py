@@ -66,7 +66,7 @@ def _calibrated(method: str, config, log_epsilon: float, prior=None):
 
 
 def released_log_density(theta, mechanism: GaussianMechanism, successes: float, nodes: int) -> np.ndarray:
-    """Return the log-density, in the shape of `theta`, of a draw from the posterior given the Gaussian mechanism's count.
+    """Return the log-density at `theta` of a draw from the posterior that the Gaussian mechanism releases.
 
     The noisy count, projected to [0, n], has two atoms and a continuum between them. The continuum is integrated by
     Gauss-Legendre quadrature with `nodes` nodes over the counts that the noise can reach.
