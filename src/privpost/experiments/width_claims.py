@@ -20,7 +20,7 @@ BOTH = (
 
 
 def tested(rows):
-    """Return rows with columns `level` (KS), `z2_level` and `rejected` (by either test). Each kind of test has 2.5 %."""
+    """Return rows with columns `level` (KS), `z2_level` and `rejected` (by either). Each kind of test has 2.5 %."""
     tests = len(rows[_keys(rows)].drop_duplicates())
     level, z2_level = (LEVEL / 2 / max(1, count) for count in (len(rows), tests))
     rejected = (rows.p_value < level) | (rows.z2_p < z2_level)
@@ -28,7 +28,7 @@ def tested(rows):
 
 
 def from_prior(table):
-    """Return the rows with true parameters that pass a test of z² against the prior, at 5 % over all sets of parameters.
+    """Return the rows whose true parameters pass a test of z² against the prior, at 5 % over all sets of parameters.
 
     By chance a set of true values may be spread too widely or too narrowly. A posterior close to the prior then looks
     miscalibrated, although it is calibrated.
@@ -42,8 +42,8 @@ def from_prior(table):
 def sound(table, method: str, keys: list[str]):
     """Return `tested` rows of a method at points where the non-private posterior passes both tests.
 
-    `keys` are the columns that identify a point. A point is left out if the non-private posterior fails (at 5 % over all
-    points) or the point's rows fail `from_prior`, since the draws of θ at this point are then in doubt.
+    `keys` are the columns that identify a point. A point is left out if the non-private posterior fails (at 5 % over
+    all points) or the point's rows fail `from_prior`, since the draws of θ at this point are then in doubt.
     """
     table = from_prior(table)
     control = tested(table[table.method == "non_private"])

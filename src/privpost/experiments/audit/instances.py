@@ -269,7 +269,7 @@ def width_of(mechanism: Mechanism) -> int:
 
 
 def _noiseless(mechanism: Mechanism, data) -> np.ndarray:
-    """Return the released statistics (coordinates,) without noise. A local mechanism's are those of all records."""
+    """Return the released statistics (coordinates,) without noise. A local mechanism releases those of all records."""
     if mechanism.local:
         return np.ravel(mechanism.select(mechanism.model.sufficient_statistics(data)))
     return np.ravel(mechanism.query(data))

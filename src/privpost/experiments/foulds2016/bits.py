@@ -21,7 +21,7 @@ def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
 def limit(mechanism: Mechanism | None, statistic: str) -> float:
     """Return the limit of the relative efficiency as n grows, or nan if no theorem states a limit.
 
-    `mechanism` is None for the true posterior. Additive noise does not change the limit if the noise's law is free of n.
+    `mechanism` is None for the true posterior. Additive noise does not change the limit if n does not affect the noise.
     """
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism | ExponentialMechanism):
         if statistic == "mean":

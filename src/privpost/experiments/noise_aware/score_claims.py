@@ -32,7 +32,7 @@ class Comparison(NamedTuple):
 def gained(pairs, comparisons, places):
     """Yield checks that the noise-aware method gains over noise-naive methods in some scores, at every place and ε.
 
-    A gain is the difference in the claimed direction, in standard errors. A gain's limit is joint over a variant's rows.
+    A gain is the difference in the claimed direction, in standard errors. The limit is joint over a variant's rows.
     """
     aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper") & (pairs["first"] == "naive")
     for metric, sign, ahead in comparisons:

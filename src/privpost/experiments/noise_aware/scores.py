@@ -66,7 +66,7 @@ def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.nda
     Args:
         mechanisms: one per ε.
         variant: one of `NAIVE_VARIANTS`.
-        releases: noisy counts (epsilons, trials, 2m). The result has counts of this shape, and shares (epsilons, trials).
+        releases: noisy counts (epsilons, trials, 2m). The result is counts of this shape and shares (epsilons, trials).
     """
     if variant == "consistent":
         releases = consistent_counts(mechanisms[0].model, releases, mechanisms[0].n)
@@ -120,13 +120,13 @@ def names(model: BayesianNetwork) -> list[str]:
 def tabulate(cells, places, network) -> dict:
     """Return the tables that all these studies have, by the last part of their names.
 
-    `""` has mean scores; `"pairs"` has paired differences between methods; `"calibration"` has KS statistics of the true
-    parameters' quantiles; `"ecdf"` has the empirical distribution functions of the quantiles at the ε nearest to 1.
+    `""` has mean scores; `"pairs"` has paired differences between methods; `"calibration"` has KS statistics of the
+    true parameters' quantiles; `"ecdf"` has the quantiles' empirical distribution functions at the ε nearest to 1.
 
     Args:
-        cells: cells with the scores and the arrays `quantile` (lines, epsilons, parameters, trials), `truncated` (lines,
-            epsilons, trials), the share of truncated counts, and `sd_of_prior` (epsilons, parameters) of the noise-aware
-            posterior. `others` is optional: quantiles of further parameters, which have no rows (nan if unknown).
+        cells: cells with the scores and three arrays: `quantile` (lines, epsilons, parameters, trials), `truncated`
+            (lines, epsilons, trials), the share of truncated counts, and `sd_of_prior` (epsilons, parameters) of the
+            noise-aware posterior. `others` (optional) has quantiles, nan if unknown, of parameters without rows.
         places: function of a cell's config that returns the first columns of the cell's rows.
         network: function of a cell's config that returns the network. z² sums over its `alike` parameters.
     """

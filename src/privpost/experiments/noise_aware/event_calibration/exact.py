@@ -9,8 +9,8 @@ from privpost.samplers.noise_aware.exact_counts import count_probabilities
 def first_level(config, noisy, scale: float, truth) -> np.ndarray | None:
     """Return the posterior's mass below the true value, its mean and its mean square (3, trials), or None if not known.
 
-    The posterior is known in two cases, both under uniform priors. One state, cell and field: by convolution. The hidden
-    Markov model with two states, two months of one region and fields of two levels: by enumeration.
+    The posterior is known in two cases, both under uniform priors. For one state, cell and field, it is computed by
+    convolution. For two states, two months of one region and fields of two levels, it is computed by enumeration.
 
     Args:
         config: the study's settings.

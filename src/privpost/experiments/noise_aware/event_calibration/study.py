@@ -106,7 +106,7 @@ def simulate(config, streams, ledger) -> dict:
     """Return quantiles, divergences and diagnostics of all rows, nan if not known.
 
     `quantiles` (rows, levels, trials) are those of the first field's levels. `kl`, `oracle` and `averaged` have shape
-    (rows, trials). `oracle` is the first level's exact quantile, and `averaged` the share of draws below its true value.
+    (rows, trials). `oracle` is the first level's exact quantile, and `averaged` the share of draws below the truth.
     `variances` (rows, 2, trials): of the method's and of the exact posterior of the first level. `rhat` and `ess`
     (rows,): medians over trials, from split chains.
     """
@@ -169,7 +169,7 @@ def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
 
 
 def _independent_draws(config, setup, noisy, scale, rng):
-    """Return independent draws (draws, trials, levels) of the first field's probabilities, and their posterior means."""
+    """Return independent draws (draws, trials, levels) of the first field's probabilities, and the posterior means."""
     field, b, number = setup.prior.fields[0], setup.prior.emission, config.iterations - config.burn_in
     arguments = config.sizes, b, config.n, scale, number, rng
     counts = np.stack([exact_counts.class_counts(release, *arguments)[:, 0, field] for release in noisy], axis=1)
@@ -179,7 +179,7 @@ def _independent_draws(config, setup, noisy, scale, rng):
 
 
 def _chain_draws(setup, row, counts, scale, burn_in, rng) -> np.ndarray:
-    """Return a chain's draws (iterations, trials, levels) of the first field's probabilities in the first cell's state."""
+    """Return a chain's draws (iterations, trials, levels) of the first field's probabilities in the first cell."""
     observed, draws, field = np.ones(counts.shape[:2], bool), [], setup.prior.fields[0]
     noise_aware = row.method == "gibbs"
     law = event_counts.NoisyCounts(counts, observed, scale, setup.n) if noise_aware else gibbs.Law(counts, observed)
@@ -193,7 +193,7 @@ def _chain_draws(setup, row, counts, scale, burn_in, rng) -> np.ndarray:
 
 
 def tabulate(cells):
-    """Return two tables: calibration and divergence by method, and paired differences from the noise-aware divergence."""
+    """Return two tables: calibration and divergence by method, and paired differences from noise-aware divergences."""
     table, pairs = [], []
     for cell in cells:
         config, arrays, listed = cell.config, cell.arrays, rows(cell.config)

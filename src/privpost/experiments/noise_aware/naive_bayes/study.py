@@ -49,8 +49,8 @@ def simulate(config, streams, ledger) -> dict:
     `quantile` (lines, epsilons, 3, trials): of the true parameters in their posteriors. `others` (lines, epsilons,
     2 (attributes − 1), trials): quantiles of the other attributes' parameters, nan if families are taken one at a time.
     `sd_of_prior` (epsilons, 3): the noise-aware posterior's standard deviation over the prior's, root mean square over
-    trials. The other arrays have shape (lines, epsilons, trials). `accuracy`, `log_likelihood` (of class and attributes)
-    and `label_log_likelihood` (of the class given the attributes) are means over a trial's test records. `mmd2` is the
+    trials. The others have shape (lines, epsilons, trials). `accuracy`, `log_likelihood` (of class and attributes) and
+    `label_log_likelihood` (of the class given the attributes) are means over a trial's test records. `mmd2` is the
     mean MMD² to the true posterior over parameters. `truncated` is the share of counts that naive methods truncate.
     """
     model, n = network(config), config.n

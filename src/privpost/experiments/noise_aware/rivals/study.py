@@ -115,8 +115,8 @@ def simulate(config, streams, ledger) -> dict:
     """Return `seconds`, `reasons` and `status` (methods, epsilons), and either ranks or scores.
 
     If `ranks` > 0, there is `ranked` (methods, epsilons, releases, p), the ranks of the true parameters. Else there is
-    `scores` (methods, epsilons, scores, releases), nan if a method has no finite draws. There are also arrays with first
-    axes (epsilons, releases): `approximation`, the error of the normal approximation; `narrow`, the classifier's
+    `scores` (methods, epsilons, scores, releases), nan if a method has no finite draws, and arrays with first axes
+    (epsilons, releases): `approximation`, the distance of the normal approximation; `narrow`, the classifier's
     accuracy on exact draws that are too narrow; `unknown_n`, the ratio of posterior widths without and with a known n.
     To score other methods later, `releases` (q), 1,000 exact draws `reference` (draws, p) in single precision, and
     `reference_mean` and `reference_sd` (p) of all draws are stored with the same first axes.
@@ -189,7 +189,7 @@ def _of_reference(case: scoring.Case, statistics, streams, block: int) -> dict:
 
 
 def tabulate(cells):
-    """Return all tables: scores, refusals with reasons, calibration, the leaderboard, and tables that concern no method."""
+    """Return all tables: scores, refusals with reasons, calibration, the leaderboard, and tables about no method."""
     import pandas as pd
 
     tables: dict[str, list[dict]] = {name: [] for name in TABLES}
