@@ -40,7 +40,7 @@ def from_prior(table):
 
 
 def sound(table, method: str, keys: list[str]):
-    """Return `tested` rows of a method at points where the non-private posterior passes both tests.
+    """Return `tested` rows of a method at points where the non-private posterior passes both tests (KS and z²).
 
     `keys` are the columns that identify a point. A point is left out if the non-private posterior fails (at 5 % over
     all points) or the point's rows fail `from_prior`, since the draws of θ at this point are then in doubt.

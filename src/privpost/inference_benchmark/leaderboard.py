@@ -6,7 +6,7 @@ import numpy as np
 
 from privpost.evaluation.calibration import LEVEL
 
-# Exact draws, the best possible, come first; the baselines come last.
+# Exact draws, which are the best possible, come first. The baselines come last.
 TOP, FLOOR = ("exact",), ("naive", "prior")
 POINT = ["task", "noise", "n", "epsilon"]
 # Accuracy from which on the classifier tells laws apart: 0.5 plus ten standard errors over 20 releases.

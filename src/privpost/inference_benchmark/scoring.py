@@ -93,7 +93,7 @@ def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
 
 
 def in_a_line(error: Exception) -> str:
-    """Return an error's type, the first line of its text and, if there is one, the last line of a user's code in it."""
+    """Return an error's type, its text's first line and, if the error is from a user's file, the last line of code."""
     libraries = (PACKAGE, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
     place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""

@@ -143,7 +143,7 @@ def _distinct(data):
 
 
 def _mode_with_noise(mechanism, data):
-    """Return N(mode, (nβ)⁻¹ I). The mode is that of prior · likelihood^ρ, computed with Newton's method."""
+    """Return N(mode, (nβ)⁻¹ I). The mode maximises prior · likelihood^ρ and is computed with Newton's method."""
     precision, w = mechanism.n * mechanism.model.prior_precision, np.zeros(mechanism.model.dimension)
     records, numbers = _distinct(data)
     for _ in range(50):

@@ -104,7 +104,7 @@ def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
 
 
 def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> list[Instance]:
-    """Return every discovered mechanism's examples, each calibrated to ε in the mechanism's own notion of privacy.
+    """Return examples of every discovered mechanism, calibrated to ε in the mechanism's notion (and order) of privacy.
 
     Examples on bits also come with `large_n` records. A mechanism without a calibrated setting is not changed.
     """
@@ -123,7 +123,7 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 
 
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
-    """Return the mechanisms that the studies' ledgers record, each once.
+    """Return the instances that are audited among the mechanisms in the studies' ledgers, each mechanism once.
 
     Settings of a study form a group if their `reduced` mechanisms differ in numbers only. Three settings of each group
         are audited: the smallest, the middle and the largest cost. The costs of all settings are compared with their
@@ -173,7 +173,7 @@ def rebuild_cost(fields: dict) -> Cost:
 
 
 def reduced(mechanism: Mechanism) -> Mechanism:
-    """Return a small mechanism with the settings of a large one, so that its neighbours can be examined.
+    """Return a small mechanism with the settings of a large one. The neighbours of the small one can be examined.
 
     Regressions keep two weights, since the worst pairs lie in a plane. Models of events keep three cells. Langevin
     steps keep one weight and few records, so that their law can be computed. Other mechanisms keep fewer records if
@@ -269,7 +269,7 @@ def width_of(mechanism: Mechanism) -> int:
 
 
 def _noiseless(mechanism: Mechanism, data) -> np.ndarray:
-    """Return the released statistics (coordinates,) without noise. A local mechanism releases those of all records."""
+    """Return the released statistics (coordinates,) without noise: sums over all records if the mechanism is local."""
     if mechanism.local:
         return np.ravel(mechanism.select(mechanism.model.sufficient_statistics(data)))
     return np.ravel(mechanism.query(data))

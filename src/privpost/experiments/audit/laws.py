@@ -59,7 +59,7 @@ class Noise:
     centre: np.ndarray
 
     def divergence(self, other: Noise, order: float | None) -> float:
-        """Return the largest log-ratio for Laplace noise, or the Rényi divergence of an order for normal noise."""
+        """Return the largest log-ratio to `other` for Laplace noise, or the Rényi divergence for normal noise."""
         change = np.abs(self.centre - other.centre) / self.scale
         return float(change.sum() if order is None else order * (change**2).sum() / 2)
 
@@ -109,7 +109,7 @@ class Gamma:
         return float(self.shape * logs / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the distribution function at the draws."""
+        """Return the gamma law's distribution function at the draws."""
         return gammainc(self.shape, self.rate * np.reshape(draws, (len(draws), 1)))
 
 
@@ -145,7 +145,7 @@ class TruncatedBetas:
 
     @cached_property
     def log_total(self) -> float:
-        """Logarithm of the integral of Π θ^(a−1) (1−θ)^(b−1)."""
+        """Logarithm of the integral of Π θ_i^(a_i−1) (1−θ_i)^(b_i−1) over [low, 1 − low]^m."""
         return float(sum(np.log(mass[-1]) + top for _, mass, top in self._grids()))
 
     def divergence(self, other: TruncatedBetas, order: None) -> float:
@@ -274,7 +274,7 @@ class OnGrid:
         return self.scores - np.logaddexp.reduce(self.scores, axis=-1, keepdims=True)
 
     def divergence(self, other: OnGrid, order: None) -> float:
-        """Return the largest log-ratio over all points."""
+        """Return the largest log-ratio to another law, over all points of the grid."""
         return float((self._log - other._log).max(axis=-1).sum())
 
     def quantiles(self, draws, rng) -> np.ndarray:
@@ -302,7 +302,7 @@ class Reports(OnGrid):
 
 @dataclass(frozen=True)
 class Weights:
-    """Law of one or two weights of a regression; its integrals are computed by quadrature.
+    """Law of one or two weights of a regression. Integrals over the weights are computed by quadrature.
 
     Attributes:
         log_weight: function that returns the log-density, up to a constant, at points (..., d).
@@ -343,7 +343,7 @@ class Weights:
         return middle[:, None] + half[:, None] * LEGENDRE[0], half[:, None] * LEGENDRE[1]
 
     def _nodes(self, low, high):
-        """Return points (k, d) and log-weights (k,) of an integral over a box, within the ball."""
+        """Return points (k, d) and log-weights (k,) of a quadrature over the part of a box within the ball."""
         if self.radius is not None:
             low, high = np.maximum(low, -self.radius), np.minimum(high, self.radius)
         x = (low[0] + high[0]) / 2 + (high[0] - low[0]) / 2 * LEGENDRE[0]

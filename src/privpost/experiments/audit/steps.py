@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-# The total noise of all steps has nearly all of its mass within this many of its standard deviations.
+# The total noise of all steps has nearly all its mass within this many standard deviations of the total noise.
 WIDTHS = 9
 # Distance between nodes in standard deviations of a step's noise. At this distance, sums equal integrals to 1e-8.
 NODES = 0.7

@@ -18,7 +18,7 @@ RECORDS = 2_000_000
 
 
 class Data(NamedTuple):
-    """Simulated data sets of a model at one n. Each data set is a trial; the last axis of every array is the trials.
+    """Simulated data sets of a model at one n, called trials. The last axis of every array is the trials.
 
     Attributes:
         theta: true parameters (parameters, trials).
@@ -63,7 +63,7 @@ class Experiment(ABC):
         ledger.open(account, Cost("pure", epsilon), partial(self.mechanism, n, epsilon))
 
     def release(self, ledger, account: str, data: Data, n: int, epsilon: float, rng, trials: slice) -> Release:
-        """Return an ε-differentially private release of each trial's data."""
+        """Return an ε-differentially private release of each trial's data, and charge the account for these trials."""
         mechanism = self.mechanism(n, epsilon, data)
         return Release(ledger.release(account, mechanism, data.exact.T, rng, repeats=trials).values.T, mechanism.scale)
 

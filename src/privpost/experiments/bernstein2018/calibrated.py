@@ -17,7 +17,7 @@ POINT = "n={row.n:g}, epsilon={row.epsilon:g}"
 
 
 def calibrated_by_model(table, method: str, what: str):
-    """Yield evidence and two checks per model: KS, and z², reject no point that the non-private posterior passes."""
+    """Yield evidence and two checks per model: no rejection by KS, or by z², where the non-private posterior passes."""
     rows = width_claims.sound(table, method, POINTS)
     left = select(table, method=method)
     left = left[~left.index.isin(rows.index)].drop_duplicates(["model", "n"])

@@ -14,7 +14,7 @@ from privpost.lab.claims import check, claim, number, word
 
 # Studies of other papers whose tables these claims read.
 READS = ("noise_aware/rivals",)
-# Families that claim B7 is about, and the largest total variation that it calls small.
+# Families that claim B7 is about, and the largest total variation that claim B7 calls small.
 APPROXIMATED = ("binomial", "exponential", "normal")
 SMALL = 0.02
 

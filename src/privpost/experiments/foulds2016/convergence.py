@@ -19,7 +19,7 @@ ARRAYS = ("rhat", "ess", "log_joint")
 
 
 class Diagnosis:
-    """Records traces of chains after burn-in: log joint, log-likelihood, and entropy of the states' shares of cells.
+    """Records three traces of chains after burn-in: log joint, log-likelihood, entropy of the states' shares of cells.
 
     Args:
         law: counts and temperatures of all chains. The traced densities are computed from them.

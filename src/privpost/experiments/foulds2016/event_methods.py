@@ -24,7 +24,7 @@ from privpost.samplers.noise_aware import event_counts
 
 # Methods that release draws from a posterior given the exact events. OPS releases the last draw of its chain.
 SAMPLED = ("ops", "private_gibbs")
-# How a variant of the Laplace mechanism turns noisy counts into counts.
+# Variants of the Laplace mechanism, which differ in how they turn noisy counts into valid counts (see `processed`).
 VARIANTS = {"paper": "clipped", "corrected": "projected", "sums": "sums clipped"}
 # Settings of chains, which are the same for all data sets.
 CHAINS = {
@@ -223,7 +223,7 @@ class Setup:
 
 def processed(noisy, sizes: Sequence[int], variant: str) -> np.ndarray:
     """Return what a chain takes for the counts: noisy counts clipped at 0 (`paper`), projected so that each field keeps
-    its noisy sum (`corrected`), or unchanged (`sums`; the sampler then clips the sums over each state)."""
+    its noisy sum (`corrected`), or unchanged (`sums`). For `sums`, the sampler clips the sums over each state."""
     if variant == "sums":
         return noisy
     return count_tables.clip(noisy) if variant == "paper" else count_tables.project(noisy, sizes)

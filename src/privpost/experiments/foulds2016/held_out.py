@@ -68,8 +68,8 @@ def evaluate(
         streams: random streams of the data set, so that all cells of the grid share its splits and noise.
 
         Returns:
-        `SCORES` (rows, splits), log-likelihoods without multinomial coefficients; `events` (splits,), held out; and, of
-        the first splits, `clipped` (rows,) and `convergence.ARRAYS` (rows,), nan if no chain runs or needs to converge.
+        `SCORES` (rows, splits) are log-likelihoods without multinomial coefficients. `events` (splits,) counts held-out
+        events. `clipped` and `convergence.ARRAYS` (rows,) are of the first splits, nan if no chain need converge.
     """
     setup.open(ledger, all_rows)
     scores = {name: np.empty((len(all_rows), splits)) for name in SCORES}

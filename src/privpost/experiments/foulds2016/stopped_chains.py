@@ -36,8 +36,8 @@ def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
 class Compared(NamedTuple):
     """How a chain's state compares with an exact draw: largest values over data sets or pairs of neighbours.
 
-    In order: pure ε of the exact draw; total variation distance of the state from the exact draw; smallest δ at which
-    the state is (ε, δ)-DP at the draw's ε; pure ε of the state; distance on the two neighbours with the largest pure ε.
+    The fields are, in order: pure ε of the exact draw; total variation distance of the state from the exact draw; least
+    δ at which the state is (ε, δ)-DP at the draw's ε; pure ε of the state; distance on the neighbours with that pure ε.
     """
 
     exact_cost: float
@@ -60,7 +60,7 @@ def compared(states: np.ndarray, laws: np.ndarray, pairs: np.ndarray) -> Compare
 
 
 def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float, ...]:
-    """Return `COLUMNS` for the chain's state after some steps, the largest values over all data sets and neighbours."""
+    """Return `COLUMNS` for the chain's state after `steps` steps: the largest values over data sets and neighbours."""
     size, successes = laws.shape[-1], np.arange(len(laws))
     starts = np.full(laws.shape, 1 / size) if start == "uniform" else np.eye(size)[laws.argmax(axis=1)]
     states = (starts[:, None] @ np.linalg.matrix_power(kernels(laws, chain), steps))[:, 0]

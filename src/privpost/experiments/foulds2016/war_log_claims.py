@@ -32,7 +32,7 @@ def reached(chains) -> Iterator[Part]:
 
 
 def p_values(rows, score: str, sign: int = 1) -> np.ndarray:
-    """Return p-values of one-sided t tests over splits that a paired difference has the given sign."""
+    """Return p-values of one-sided t tests over splits. A small value shows that the difference has the given sign."""
     from scipy.special import stdtr
 
     t = sign * (rows[f"{score}_mean"] / rows[f"{score}_sem"]).to_numpy(float)

@@ -45,7 +45,7 @@ def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
     """Return the largest Rényi divergence between neighbours at each order, shape (orders,).
 
     Args:
-        masses: log-masses of the laws for 0, 1, ..., n successes. Adjacent laws are those of neighbours.
+        masses: log-masses of the laws for 0, 1, ..., n successes. Adjacent laws belong to neighbours.
         orders: orders λ > 1. The order inf is the max-divergence.
     """
     worst = np.zeros(len(orders))

@@ -88,7 +88,7 @@ def moments(a, b) -> np.ndarray:
 
 
 def of_prior(alpha: float, beta: float, variance) -> np.ndarray:
-    """Return the standard deviation of a law with a given variance, divided by that of Beta(α, β)."""
+    """Return the square root of a variance, divided by the standard deviation of Beta(α, β)."""
     mean, square = moments(alpha, beta)
     return np.sqrt(variance / (square - mean**2))
 

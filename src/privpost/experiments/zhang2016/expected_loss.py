@@ -1,4 +1,4 @@
-"""Exact mean loss of algorithm 1 of Zhang et al. (2016) on one node, as n grows, against the terms of its table 1.
+"""Exact mean loss of algorithm 1 of Zhang et al. (2016) on one node as n grows, against the terms of their table 1.
 
 Table 1 bounds KL(true ‖ released posterior) by O(mn ln n)(1 − exp(−nε/(2|I|))) + √(−O(mn ln n) ln δ). Here there is
 m = 1 parameter of |I| = 1 node.

@@ -32,7 +32,7 @@ ROUNDING = 1e-9
 THRESHOLDS = (4.0, 8.0)
 # Multiples of the threshold L0 at which the conclusion of lemma 3 is checked.
 MULTIPLES = (1.0, 1.5, 2.0, 4.0)
-# Possible meanings of the "posterior likelihood", the score of algorithm 3; the paper prints ξ(θ|D), the density.
+# Possible meanings of the "posterior likelihood", the score of algorithm 3. The paper prints ξ(θ|D), the density.
 SCORES = {"density": "the density", "mass": "the probability", "log": "the log-density"}
 # Expectations of the 0/1 functions that draws estimate.
 CHANCES = (0.5, 0.1, 0.01)

@@ -1,4 +1,4 @@
-"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski, Honkela 2023). Noisy counts are taken as normal, with added variance."""
+"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski, Honkela 2023): counts are taken as normal, plus the noise's variance."""
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
@@ -36,7 +36,7 @@ def infer(task, releases, rng, budget):
 
 
 def _theta(task, z) -> np.ndarray:
-    """θ (..., p) at logits z (..., free): one logit per probability, or logits of categories against the last one."""
+    """θ (..., p) at logits z (..., free): one logit per probability, or logits of categories against the last."""
     if isinstance(task, NetworkTask) or task.size == 1:
         return expit(z)
     return np.exp(log_softmax(_against_last(z), axis=-1))

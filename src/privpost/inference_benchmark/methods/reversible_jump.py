@@ -20,7 +20,7 @@ def infer(task, releases, rng, budget):
         raise Refused("the number of records is public, or they are no bits or categories")
     observed = np.repeat(releases, budget.chains, axis=0)
     theta = task.prior(len(observed), rng)
-    # Chains start with as many records as the release suggests.
+    # Chains start with the rounded sum of the released counts as number of records.
     number = np.clip(np.rint(observed.sum(axis=1)), 0, task.largest).astype(np.int64)
     records, drawn = _proposed(task, theta, rng), np.empty((budget.draws, *theta.shape))
     records *= _there(task, number)

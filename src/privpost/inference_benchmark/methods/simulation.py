@@ -1,5 +1,5 @@
 """Simulations from the prior, weighted by the density of the noise (Gong 2022, "Exact inference with approximate
-computation for differentially private data via perturbations"). This is ABC with the noise as kernel, so exact."""
+computation for differentially private data via perturbations"). It is ABC with the noise as kernel, and is exact."""
 
 import numpy as np
 

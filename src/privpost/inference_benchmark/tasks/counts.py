@@ -1,4 +1,4 @@
-"""Bits or categories, one per record, whose counts are released with noise."""
+"""Bits or categories, one per record. Their counts are released with noise."""
 
 from functools import partial
 

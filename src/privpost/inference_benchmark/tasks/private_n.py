@@ -1,6 +1,6 @@
 """Bits or categories with a private number n of records: neighbours are data sets with and without one record.
 
-Budgets are not comparable with those of tasks with substituted records: a substitution can cost twice as much.
+Budgets are not comparable with budgets of tasks that substitute records. A substitution can cost twice as much.
 """
 
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ ROUNDING = 1e-7
 TARGET_ROUNDING = RELATIVE_TOLERANCE
 # Largest total of numbers in all releases about one data set.
 LARGEST_WORK = 3_000_000
-# Nothing is drawn if fewer releases than this are possible.
+# Nothing is drawn if LARGEST_WORK allows fewer releases than this.
 FEWEST = 100
 # Bits of draws that are rounded exactly. With this many, no interval of rounding contains an end of the support.
 BITS = 40
@@ -160,7 +160,7 @@ class Gate:
             number = min(CHUNK, size - start)
             for rows in filter(None, (number // 2, number - number // 2)):
                 by_row = len(parts) % 2 == 0
-                # In a study each trial may have its own settings. Here each row has them.
+                # In a study each trial may have its own settings, so here each row gets settings of its own.
                 mechanism = self.mechanism.each(rows) if by_row else self.mechanism
                 asked = np.broadcast_to(statistics, (rows, *statistics.shape)) if by_row else statistics
                 settings = {"size": None if by_row else rows, "repeats": slice(self.drawn, self.drawn + rows)}

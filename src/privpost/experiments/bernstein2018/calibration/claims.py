@@ -37,7 +37,7 @@ def gibbs(calibration):
 
 
 def by_the_chain(table):
-    """Yield two things per model: at how many (n, ε) Gibbs is rejected, and where the law without a chain is not."""
+    """Yield per model at how many (n, ε) Gibbs is rejected, and at which of them the law without a chain is not."""
     failed = {}
     for method in ("gibbs", "exact"):
         rows = width_claims.sound(table, method, POINTS)

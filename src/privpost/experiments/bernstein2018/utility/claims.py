@@ -1,4 +1,4 @@
-"""Distance of private posteriors from the true one (Bernstein and Sheldon 2018, figure 1c)."""
+"""Distance of private posteriors from the true posterior (Bernstein and Sheldon 2018, figure 1c)."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ LITTLE = 0.2
 
 
 def bounded(utility, method: str):
-    """Return a method's rows of models with bounded records."""
+    """Return a method's rows on models with bounded records."""
     return select(utility[utility.model != "exponential"], method=method)
 
 
@@ -53,7 +53,7 @@ def naive_converges(utility):
         name, ends = f"{model}, epsilon={epsilon:g}", rows.iloc[[0, -1]]
         mmd, range_of_n = np.maximum(ends.mmd.to_numpy(), 1e-300), np.log(rows.n.iloc[-1] / rows.n.iloc[0])
         slope = np.log(mmd[1] / mmd[0]) / range_of_n
-        # The delta method gives the error of the MMD, the root of the mean of MMD².
+        # The delta method gives the standard error of the MMD, which is the root of the mean of MMD².
         errors = 0.5 * ends.mmd2_sem.to_numpy() / mmd
         yield from number(f"MMD at the smallest and largest n, {name}", list(ends.mmd))
         yield from number(f"standard errors of MMD at the smallest and largest n, {name}", list(errors))

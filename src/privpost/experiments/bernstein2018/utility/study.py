@@ -1,4 +1,4 @@
-"""Distance of private posteriors from the true one (Bernstein and Sheldon 2018, figure 1c).
+"""Distance of private posteriors from the true posterior (Bernstein and Sheldon 2018, figure 1c).
 
 The distance between a method's posterior and the non-private posterior is MMD² with the kernel exp(−(p − q)²/2),
 averaged over trials. The parameter is the probability (of the first category) or the rate. MMD² is exact for laws in

@@ -54,7 +54,7 @@ def spent(mechanism, config) -> np.ndarray:
 def simulate(config, streams, ledger) -> dict:
     """Return `spent` (epsilons, methods, accountings, draws), `setting` (epsilons, methods) and `method`.
 
-    Everything is computed from public numbers; nothing is released.
+    Everything is computed from public numbers. Nothing is released.
     """
     calibrated = [samplers(config, epsilon) for epsilon in config.epsilon]
     methods = list(calibrated[0])

@@ -33,7 +33,7 @@ TABLES = {
         "kl_theory": "KL divergence that the paper's expansion gives [nats]",
     },
 }
-# The bulk of a density ends where it is e^−50 of its maximum.
+# The bulk of a density ends where the density is e^−50 times its maximum.
 DEPTH = 50.0
 
 

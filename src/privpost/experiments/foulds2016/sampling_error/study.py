@@ -35,8 +35,8 @@ TABLES = {
 def simulate(config, streams, ledger) -> dict:
     """Return `l1`, `over_true` and `over_laplace` (method, n, 2), and `temperature` (method,).
 
-    `l1` is the error |θ − p|. `over_true` and `over_laplace` are a method's error minus that of the true or the Laplace
-    posterior on the same data, nan if the other method takes no part. The last axis is (mean, standard error).
+    `l1` is the error |θ − p|. `over_true` and `over_laplace` are a method's error minus the error of the true or the
+    Laplace posterior on the same data, nan if this posterior takes no part. The last axis is (mean, standard error).
     """
     model = BetaBernoulli(config.alpha, config.beta)
     methods = list(config.method)
@@ -73,7 +73,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _summary(values) -> np.ndarray:
-    """Return mean and standard error over the last axis, stacked last."""
+    """Return mean and standard error of values over their last axis, stacked along a new last axis."""
     return np.stack(mean_and_sem(values), axis=-1)
 
 

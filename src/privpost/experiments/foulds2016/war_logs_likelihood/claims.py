@@ -28,7 +28,7 @@ def paper(differences, model: str):
 
 
 def leads(rows, score: str = "joint"):
-    """Yield each row's difference and its standard error as evidence."""
+    """Yield, as evidence, each row's paired difference in a score and the difference's standard error."""
     for row in rows.itertuples():
         name = f"{row.first} less {named(row)}, {score} score, epsilon = {row.epsilon:g}, {row.dataset}"
         yield from number(name, getattr(row, f"{score}_mean"), getattr(row, f"{score}_sem"), of=name)

@@ -99,7 +99,7 @@ def run_time(war_logs_cpu, war_logs_operations):
 
 
 def operations(table, by=("method", "dataset", "n_states")):
-    """Return operations of chains from random starts over those of the non-private chain, grouped by columns `by`."""
+    """Return operations of chains from random starts, as multiples of the non-private chain's, by the columns `by`."""
     table = select(table, start="random").assign(total=lambda rows: rows[KINDS].sum(axis=1))
     plain = select(table, method="non_private").set_index(["dataset", "n_states"]).total
     table = table[table.method != "non_private"].join(plain.rename("plain"), on=["dataset", "n_states"])

@@ -153,8 +153,8 @@ def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, 
 def maps_of(fits: list[Fit], all_rows: list[Row], logs) -> dict[str, np.ndarray]:
     """Return maps, emissions and turns of each row's first repeat, and scores of the maps of all repeats.
 
-    States are in the order of their mean month in the reference, which is the non-private fit. If this fit was run from
-    seeded starts, its seeded chain is the reference.
+    States are in the order of their mean month in the reference. The reference is the non-private fit from seeded
+    starts, or from random starts if there are no seeded starts.
     """
     reference = [fit for fit, row in zip(fits, all_rows, strict=True) if row.method == "non_private"][-1]
     n_states = reference.parameters.shape[1]

@@ -1,4 +1,4 @@
-"""Private logistic regression without an exact draw: error of Langevin steps against their privacy charge (ours)."""
+"""Private logistic regression without an exact draw: error and privacy charge of Langevin steps (ours)."""
 
 import numpy as np
 

@@ -34,7 +34,7 @@ def critical(rows, comparisons: int) -> float:
 
 
 def counts(rows, limit: float) -> dict[str, int]:
-    """Return two counts of cells by name: where the second method is significantly ahead, and where it is behind."""
+    """Return the number of cells where the second method is significantly ahead, and where it is behind, by name."""
     return {"significantly ahead": (rows.lead > limit).sum(), "significantly behind": (rows.lead < -limit).sum()}
 
 

@@ -38,7 +38,7 @@ TABLES = {
 def simulate(config, streams, ledger) -> dict:
     """Return `epsilon` (methods, suprema, orders), the RDP curves at one coefficient, and arrays on rounded draws.
 
-    Nothing is released. `rounded` (methods, bits, orders + 1) has the ε of rounded draws; its last order is infinite.
+    Nothing is released. `rounded` (methods, bits, orders + 1) has the ε of rounded draws, last at order infinity.
     `ideal` (methods, orders + 1) is the ε without rounding. `error_ratio` (methods, bits) is the error over the error
     without rounding. These are nan if not asked for. The direct posterior is nan except in the cell of coefficient 1.
     """

@@ -1,4 +1,4 @@
-"""Claims on theorem 16: its bound compared with the divergences of pairs of data sets."""
+"""Claims on theorem 16: the bound compared with the divergences of pairs of data sets."""
 
 import numpy as np
 

@@ -165,6 +165,6 @@ def held_out(tradeoff):
         for method, row in at_largest.iterrows():
             excess = float(row["mean"]) - truth
             yield from number(f"excess over the true posterior at the largest epsilon, {method}, {name}", excess)
-            # The excess has to vanish where the KL does, and to have a floor where the KL has one.
+            # The excess has to vanish where the KL vanishes, and to have a floor where the KL has a floor.
             small = abs(excess) < limit * math.sqrt(2) * row["sem"]
             yield check(f"limits agree for {method} ({name})", small == (kl[method].iloc[-1] < 1e-3))

@@ -2,7 +2,7 @@
 
 Panels (a, b) show the KL divergence from the true posterior to each mechanism's output. Panels (c, d) show the negative
 log-likelihood of held-out data under one released parameter. The study has two versions: the likelihood of the ordered
-records, and that of their count. They differ by ln C(n, k). The paper plots the version of the count.
+records, and that of their count. The versions differ by ln C(n, k). The paper plots the version of the count.
 """
 
 import itertools

@@ -105,7 +105,7 @@ def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray, np.nda
 def simulate(config, streams, ledger) -> dict:
     """Return quantiles, divergences and diagnostics of all rows, nan if not known.
 
-    `quantiles` (rows, levels, trials) are those of the first field's levels. `kl`, `oracle` and `averaged` have shape
+    `quantiles` (rows, levels, trials) are of the first field's levels. `kl`, `oracle` and `averaged` have shape
     (rows, trials). `oracle` is the first level's exact quantile, and `averaged` the share of draws below the truth.
     `variances` (rows, 2, trials): of the method's and of the exact posterior of the first level. `rhat` and `ess`
     (rows,): medians over trials, from split chains.

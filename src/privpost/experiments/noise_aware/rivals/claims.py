@@ -51,14 +51,14 @@ def sd_error(rows) -> float:
 
 
 def spread_of(rows) -> Spread:
-    """Return the test of z² over rows of one method, whose data sets are the same at every ε."""
+    """Return the test of z² over rows of one method. These rows have the same data sets at every ε."""
     values = float(rows.groupby(["task", "n"]).n_releases.max().sum())
     mean = float((rows.z2 * rows.n_releases).sum() / rows.n_releases.sum())
     return Spread(mean, values, *halves(mean, values))
 
 
 def spread_at(points) -> Spread:
-    """Return the test of z² over one method's rows of `rivals_calibration`, whose data sets are independent."""
+    """Return the test of z² over one method's rows of `rivals_calibration`. These rows have independent data sets."""
     values = float(points.z2_values.sum())
     mean = float((points.z2 * points.z2_values).sum() / values)
     return Spread(mean, values, *halves(mean, values))

@@ -282,7 +282,7 @@ def _calibration(point, name: str, ranks) -> dict:
         return row
     for share in (50, 95):
         inside = (np.abs(ranks - 0.5) < share / 200).mean(axis=1)
-        # If all values are equal, `_error` is the standard error of a share.
+        # If all values are equal, `_error` returns the standard error of a share instead of 0.
         row[f"coverage_{share}"], row[f"coverage_{share}_sem"] = float(inside.mean()), _error(inside)
     p_value = np.min(ks_p_value(ks_statistic(ranks.T), len(ranks)))
     row |= {"rank_p": min(1.0, float(p_value) * ranks.shape[1])}

@@ -176,7 +176,7 @@ def _scores(model, private, tests, point, opened, config, streams, ledger) -> di
 def _chained(mechanism, release, config, rng):
     """Return the noise-aware posterior means (trials, m) of the first releases, computed by chains, the worst R-hat,
     and the worst effective sample size."""
-    # Imported here, as numba takes a third of a second to load.
+    # The import is here, as numba takes a third of a second to load.
     from privpost.samplers.noise_aware.records import Records
 
     model, release = mechanism.model, release[: config.chain_trials]

@@ -226,7 +226,7 @@ def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=mat
 
 
 def _upper(statement, values, bound, delta, point, **setting) -> dict:
-    """Return the row of a bound that values (releases,) may exceed with probability δ."""
+    """Return the row of a statement: values (releases,) exceed a bound with probability at most δ."""
     exceeded, setting = np.mean(values > bound), {"delta": delta, **setting}
     return _row(statement, point, setting, np.quantile(values, 1 - delta), bound, exceeded, delta, trials=len(values))
 
@@ -330,7 +330,7 @@ def _map_rows(mechanism, statistics, releases, config, point):
         mass = np.mean(values > (top - t)[:, None], axis=-1)
         for statement, factor in (("lemma_4", weight), ("lemma_4_printed", np.full_like(weight, budget))):
             bounds = np.exp(-factor * t) / mass
-            # Subnormal floats have few digits, and processors differ in the last one.
+            # Subnormal floats have few digits, and processors differ in the last digit.
             bounds[bounds < np.finfo(float).tiny] = 0.0
             worst = _worst(outside, bounds)
             setting, missed, bound = {"t_share": share, "t": t[worst]}, outside[worst], bounds[worst]

@@ -44,8 +44,8 @@ SCORES = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", 
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (noise variance, prior precision, trial), and facts about the data.
 
-    `non_private` and `sampler_record` are mean squared errors on the test rows. `acceptance` is the acceptance rate of
-    proposals from the untruncated posterior, and `proposal_acceptance` that of the proposals in use. `mean_norm` is the
+    `non_private` and `sampler_record` are mean squared errors on the test rows. Two acceptance rates are `acceptance`,
+    of proposals from the untruncated posterior, and `proposal_acceptance`, of the proposals in use. `mean_norm` is the
     norm of the untruncated posterior mean. The facts are `epsilon` and `radius` (noise variance, prior precision),
     `residual_variance` (trial,) of least squares on the training rows, `clipped_share` of the labels, and `stand_in`.
 

@@ -207,7 +207,7 @@ def _curves(cell):
 
 
 def _stealth(config, arrays) -> list[dict]:
-    """Return the share of stealthy runs at each t and ε, and the bound of corollary 3."""
+    """Return one row per t and ε: the share of stealthy runs, and the bound of corollary 3 on this share."""
     return [
         {
             "t": t,
