@@ -126,8 +126,8 @@ def recorded(records: dict[str, list[dict]]) -> list[Instance]:
     """Return the instances that are audited among the mechanisms in the studies' ledgers, each mechanism once.
 
     Settings of a study form a group if their `reduced` mechanisms differ in numbers only. Three settings of each group
-        are audited: the smallest, the middle and the largest cost. The costs of all settings are compared with their
-        targets. Accounts with an infinite budget are left out, as they are not private.
+    are audited: the smallest, the middle and the largest cost. The costs of all settings are compared with their
+    targets. Accounts with an infinite budget are left out, as they are not private.
     """
     groups: dict[str, tuple[dict, dict, set, list]] = {}
     shares: dict[int, float] = {}

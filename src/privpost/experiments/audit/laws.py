@@ -173,7 +173,7 @@ class BetasOfStates:
     """Law of the probabilities x_k of the first of two levels in state k, a mixture over the states of the cells.
 
     Each of `parts` is the law given one sequence of states. All sequences are equally likely a priori. Draws have shape
-        (size, K, 2).
+    (size, K, 2).
     """
 
     parts: tuple[TruncatedBetas, ...]

@@ -10,7 +10,7 @@ SHIPPED = "shipped mechanisms"
 
 
 def none(violations, check_name: str, rows):
-    """Yield two parts of a claim: the check that `rows` is not empty and `violations` is, and the violations."""
+    """Yield two parts of a claim: the check that there are rows but no violations, and the violations as evidence."""
     yield check(check_name, violations.empty and len(rows) > 0)
     yield from number("violations", violations.instance.tolist())
 

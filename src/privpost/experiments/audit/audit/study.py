@@ -77,10 +77,10 @@ class Finding(NamedTuple):
 
     Attributes:
         exact: exact divergence between the releases about the two data sets, or nan if the law is not known.
-                drawn: Kolmogorov-Smirnov p-value of the draws, or nan if the law is not known.
-                rounded: p-value of draws that are rounded exactly, or nan if the mechanism cannot round its draws.
-                counts: for each data set, the number of releases about it that fell into the event.
-                pair: the two data sets.
+        drawn: Kolmogorov-Smirnov p-value of the draws, or nan if the law is not known.
+        rounded: p-value of draws that are rounded exactly, or nan if the mechanism cannot round its draws.
+        counts: for each data set, the number of releases about it that fell into the event.
+        pair: the two data sets.
     """
 
     exact: float
@@ -113,12 +113,12 @@ def examine(
     bound from `pilot` releases, among neighbours whose common records are all equal. If each release has many numbers,
     fewer releases are drawn. Nothing is drawn if fewer than `FEWEST` releases would be left.
 
-        Args:
-            size: releases per neighbour to choose the event. As many more are drawn to count how often it occurs.
-            pilot: releases per neighbour to choose the pair.
-            level: error probability of the bounds by which events are compared. The reported bound has another level.
-            gate: the `Gate` that draws the releases. By default it uses a new ledger.
-            rounded: draws per neighbour that are rounded exactly. Each takes some milliseconds.
+    Args:
+        size: releases per neighbour to choose the event. As many more are drawn to count how often it occurs.
+        pilot: releases per neighbour to choose the pair.
+        level: error probability of the bounds by which events are compared. The reported bound has another level.
+        gate: the `Gate` that draws the releases. By default it uses a new ledger.
+        rounded: draws per neighbour that are rounded exactly. Each takes some milliseconds.
     """
     gate = gate or Gate(Ledger(), "audit", mechanism, mechanism.cost())
     order = mechanism.cost().order
