@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware.quadrature import Posterior, parameter_edges,
 
 # Number of cells of θ over the prior's mass, evenly spaced in the parameter's coordinate.
 CELLS = 600
-# Largest n of each network, for which the sum over counts is feasible.
+# Largest n of each network at which the sum over counts is feasible.
 LARGEST = {"naive_bayes": 200, "collider": 100, "three_parents": 8}
 # For sums of whole numbers with characteristic function φⁿ: number of coarse frequencies at which |φ|ⁿ is bounded,
 _COARSE = 513

@@ -76,7 +76,7 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
 
 
 def axes(config) -> dict:
-    """Return, for each column that labels the rows of one ε, the values that it takes."""
+    """Return, by name, the values of the columns that label the rows of one ε."""
     return {"chain": CHAINS, "start": STARTS, "steps": config.steps}
 
 

@@ -121,7 +121,7 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
 
 
 def axes(config) -> dict:
-    """Return, for each column that labels the rows of one ε, the values that it takes."""
+    """Return, by name, the values of the columns that label the rows of one ε."""
     return {"start": STARTS, "sweeps": config.sweeps}
 
 

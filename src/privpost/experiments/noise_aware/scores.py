@@ -118,7 +118,7 @@ def names(model: BayesianNetwork) -> list[str]:
 
 
 def tabulate(cells, places, network) -> dict:
-    """Return the tables that all these studies have, by the last part of their names.
+    """Return the tables that all studies on networks have, by the last part of the tables' names.
 
     `""` has mean scores; `"pairs"` has paired differences between methods; `"calibration"` has KS statistics of the
     true parameters' quantiles; `"ecdf"` has the quantiles' empirical distribution functions at the ε nearest to 1.

@@ -53,7 +53,7 @@ TABLE = (
 
 
 def table(bounds):
-    """Yield table 1, a row per mechanism: the paper's entries, and how many rows of `bounds` check each, and hold."""
+    """Yield table 1, a row per mechanism: the paper's entries, and how many rows of `bounds` are on each, or hold."""
 
     def checked(name, statement):
         rows = bounds[bounds.statement == statement]

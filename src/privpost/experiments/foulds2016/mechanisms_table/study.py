@@ -93,7 +93,7 @@ def largest_loss(mechanism: Mechanism, releases) -> float:
 
 
 def releases(mechanism: Mechanism) -> np.ndarray:
-    """Return releases that attain a mechanism's largest privacy loss: a grid of θ, or of counts beyond [0, n] too."""
+    """Return releases with a mechanism's largest privacy loss: a grid of θ, or a grid of counts that exceeds [0, n]."""
     if mechanism.releases == "statistics":
         axis = np.linspace(-1.0, mechanism.n + 1.0, 2 * mechanism.n + 5)
         return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

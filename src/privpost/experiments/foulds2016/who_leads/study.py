@@ -49,7 +49,7 @@ TABLES = {
         "crossings": "events of a level in a cell, over the number at which noise and tempering blur it equally",
     },
 }
-# Scores of `held_out`, and the prefixes of their columns.
+# Scores in `held_out`, and the prefixes of these scores' columns.
 SCORES = {"joint": "", "predictive": "predictive_"}
 PAIRS = (("ops", "laplace"), ("private_gibbs", "laplace"), ("gibbs", "laplace"), ("gibbs", "ops"))
 

@@ -59,7 +59,7 @@ def _event(margin):
     return np.where(margin < -30, -margin, -np.log(-np.expm1(-np.exp(np.maximum(margin, -30)))))
 
 
-# Losses of the changed record and of a record that pushes the weights away, as functions of their margin.
+# Losses of the changed record and of a record that pushes the weights away, as functions of the record's margin.
 LOSSES = {
     "logistic": (_logistic, _logistic),
     "probit": (_probit, _probit),

@@ -29,7 +29,7 @@ def first_level(config, noisy, scale: float, truth) -> np.ndarray | None:
 
 
 def statistics(counts, n, truth, levels=2) -> np.ndarray:
-    """Return the three numbers of `first_level` for Beta(1 + c, levels − 1 + n − c), (3, trials, counts)."""
+    """Return mass below `truth`, mean and mean square of Beta(1 + c, levels − 1 + n − c), (3, trials, counts)."""
     alpha, size = 1.0 + counts, n + float(levels)
     below = betainc(alpha, size - alpha, truth[:, None])
     mean = np.broadcast_to(alpha / size, below.shape)
@@ -37,7 +37,7 @@ def statistics(counts, n, truth, levels=2) -> np.ndarray:
 
 
 def two_months(noisy, scale: float, n: int, truth) -> np.ndarray:
-    """Return the three numbers of `first_level` given releases (trials, 2, fields, 2).
+    """Return the posterior's mass below `truth`, mean and mean square, given releases (trials, 2, fields, 2).
 
     The method is a sum over all counts of n events and all states. Emission and transition probabilities are integrated
     out. All ways to divide the events between the cells are equally likely. So are equal and different states.

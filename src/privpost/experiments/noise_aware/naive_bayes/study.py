@@ -145,7 +145,7 @@ def conjugate_log_predictive(theta, attributes) -> np.ndarray:
 
 
 def _predictions(log_predictive, labels) -> dict[str, np.ndarray]:
-    """Return the scores (..., trials) of log-predictives (..., trials, tests, 2) for labels (trials, tests)."""
+    """Return accuracy and log-scores (..., trials) of log-predictives (..., trials, tests, 2), given labels."""
     true_label = np.where(labels == 1, log_predictive[..., 1], log_predictive[..., 0])
     total = np.logaddexp(log_predictive[..., 0], log_predictive[..., 1])
     right = (log_predictive[..., 1] > log_predictive[..., 0] + scores.TIE) == (labels == 1)

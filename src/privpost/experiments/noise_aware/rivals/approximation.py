@@ -34,7 +34,7 @@ def distances(task, releases) -> np.ndarray:
     return np.full(len(releases), np.nan)
 
 
-# Cached, as computing the nodes takes as long as everything else.
+# The result is cached, as computing the nodes takes as long as everything else.
 _gauss_legendre = functools.cache(np.polynomial.legendre.leggauss)
 
 
@@ -99,7 +99,7 @@ def stationary_density(prior, release: float, n: int, scale: float, theta, weigh
 
 
 def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarray:
-    """Return the distances (k,) of the chain's stationary law from the exact posterior, given noisy counts (k,)."""
+    """Return total variation distances (k,) of the chain's stationary law from the exact posterior, by noisy count."""
     distances = np.empty(len(releases))
     for k, release in enumerate(releases):
         theta, weights = parameter_grid(prior, release, n, scale, nodes)

@@ -27,8 +27,8 @@ EXACT = ("data_augmentation", "simulation", "abc_smc", "reversible_jump", "recor
 LEVEL = 0.05
 NETWORKS = ("collider", "three_parents")
 COUNTS = ("binomial", "multinomial")
-# Fewest effective draws of the samplers that the classifier is asked about, and the share of points at which it has to
-# detect an error.
+# Fewest effective draws of the samplers that the classifier is asked about, and the share of points at which the
+# classifier has to detect an error.
 MANY, SEEN = 500, 0.8
 
 
