@@ -8,12 +8,12 @@ from privpost.evaluation.multiplicity import critical_value
 
 
 def estimate(name: str, value, error, of: str = "") -> dict[str, Any]:
-    """Return an estimate and its standard error as evidence; the error's label names `of`, else the estimate."""
+    """Return an estimate and its standard error as evidence. The error's label names `of` if given, else `name`."""
     return {name: value, f"its standard error, {of or name}": error}
 
 
 def unpaired(row, other, name: str) -> tuple[float, float]:
-    """Return the difference of `<name>_mean` between two independent rows, and its standard error."""
+    """Return the difference of `<name>_mean` between two independent rows, and the difference's standard error."""
     mean, sem = (f"{name}_{kind}" for kind in ("mean", "sem"))
     return float(row[mean] - other[mean]), math.hypot(row[sem], other[sem])
 
@@ -26,26 +26,26 @@ def ends(values) -> list:
 def above(rows, difference: str, limit: float):
     """Return, for each row, whether a difference exceeds 0 by more than `limit` standard errors.
 
-    `rows` is one row, or a table with columns `<difference>_mean` and `<difference>_sem`.
+    `rows` is one row, or a table. Both have the columns `<difference>_mean` and `<difference>_sem`.
     """
     return getattr(rows, f"{difference}_mean") > limit * getattr(rows, f"{difference}_sem")
 
 
 def below(rows, difference: str, limit: float):
-    """Return, for each row, whether a difference is below 0 by more than `limit` standard errors; see `above`."""
+    """Return, for each row, whether a difference is below 0 by more than `limit` standard errors (see `above`)."""
     return getattr(rows, f"{difference}_mean") < -limit * getattr(rows, f"{difference}_sem")
 
 
 def at_joint_level(rows):
-    """Return rows, one test each, with a column `level`: 5 % divided by the number of tests (Bonferroni)."""
+    """Return the rows, one per test, with a column `level`: 5 % divided by the number of tests (Bonferroni)."""
     return rows.assign(level=LEVEL / max(1, len(rows)))
 
 
 def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
-    """Return evidence from Kolmogorov-Smirnov (KS) tests of a posterior: their results, and what they can detect.
+    """Return evidence from Kolmogorov-Smirnov (KS) tests of a posterior: the results and what the tests can detect.
 
     Args:
-        rows: table with `ks`, `p_value`, `n_trials` and `level`; all rows have the same trials and level.
+        rows: table with `ks`, `p_value`, `n_trials` and `level`. All rows have the same `n_trials` and `level`.
         what: the posterior, in words.
         where: what the rows have in common, in words.
     """
@@ -62,11 +62,11 @@ def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
 
 
 def errors_allowed(limit: float, comparisons: int) -> str:
-    """Describe a limit: its standard errors, and how often a normal estimate of a zero difference exceeds it.
+    """Return a limit in words, with the chance that a normal estimate of a zero difference exceeds the limit.
 
     Args:
-        limit: standard errors.
-        comparisons: number of one-sided comparisons with the limit; their joint rate is Bonferroni's bound.
+        limit: the limit, in standard errors.
+        comparisons: number of one-sided comparisons with the limit. The joint chance is Bonferroni's bound.
     """
     from scipy.special import ndtr
 
@@ -82,7 +82,7 @@ def joint_limit(comparisons: int, sides: int = 1) -> tuple[float, str]:
 
     Args:
         comparisons: number of differences that are compared with the limit.
-        sides: 1 where only one direction counts, else 2.
+        sides: 1 if only one direction counts, else 2.
     """
     limit = critical_value(max(1, comparisons), 2 * LEVEL / sides)
     sided = "one-sided" if sides == 1 else "two-sided"
@@ -90,7 +90,7 @@ def joint_limit(comparisons: int, sides: int = 1) -> tuple[float, str]:
 
 
 def student_limit(repeats: int, level: float) -> float:
-    """Return the value that Student's t of a mean over `repeats` exceeds with probability `level`."""
+    """Return the value that Student's t of a mean over `repeats` values exceeds with probability `level`."""
     from scipy.special import stdtrit
 
     return float(stdtrit(repeats - 1, 1 - level))

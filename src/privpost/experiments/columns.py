@@ -1,4 +1,4 @@
-"""Meanings of columns and settings: those that several studies share, and functions that look a name up."""
+"""Meanings of columns and settings that several studies share, and functions that look up the meaning of a name."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -100,7 +100,7 @@ COLUMNS: dict[str, str | Setting] = {
 }
 
 
-# Axis labels of columns whose meaning is too long for one.
+# Axis labels of columns whose meaning is too long for an axis label.
 LABELS = {
     "are": "asymptotic relative efficiency",
     "bound_ratio": "truncated concentrated DP bound over the exact supremum",
@@ -127,17 +127,17 @@ class Meaning(NamedTuple):
     unit: str
 
     def label(self, name: str) -> str:
-        """Return an axis label with the unit: that of `name` in LABELS, or the meaning up to its first ";" or ":"."""
+        """Return an axis label with the unit: the label of `name` in LABELS, else the meaning up to a ";" or ":"."""
         text = LABELS.get(name) or re.sub(r" \([^)]*\)", "", re.split(r"[;:]", self.text)[0])
         text = re.sub(r"`(\w+)`", lambda match: match[1].removesuffix("_mean").replace("_", " "), text)
         return f"{text} [{self.unit}]" if self.unit else text
 
 
 def of_column(study: Study, table: str, column: str) -> Meaning | None:
-    """Return the meaning of a column of one of a study's tables; None if there is none.
+    """Return the meaning of a column of one of a study's tables, or None if it has no meaning.
 
-    The table's own entry in TABLES comes first, then the setting of that name, the study's other tables, and `COLUMNS`.
-    A column `<x>_sem` is the standard error of `<x>_mean`, or of `<x>`.
+    The first meaning found counts: in the table's entry in TABLES, as the setting of that name, in the study's other
+    tables, or in `COLUMNS`. A column `<x>_sem` is the standard error of `<x>_mean` or of `<x>`.
     """
     tables: dict[str, dict[str, str]] = getattr(study.module(), "TABLES", {})
     places = (tables.get(table, {}), study.schema.fields, *tables.values(), COLUMNS)
@@ -152,7 +152,7 @@ def of_column(study: Study, table: str, column: str) -> Meaning | None:
 
 
 def of_setting(study: Study, name: str) -> Meaning | None:
-    """Return the meaning of a study's setting; None if there is none."""
+    """Return the meaning of a study's setting, or None if the setting has no meaning."""
     return _first(name, (study.schema.fields, COLUMNS))
 
 

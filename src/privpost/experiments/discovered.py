@@ -1,4 +1,4 @@
-"""Support for studies of all mechanisms: new ones take part automatically, and a failing one stops no other."""
+"""Support for studies of all mechanisms. New mechanisms take part automatically. One that fails stops no other."""
 
 import contextlib
 import sys
@@ -12,9 +12,10 @@ from privpost.privacy.ledger.gate import BudgetExceeded
 
 @dataclass(frozen=True)
 class Discovered(Setting):
-    """A setting whose value is `all`, a list of names that `known` returns, or, where allowed, `none`.
+    """A setting whose value is `all`, a list of names that `known` returns, or `none` (if allowed).
 
-    Its normal form is the sorted list of names. With `all`, a new mechanism extends it: the study is computed again.
+    The normal form is the sorted list of names. With `all`, a new mechanism extends this list, and so the study is
+    computed again.
     """
 
     known: Callable[[], set[str]]
@@ -38,11 +39,11 @@ class Discovered(Setting):
 
 
 class Failed(set[str]):
-    """Names of the methods that failed in a study; it loses only their rows and prints the reason on standard error."""
+    """Names of the methods that failed in a study. The study lacks only their rows and prints why on standard error."""
 
     @contextlib.contextmanager
     def alone(self, method: str) -> Iterator[None]:
-        """Run one method's part of a study; an error ends only this part, but an exceeded budget ends the study."""
+        """Run one method's part of a study. An error ends only this part, but an exceeded budget ends the study."""
         try:
             yield
         except BudgetExceeded:

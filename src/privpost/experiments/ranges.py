@@ -8,7 +8,7 @@ from privpost.privacy.count_tables import LARGEST_TRUNCATION, SMALLEST_TRUNCATIO
 
 # At a smaller concentration, draws of a beta or Dirichlet law round to 0 or 1.
 CONCENTRATION = Real(at_least=0.01, at_most=1e4)
-# For truncated laws: with a parameter below 1 the density has a pole.
+# Range for truncated laws. If a parameter is below 1, the density has a pole.
 WITHOUT_POLE = Real(at_least=1, at_most=1e4)
 # The weight of a likelihood or a prior.
 COEFFICIENT = Real(at_least=1e-12, at_most=1)
@@ -40,7 +40,7 @@ SUPREMUM = Choice(
     "paper", "exact", says="pairs of neighbours that the bound covers: the `paper`'s four, or `exact` for all"
 )
 
-# Methods; each study has its own list of them.
+# Methods. Each study has its own list of methods.
 
 METHOD = "method, with the same name in all tables and figures"
 VARIANT = "`paper`, as published, or a correction that docs/ describes"

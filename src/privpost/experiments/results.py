@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def results(study: str) -> "dict[str, DataFrame]":
     """Return a study's published tables by name, each with the meanings of its columns in `attrs["meanings"]`.
 
-    Call it inside a checkout. Raises SettingError for an unknown study and for a table that was altered by hand,
-    and FileNotFoundError for a missing table.
+    Call the function inside a checkout. It raises SettingError for an unknown study and for a table that was altered by
+    hand, and FileNotFoundError for a missing table.
 
     >>> import privpost
     >>> table = privpost.results("geumlek2017/rdp_curves")["rdp_curves"]

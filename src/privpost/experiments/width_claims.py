@@ -7,7 +7,7 @@ from privpost.evaluation.spread import Spread, halves, seen
 from privpost.experiments.claim_helpers import ks_evidence
 from privpost.lab.claims import Part, word
 
-# Columns that identify a test of z²: rows that agree in all of them share one test.
+# Columns that identify a test of z². Rows that agree in all these columns share one test.
 _PLACES = ("variant", "law", "model", "method", "tempered", "n", "concentration", "graph", "epsilon", "z2_of")
 # A claim on calibration should detect relative errors of a posterior's standard deviation above this size.
 GOAL = 0.10
@@ -20,7 +20,7 @@ BOTH = (
 
 
 def tested(rows):
-    """Return rows with `level` (KS), `z2_level` and `rejected` (by either); the tests of each kind share 2.5 %."""
+    """Return rows with columns `level` (KS), `z2_level` and `rejected` (by either). Each kind of test has 2.5 %."""
     tests = len(rows[_keys(rows)].drop_duplicates())
     level, z2_level = (LEVEL / 2 / max(1, count) for count in (len(rows), tests))
     rejected = (rows.p_value < level) | (rows.z2_p < z2_level)
@@ -28,10 +28,10 @@ def tested(rows):
 
 
 def from_prior(table):
-    """Return the rows whose true parameters pass a test of z² against their prior, at 5 % over all sets of parameters.
+    """Return the rows whose true parameters pass a test of z² against the prior, at 5 % over all sets of parameters.
 
     By chance a set of true values may be spread too widely or too narrowly. A posterior close to the prior then looks
-    miscalibrated, although it is not.
+    miscalibrated, although it is calibrated.
     """
     if "prior_p" not in table:
         return table
@@ -40,10 +40,10 @@ def from_prior(table):
 
 
 def sound(table, method: str, keys: list[str]):
-    """Return `tested` rows of a method at points where the non-private posterior passes both tests.
+    """Return `tested` rows of a method at points where the non-private posterior passes both tests (KS and z²).
 
-    `keys` are the columns that identify a point. A point is left out if that posterior fails (at 5 % over all points)
-    or its rows fail `from_prior`, since its draws of θ are then in doubt.
+    `keys` are the columns that identify a point. A point is left out if the non-private posterior fails (at 5 % over
+    all points) or the point's rows fail `from_prior`, since the draws of θ at this point are then in doubt.
     """
     table = from_prior(table)
     control = tested(table[table.method == "non_private"])
@@ -53,10 +53,10 @@ def sound(table, method: str, keys: list[str]):
 
 
 def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
-    """Return evidence from both tests of a posterior: their results, and what they can detect.
+    """Return evidence from both tests of a posterior (KS and z²): the results, and what the tests can detect.
 
     Args:
-        rows: a result of `tested`; all rows have the same number of trials.
+        rows: a result of `tested`. All rows have the same number of trials.
         what: the posterior, in words.
         where: what the rows have in common, in words.
     """
@@ -96,7 +96,7 @@ def power(rows) -> Part:
 
 
 def _of_prior(tests):
-    """Return which tests have a posterior as wide as the prior; none if the table lacks `sd_of_prior`."""
+    """Return for each test whether the posterior is as wide as the prior (False if the table lacks `sd_of_prior`)."""
     return tests.get("sd_of_prior", 0 * tests.z2) >= OF_PRIOR
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from privpost.privacy.accounting.costs import Cost
 
-# Powers r by the mechanism's method id: the noise has the log-density −|x/scale|^r / r.
+# Powers r by the mechanism's method id. The noise has the log-density −|x/scale|^r / r, up to a constant.
 POWERS = {"laplace": 1, "geometric": 1, "gaussian": 2, "discrete_gaussian": 2}
 
 
 class Refused(Exception):
-    """A method cannot serve a task; its text is the reason, in one line."""
+    """A method cannot serve a task. The text of the exception is the reason, in one line."""
 
 
 class Inferred(NamedTuple):
@@ -23,7 +23,7 @@ class Inferred(NamedTuple):
     Attributes:
         draws: draws of θ, shape (k, chains, draws, p).
         effective: effective sample sizes, shape (k,), if the method knows them. If None, they are estimated from
-            several chains; the draws of a single chain count as independent.
+            several chains. The draws of a single chain count as independent.
     """
 
     draws: np.ndarray
@@ -31,7 +31,7 @@ class Inferred(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """Chains per release, draws of each and steps before them. Methods without chains give as many draws in all."""
+    """Chains per release, draws per chain, and burn-in steps per chain. Methods without chains give `total` draws."""
 
     chains: int
     draws: int
@@ -44,30 +44,30 @@ class Budget(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What each record adds to the released coordinates, (k, n, q), and to the sufficient statistics, (k, n, d)."""
+    """What each record adds to the released coordinates (k, n, q), and to the sufficient statistics (k, n, d)."""
 
     released: np.ndarray
     statistics: np.ndarray
 
 
-# Function (draws, rng) that draws from the posterior given one release: θ, or counts that determine the law of θ.
+# Function (draws, rng) that draws from the posterior given one release. It draws θ, or counts that determine θ's law.
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 
 
 class Task(ABC):
     """A release with its model, its prior and its reference posterior.
 
-    A subclass has to define `data` and `laws`; everything else is optional. A method refuses a task that lacks what the
+    A subclass has to define `data` and `laws`. Everything else is optional. A method refuses a task that lacks what the
     method needs.
 
     Attributes:
         name: the task's name in the tables.
-        n: number of records, public unless `neighbours` are "add or remove one".
+        n: number of records. It is public unless `neighbours` is "add or remove one".
         model: the model of the records, with its prior.
         mechanism: the mechanism, with the `sensitivity` and `cost()` of one release.
         budget: the budget that the mechanism is calibrated to.
         size: number p of parameters.
-        saved: CPU seconds that calls of `reference` saved, as an earlier call had prepared the same releases.
+        saved: CPU seconds that calls of `reference` saved because an earlier call had prepared the same releases.
 
     Class attributes:
         kind: how the reference is computed: "exact", by a sum or by quadrature, or "gold", by a chain.
@@ -95,7 +95,7 @@ class Task(ABC):
 
     @property
     def power(self) -> int:
-        """r of additive noise whose log-density is −|x/scale|^r / r up to a constant: 1 or 2."""
+        """Power r of additive noise with the log-density −|x/scale|^r / r, up to a constant: 1 or 2."""
         if self.noise not in POWERS:
             raise Refused("its release is no sum with noise on it")
         return POWERS[self.noise]
@@ -117,7 +117,7 @@ class Task(ABC):
         return self.scale**2 * (2 if self.power == 1 else 1)
 
     def noise_log_density(self, releases, exact) -> np.ndarray:
-        """Log-density (...) of releases (..., q) given the noiseless coordinates (..., q), up to a constant."""
+        """Log-density (...) of releases (..., q) given the noiseless coordinates `exact` (..., q), up to a constant."""
         power = self.power
         return -(np.abs((releases - exact) / self.scale) ** power).sum(axis=-1) / power
 
@@ -147,7 +147,7 @@ class Task(ABC):
         return theta.reshape(*np.shape(statistics)[:-1], self.size)
 
     def naive(self, releases, size: int, rng) -> np.ndarray:
-        """Draws (k, size, p) from the conjugate posteriors if releases (k, q) are taken for noiseless statistics."""
+        """Draws (k, size, p) from the conjugate posteriors that take releases (k, q) for noiseless statistics."""
         drawn = self.model.sample(self.mechanism.naive_posterior(releases), rng, size)
         return drawn.reshape(size, len(releases), self.size).transpose(1, 0, 2)
 
@@ -157,7 +157,7 @@ class Task(ABC):
 
     @abstractmethod
     def laws(self, releases) -> Sequence[Draw]:
-        """One function per release (k, q) that draws from its exact posterior; the deterministic work is done here."""
+        """One function per release (k, q) that draws from the release's exact posterior. `laws` does all other work."""
 
     def reference(self, releases, draws: int, rng) -> np.ndarray:
         """Independent draws (k, draws, p) from the exact posterior of each release (k, q)."""

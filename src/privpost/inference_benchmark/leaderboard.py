@@ -1,4 +1,4 @@
-"""The leaderboard: a row for each method, over all points of the benchmark."""
+"""The leaderboard: a row for each method, which summarises all points of the benchmark (task, noise, n and ε)."""
 
 from collections.abc import Iterator
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from privpost.evaluation.calibration import LEVEL
 
-# Exact draws, the best possible, come first; the baselines come last.
+# Exact draws, which are the best possible, come first. The baselines come last.
 TOP, FLOOR = ("exact",), ("naive", "prior")
 POINT = ["task", "noise", "n", "epsilon"]
-# The classifier tells laws apart from this accuracy on: 0.5 plus ten standard errors over 20 releases.
+# Accuracy from which on the classifier tells laws apart: 0.5 plus ten standard errors over 20 releases.
 TOLD = 0.53
 
 
 def rows(rivals, calibration, refused) -> Iterator[dict]:
-    """Yield one row per method, sorted by the largest accuracy of the classifier over all points."""
+    """Yield one row per method, sorted by the classifier's largest accuracy over all points of the benchmark."""
     if rivals.empty:
         return
     exact = rivals[rivals.method == "exact"].set_index(POINT).distance
@@ -48,8 +48,8 @@ def pairs(table) -> set[tuple]:
 
 
 def rejected(calibration):
-    """Return for each row of calibration whether z² or ranks reject it, at a joint 5 % over both tests and all rows of
-    a method."""
+    """Return for each row of calibration whether z² or ranks reject the method, at a joint level of 5 % over both
+    tests and all rows of the method."""
     level = LEVEL / (2 * calibration.groupby("method").task.transform("size"))
     return np.minimum(calibration.z2_p, calibration.rank_p) < level
 

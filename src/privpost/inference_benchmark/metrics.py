@@ -10,7 +10,7 @@ import numpy as np
 from privpost.evaluation.diagnostics import bulk_sizes
 from privpost.evaluation.spread import z_squares
 
-# All but `z2` (true parameters) and `ess` compare draws with the exact posterior.
+# All scores but `z2` and `ess` compare draws with the exact posterior. `z2` compares them with the true parameters.
 SCORES = ("distance", "mean_error", "sd_error", "c2st", "mmd2", "z2", "ess")
 # Number of random directions of slices, in addition to the axes.
 DIRECTIONS = 20
@@ -19,14 +19,14 @@ LEVELS = (np.arange(400) + 0.5) / 400
 # Folds of the classifier's cross-validation, and positions of its hinge features, in standard deviations.
 FOLDS = 5
 KINKS = (-2, -1, 0, 1, 2)
-# Number of draws of either law that MMD² uses, as its time grows with their square.
+# Number of draws of either law that MMD² uses, as its time grows with the square of this number.
 KERNEL_DRAWS = 400
-# Number of releases with an MMD², which is computed for several parameters only; for one the sliced distance suffices.
+# Number of releases with an MMD². It is computed only for several parameters: for one, the sliced distance suffices.
 FEW = 5
 
 
 class Reference(NamedTuple):
-    """A release's exact posterior: draws (draws, p), their mean and sd (p,), and quantiles (levels, directions)."""
+    """A release's exact posterior: draws (draws, p), mean (p,), sd (p,), and quantiles (levels, directions)."""
 
     draws: np.ndarray
     mean: np.ndarray
@@ -35,7 +35,7 @@ class Reference(NamedTuple):
 
     @classmethod
     def of(cls, draws) -> "Reference":
-        """Return the reference with the summaries of draws (draws, p)."""
+        """Return the reference that consists of draws (draws, p) and their summaries."""
         empty = cls(draws, draws.mean(axis=0), draws.std(axis=0), np.empty(0))
         return empty._replace(slices=empty.quantiles(draws))
 
@@ -44,7 +44,7 @@ class Reference(NamedTuple):
         return (draws - self.mean) / self.sd
 
     def quantiles(self, draws) -> np.ndarray:
-        """Quantiles (levels, directions) of draws (draws, p) that are standardised by the reference."""
+        """Quantiles (levels, directions) of draws (draws, p), after standardisation by the reference."""
         along = np.sort(self.standard(draws) @ _directions(len(self.mean)), axis=0)
         place = LEVELS * (len(along) - 1)
         low = place.astype(int)
@@ -52,7 +52,7 @@ class Reference(NamedTuple):
 
 
 def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
-    """Return the scores (releases, scores) of draws against references and the true parameters (releases, p)."""
+    """Return the scores (releases, scores) of inferred draws, given references and true parameters (releases, p)."""
     scores = np.full((len(references), len(SCORES)), np.nan)
     finite, sizes = _finite(inferred.draws), effective(inferred)
     for k, (chains, exact) in enumerate(zip(inferred.draws, references, strict=True)):
@@ -73,10 +73,10 @@ def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
 
 
 def ranks(draws, effective: float, theta, rng) -> np.ndarray:
-    """Return ranks (p,) in [0, 1] of the true parameters (p,), uniform if draws (draws, p) have the posterior's law.
+    """Return ranks (p,) in [0, 1] of the true parameters (p,) among draws (draws, p).
 
-    Draws are thinned to their effective number, as dependent draws spread ranks too far (Talts et al. 2018). Ranks are
-    randomised between neighbouring draws and among equal ones.
+    Ranks are uniform if draws have the posterior's law. Draws are thinned to their effective number, as dependent draws
+    spread ranks too far (Talts et al. 2018). Ranks are randomised between neighbouring draws and among equal draws.
     """
     thinned = draws[:: math.ceil(len(draws) / np.clip(effective, 1, len(draws)))]
     below, equal = (thinned < theta).sum(axis=0), (thinned == theta).sum(axis=0)
@@ -84,11 +84,11 @@ def ranks(draws, effective: float, theta, rng) -> np.ndarray:
 
 
 def c2st(first, second, rng) -> float:
-    """Return the accuracy of a classifier that tells draws (draws, p) of two laws apart; it guesses at 0.5.
+    """Return the accuracy of a classifier that tells draws (draws, p) of two laws apart. A guess has accuracy 0.5.
 
-    Draws are standardised by one of the laws. The classifier is a cross-validated least-squares fit on coordinates,
-    their products and hinges (Lopez-Paz and Oquab 2017), with equally many draws of each law. Its accuracy carries
-    little information for a hundred draws or fewer.
+    The draws must be standardised by one of the laws. The classifier is a cross-validated least-squares fit on
+    coordinates, products of coordinates, and hinges (Lopez-Paz and Oquab 2017). It uses equally many draws of each law.
+    The accuracy carries little information for a hundred draws or fewer.
     """
     size = min(len(first), len(second))
     pooled = np.concatenate([draws[rng.permutation(len(draws))[:size]] for draws in (first, second)])
@@ -122,7 +122,7 @@ def mmd2(first, second, rng) -> float:
 
 
 def all_ranks(inferred, theta, rng) -> np.ndarray:
-    """Return `ranks` (releases, p) of the true parameters (releases, p), nan for releases with non-finite draws."""
+    """Return `ranks` (releases, p) of the true parameters (releases, p), nan if a release has non-finite draws."""
     found, sizes = np.full(theta.shape, np.nan), effective(inferred)
     for k in np.flatnonzero(_finite(inferred.draws)):
         found[k] = ranks(inferred.draws[k].reshape(-1, theta.shape[1]), sizes[k], theta[k], rng)
@@ -134,7 +134,7 @@ def _finite(draws) -> np.ndarray:
 
 
 def effective(inferred) -> np.ndarray:
-    """Return the effective sample size (releases,) of each release's draws: the method's, or estimated from chains."""
+    """Return the effective sample size (releases,) of draws: the method's value, or an estimate from the chains."""
     draws, finite = inferred.draws, _finite(inferred.draws)
     if inferred.effective is not None:
         return inferred.effective

@@ -1,6 +1,6 @@
-"""Methods and tasks from outside this package: in a user's file or an installed package, or draws in files.
+"""Methods and tasks from outside this package: in a user's file or in an installed package, or draws in files.
 
-None of them takes part in a study, so that a study's tables are the same wherever they are built.
+No study runs outside methods or tasks, so that a study's tables are the same wherever they are built.
 """
 
 import dataclasses
@@ -35,8 +35,8 @@ class Method(NamedTuple):
 
     Attributes:
         infer: the method's function.
-        packages: packages whose versions are stored with the scores; `PACKAGES` of the method's file.
-        timed: whether the measured seconds are those of inference; False if draws are read from files.
+        packages: `PACKAGES` of the method's file. The versions of these packages are stored with the scores.
+        timed: whether the measured seconds are those of inference. It is False if draws are read from files.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Method(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A task with one of its possible mechanisms; `label` names the pair."""
+    """A task with one of its possible mechanisms. `label` names this pair."""
 
     label: str
     name: str
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Settings of all tasks: ε, fixed releases per task, a method's draws per release, and the seed."""
+    """Settings of all tasks: ε, number of fixed releases per task, number of a method's draws per release, and seed."""
 
     epsilon: float = 1.0
     releases: int = 5
@@ -64,12 +64,12 @@ class Setting(NamedTuple):
 
     @property
     def budget(self) -> Budget:
-        """Four chains with `draws` draws in all; burn-in is as long as the draws of one chain."""
+        """Four chains with `draws` draws in all. Burn-in is as long as one chain's draws."""
         return Budget(4, self.draws // 4, self.draws // 4)
 
 
 def method(source: str) -> Method:
-    """Return a method given its name in this package or in an installed one, or given the path of a Python file.
+    """Return a method, given the path of a Python file, or given a name in this package or in an installed package.
 
     Raises:
         SettingError: there is no such name or file, or the file has no `infer`.
@@ -97,7 +97,7 @@ def _of(name: str, infer: methods.Infer) -> Method:
 
 
 def entries(chosen: str = "") -> list[Entry]:
-    """Return the tasks in a comma-separated list of labels and files; if it is empty, all tasks of this package.
+    """Return the tasks in a comma-separated list of labels and files, or all tasks of this package if it is empty.
 
     Raises:
         SettingError: there is no such task or file, or the file has no `TASKS`.
@@ -134,7 +134,7 @@ def _loaded(path: Path) -> ModuleType:
 
 
 def _or_told(what: str, call: Callable[[], Any]) -> Any:
-    """Return the result of a call of a user's code; raise its errors as a SettingError with one line of text."""
+    """Return the result of a call of a user's code. Its errors are raised as a SettingError with one line of text."""
     try:
         return call()
     except Exception as error:
@@ -142,7 +142,7 @@ def _or_told(what: str, call: Callable[[], Any]) -> Any:
 
 
 def case(entry: Entry, setting: Setting) -> scoring.Case:
-    """Return a task with its releases and their exact posteriors; raises SettingError if the task's code fails."""
+    """Return a task with its releases and their exact posteriors. Raises SettingError if the task's code fails."""
     return _or_told(f"task {entry.label}", partial(_case, entry, setting))
 
 
@@ -157,7 +157,7 @@ def parameters(size: int) -> list[str]:
 
 
 def describe(entry: Entry, task, setting: Setting) -> dict[str, Any]:
-    """Return the public facts of a task: model, prior, mechanism, guarantee, and how its reference is computed."""
+    """Return the public facts of a task: model, prior, mechanism, guarantee, and how the reference is computed."""
     try:
         scale = task.scale
     except Refused:
@@ -167,7 +167,7 @@ def describe(entry: Entry, task, setting: Setting) -> dict[str, Any]:
         "says": _says(task),
         "n": task.n,
         "model": _told(task.model),
-        # A mechanism that redacts or clamps has its own model, with the bounds; otherwise it repeats the task's model.
+        # A mechanism that redacts or clamps has a model with bounds. Other mechanisms repeat the task's model.
         "mechanism": _told(task.mechanism, *["model"] * (task.mechanism.model == task.model)),
         "noise": task.noise,
         "scale": scale,
@@ -185,7 +185,7 @@ def describe(entry: Entry, task, setting: Setting) -> dict[str, Any]:
 
 
 def _told(what, *without: str) -> dict[str, Any]:
-    """Return name, first paragraph of the docstring, and fields of a model or mechanism, but for those in `without`."""
+    """Return a model's or mechanism's name, first paragraph of its docstring, and fields except those in `without`."""
     fields = dataclasses.asdict(what) if dataclasses.is_dataclass(what) and not isinstance(what, type) else {}
     kept = {key: value for key, value in fields.items() if key not in without}
     return {"name": type(what).__name__, "says": _says(what), **kept}
@@ -221,7 +221,7 @@ def read_setting(folder: Path, entry: Entry) -> Setting:
     """Return the setting with which a task was exported.
 
     Raises:
-        SettingError: the task was not exported, or its `task.json` does not have the setting.
+        SettingError: the task was not exported, or the exported `task.json` does not have the setting.
     """
     path = folder / entry.label / "task.json"
     try:
@@ -232,7 +232,7 @@ def read_setting(folder: Path, entry: Entry) -> Setting:
 
 
 def check_releases(folder: Path, entry: Entry, case: scoring.Case) -> None:
-    """Raise SettingError unless a folder has the releases of a case."""
+    """Raise SettingError unless the files in a folder have the same releases as a case."""
     path = folder / entry.label / "releases.csv"
     try:
         _, values = _read(path)
@@ -249,7 +249,7 @@ def drawn(folder: Path, entry: Entry) -> list[Method]:
 
 
 def _from_files(place: Path, task, releases, rng, budget) -> Inferred:
-    """Read <release>.csv for each release: a column `chain` if there are several, and one per coordinate of θ."""
+    """Read <release>.csv for each release. Columns: `chain` if there are several chains, then the coordinates of θ."""
     draws = [_chains(place / f"{i}.csv", parameters(task.size)) for i in range(1, len(releases) + 1)]
     if len({part.shape for part in draws}) > 1:
         raise ValueError("its files have different numbers of chains or draws")

@@ -13,23 +13,23 @@ from privpost.samplers.noise_aware.quadrature import Posterior, parameter_edges,
 
 # Number of cells of θ over the prior's mass, evenly spaced in the parameter's coordinate.
 CELLS = 600
-# Largest n of each network, for which the sum over counts is feasible.
+# Largest n of each network at which the sum over counts is feasible.
 LARGEST = {"naive_bayes": 200, "collider": 100, "three_parents": 8}
-# For sums of whole numbers, with characteristic function φⁿ: number of coarse frequencies that bound |φ|ⁿ,
+# For sums of whole numbers with characteristic function φⁿ: number of coarse frequencies at which |φ|ⁿ is bounded,
 _COARSE = 513
 # value of |φ|ⁿ that is neglected,
 _NOTHING = 1e-20
 # and number of frequencies in a block.
 _BLOCK = 256
-# Grid nodes in each dimension of second moments, and number of draws from the prior that locate the grid.
+# Number of grid nodes in each dimension of second moments, and number of draws from the prior that locate the grid.
 _NODES, _STARTS = 20, 2000
 
 
 def redacted(mechanism, releases) -> Posterior:
     """Return the posteriors of θ given redacted sums (k,) with Laplace noise, in cells of θ.
 
-    The law of the sum of n records is exact: for records on a lattice, by the n-th power of the discrete Fourier
-    transform of a record's law; for others, by Fourier inversion.
+    The law of the sum of n records is exact. For records on a lattice, it is computed from the n-th power of the
+    discrete Fourier transform of a record's law. For other records, it is computed by Fourier inversion.
     """
     family, n, scale = mechanism.model.family, mechanism.n, float(mechanism.scale)
     interval = float(mechanism.model.low), float(mechanism.model.high)
@@ -45,9 +45,9 @@ def redacted(mechanism, releases) -> Posterior:
 
 
 def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndarray:
-    """Return p(y | θ), shape (k, θ), for a sum of whole numbers with Laplace noise.
+    """Return the density p(y | θ), shape (k, θ), of releases y that are sums of whole numbers with Laplace noise.
 
-    The sum over the lattice becomes one over frequencies (Parseval), without those of negligible weight.
+    The sum over the lattice becomes a sum over frequencies (Parseval). Frequencies of negligible weight are left out.
     """
     values = np.arange(np.ceil(interval[0]), np.floor(interval[1]) + 1)
     largest = int(n * values[-1]) + 1
@@ -76,7 +76,7 @@ def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndar
 
 
 def second_moments(model, moments, n: int, noise):
-    """Return a function that draws second moments (draws, 2, 2) of one feature and label given noisy ones (3,).
+    """Return a function that draws second moments (draws, 2, 2) of one feature and label given noisy moments (3,).
 
     Draws are independent and exact, by rejection sampling from a law that is uniform in each cell of a grid.
     """
@@ -96,7 +96,7 @@ def second_moments(model, moments, n: int, noise):
         points = nodes[:, at] + step[:, None] * rng.uniform(-0.5, 0.5, (3, size))
         return points, moments_of._log_density(*given, points) - top - logs[at]
 
-    # Largest ratio of the densities, found with about as many proposals as a thousand draws need.
+    # Largest ratio of the two densities, found with about as many proposals as a thousand draws need.
     most = proposed(20_000, np.random.default_rng(1))[1].max()
 
     def drawn(draws: int, rng) -> np.ndarray:
@@ -111,13 +111,13 @@ def second_moments(model, moments, n: int, noise):
 
 
 def counts(model, n: int, scale: float, releases) -> list:
-    """Return for each release (k, 2m) a function that draws a network's counts (draws, 2m) given the noisy ones.
+    """Return for each release (k, 2m) a function that draws a network's counts (draws, 2m) given the noisy counts.
 
     Counts of nodes with children may be nan if they are not released.
 
-    The posterior is a sum over contingency tables of the nodes with children. Given such a table, the leaves' counts of
-    ones are independent, each with a beta-binomial law times the noise's density. A table's weight is its prior times
-    its noise density and the normalising sums of the leaves' laws.
+    The posterior is a sum over contingency tables of the nodes with children. Given such a table, the counts of ones
+    of the other nodes (leaves) are independent. Each has a beta-binomial law times the noise's density. A table's
+    weight is the product of its prior, its noise density and the normalising sums of the leaves' laws.
     """
     inner = _inner(model, n)
     return [partial(_drawn_counts, *_tilted(model, n, scale, release, inner), inner.counts) for release in releases]
@@ -126,7 +126,8 @@ def counts(model, n: int, scale: float, releases) -> list:
 class _Inner(NamedTuple):
     """All contingency tables of n records by the nodes with children: ln p up to a constant, and counts (tables, 2m).
 
-    Parameters of nodes without children, numbered in `leaves`, only have totals, `sizes` (tables, leaves).
+    `leaves` has the indices of the parameters of nodes without children. A table fixes only the numbers of records that
+    concern these parameters, `sizes` (tables, leaves).
     """
 
     log_prior: np.ndarray
@@ -154,10 +155,10 @@ def _inner(model, n: int) -> _Inner:
 
 
 def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
-    """Return the tables' weights, and for each leaf's parameter its place, totals, and distributions by total.
+    """Return the tables' weights, and for each leaf's parameter its place, its totals, and its distributions by total.
 
-    The distribution functions of all totals are in one increasing array, n + 1 values each; each is raised by 1 over
-    the one before, so one search serves all totals.
+    One increasing array has the distribution functions of all totals, n + 1 values each. Each function is raised by 1
+    over the function before, so one search serves all totals.
     """
     ones = np.arange(n + 1.0)
     log_prior = _log_beta_binomial(model, ones[:, None], ones)  # ones, total
@@ -188,7 +189,7 @@ def _drawn_counts(weight, leaves, counts, draws: int, rng) -> np.ndarray:
 
 
 def _log_beta_binomial(model, ones, total) -> np.ndarray:
-    """Return the log of the beta-binomial law; it is −inf if ones exceed the total."""
+    """Return the log-probability of `ones` under the beta-binomial law of `total` records, −inf if ones > total."""
     alpha, beta, zeros = model.alpha, model.beta, total - ones
     inside = np.where(zeros >= 0, zeros, 0.0)
     value = gammaln(alpha + ones) - gammaln(ones + 1) + gammaln(beta + inside) - gammaln(inside + 1)

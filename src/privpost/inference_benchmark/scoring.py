@@ -1,4 +1,4 @@
-"""Running methods on tasks with fixed releases; if one method fails, the others still run."""
+"""Running methods on tasks with fixed releases. If one method fails, the others still run."""
 
 import sysconfig
 import time
@@ -33,7 +33,7 @@ class Case:
 
 
 def case(task: Task, size: int, draws: int, seed: int = 0) -> Case:
-    """Return a task with `size` releases, θ drawn from the prior and data given θ; the seed determines everything."""
+    """Return a task with `size` releases. θ is drawn from the prior, and data given θ. The seed fixes everything."""
     data, noise, exact = np.random.default_rng(seed).spawn(3)
     theta = task.prior(size, data)
     releases = task.mechanism.perturb(task.data(theta, data), noise)
@@ -44,8 +44,8 @@ class Outcome(NamedTuple):
     """The outcome of a method on a task.
 
     Attributes:
-        inferred: the method's draws, or None.
-        seconds: CPU time.
+        inferred: the method's draws, or None if there are no draws.
+        seconds: CPU time in seconds.
         status: "" if there are draws, "refused" if the method cannot serve the task, "failed" if it ended in an error.
         reason: reason of a refusal or a failure, in one line.
     """
@@ -57,13 +57,13 @@ class Outcome(NamedTuple):
 
 
 def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
-    """Run a method on releases (k, q) and return its draws, non-finite ones included, or why there are none.
+    """Run a method on releases (k, q) and return its draws (non-finite draws included), or the reason for no draws.
 
-    The method fails if it raises another error than `Refused`, or returns draws of a wrong shape or number.
+    The method fails if it raises an error other than `Refused`, or returns draws of a wrong shape or number.
     """
     try:
         _warm(infer, task, releases[:1])
-        # If the method uses work that was prepared for the reference, its time counts too.
+        # If the method uses work that was prepared for the reference, the time of this work counts too.
         start = time.process_time() + task.saved
         inferred = infer(task, releases.copy(), rng, budget)
         spent = time.process_time() - start + task.saved
@@ -81,7 +81,7 @@ def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
 
 
 def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
-    """Return what is wrong with the shape of draws, or ""."""
+    """Return what is wrong with the shape of draws, or "" if nothing is."""
     shape = inferred.draws.shape
     if len(shape) != 4 or (shape[0], shape[3]) != (releases, size):
         return f"it gave draws of shape {shape}; the shape must be ({releases}, chains, draws, {size})"
@@ -93,7 +93,7 @@ def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
 
 
 def in_a_line(error: Exception) -> str:
-    """Return an error's type, the first line of its text and, if any, its last line of code in a user's file."""
+    """Return an error's type, its text's first line and, if the error is from a user's file, the last line of code."""
     libraries = (PACKAGE, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
     place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
@@ -101,12 +101,12 @@ def in_a_line(error: Exception) -> str:
 
 
 def measured(inferred: Inferred, case: Case, rng) -> dict[str, np.ndarray]:
-    """Return every metric of a method's draws for each release, shape (k,); nan if the draws are not finite."""
+    """Return every metric of a method's draws by name, shape (k,) for k releases, nan if the draws are not finite."""
     return dict(zip(SCORES, score(inferred, case.references, case.theta, rng).T, strict=True))
 
 
 def _warm(infer: Infer, task: Task, releases) -> None:
-    """Run a method briefly, so that it compiles its loops before the timing; once for each task's name."""
+    """Run a method briefly, once for each task's name, so that it compiles its loops before the timing."""
     if (infer, task.name) not in _WARMED:
         infer(task, releases.copy(), np.random.default_rng(0), Budget(2, 4, 1))
         _WARMED.add((infer, task.name))

@@ -1,4 +1,4 @@
-"""The law that each mechanism's release must have, given the records and its settings as the papers define them."""
+"""The law that each mechanism's release must have, given the records and the settings as the papers define them."""
 
 import itertools
 import math
@@ -31,7 +31,7 @@ KAPPA = 0.27846454276107380
 
 
 def law_of(mechanism, data):
-    """Return the law of a release about records (n, *record_shape), or None where it is not known."""
+    """Return the law of a release about records `data` (n, *record_shape), or None if the law is not known."""
     for kind, law in LAWS.items():
         if isinstance(mechanism, kind):
             return law(mechanism, data)
@@ -47,26 +47,26 @@ def _normal(mechanism, data):
 
 
 def _weights(mechanism):
-    """Return the weight r of the likelihood, and the divisor m of the prior."""
+    """Return the weight r of the likelihood, and the divisor m of the prior's parameters."""
     weights = {"diffused": (mechanism.coefficient, 1.0), "concentrated": (1.0, mechanism.coefficient)}
     return weights.get(mechanism.weighting, (1.0, 1.0))
 
 
 def _posterior(mechanism, data):
-    """Return the law Dirichlet(α/m + r · counts)."""
+    """Return the law Dirichlet(α/m + r · counts), with r and m of `_weights`."""
     r, m = _weights(mechanism)
     return laws.Dirichlet(np.asarray(mechanism.model.prior) / m + r * mechanism.model.sufficient_statistics(data))
 
 
 def _gamma(mechanism, data):
-    """Return the law Gamma(α/m + rn, β/m + rΣx)."""
+    """Return the law Gamma(α/m + rn, β/m + rΣx), with r and m of `_weights`."""
     r, m = _weights(mechanism)
     alpha, beta = np.asarray(mechanism.model.prior) / m
     return laws.Gamma(float(alpha + r * len(data)), float(beta + r * np.sum(data)))
 
 
 def _exponential(mechanism, data):
-    """Return the posterior of bits to the power 1/T on [a0, 1 − a0], T = max(1, 2 ln((1 − a0)/a0)/ε)."""
+    """Return the law ∝ posterior^(1/T) on [a0, 1 − a0] for binary data, where T = max(1, 2 ln((1 − a0)/a0)/ε)."""
     temperature = max(1.0, 2 * math.log((1 - mechanism.a0) / mechanism.a0) / mechanism.epsilon)
     alpha, beta = np.asarray(mechanism.model.prior) - 1 + mechanism.model.sufficient_statistics(data)
     shape = np.array([1 + alpha / temperature]), np.array([1 + beta / temperature])
@@ -74,20 +74,20 @@ def _exponential(mechanism, data):
 
 
 def _trimmed(mechanism, data):
-    """Return a network's posterior on [ω, 1 − ω]: ω = 1/(1 + exp(ε/2)) by attribute, with ε/(2|I|) by record."""
+    """Return a network's posterior on [ω, 1 − ω], ω = 1/(1 + exp(ε/(2k))). k is 1 if ε is per attribute, else |I|."""
     parts = 1 if isinstance(mechanism, AttributeSampler) else len(mechanism.model.nodes)
     pairs = _pairs(mechanism.model, data)
     return laws.TruncatedBetas(pairs[:, 0], pairs[:, 1], 1 / (1 + math.exp(mechanism.epsilon / (2 * parts))))
 
 
 def _pairs(model, data):
-    """Return (α, β) of every parameter's posterior, shape (m, 2)."""
+    """Return the parameters (α, β) of every network parameter's beta posterior, shape (m, 2)."""
     counts = model.pairs(model.sufficient_statistics(data))
     return counts + np.array([float(model.alpha), float(model.beta)])
 
 
 def _map(mechanism, data):
-    """Return the law of parameters on a grid, each with probabilities ∝ exp(ε_i u/(2Δ_i)), ε_i = ε/|I|."""
+    """Return the law of independent grid parameters: parameter i has probabilities ∝ exp(ε_i u/(2Δ_i)), ε_i = ε/|I|."""
     model, pairs = mechanism.model, _pairs(mechanism.model, data)
     a, b = pairs[:, :1], pairs[:, 1:]
     utility = np.exp(xlogy(a - 1, GRID) + xlog1py(b - 1, -GRID) - betaln(a, b))
@@ -102,7 +102,7 @@ def _map(mechanism, data):
 
 
 def _reports(mechanism, data):
-    """Return the law of independent reports: the true answer is e^ε times as probable as each other answer."""
+    """Return the law of the counts of independent reports: the true answer is e^ε times as probable as any other."""
     counts, base = mechanism.model.sufficient_statistics(data).astype(int), mechanism.n + 1
     chances = np.exp(mechanism.epsilon * np.eye(len(counts)))
     masses = {0: 1.0}
@@ -117,7 +117,7 @@ def _reports(mechanism, data):
 
 
 def _linear(mechanism, data):
-    """Return the law ∝ exp(−b|w|²/2 − Σ(y − x·w)²/(2σ²)) on the ball of radius R."""
+    """Return the law of weights w on the ball of radius R, with density ∝ exp(−b|w|²/2 − Σ(y − x·w)²/(2σ²))."""
     model, statistics = mechanism.model, mechanism.model.sufficient_statistics(data)
     if model.dimension > 2:
         return None
@@ -135,15 +135,15 @@ def _logistic(mechanism, data):
 
 
 def _distinct(data):
-    """Return the distinct records of a data set (n, d), and how often each occurs."""
-    # Often all records but the last are equal. This is quick to test, while sorting would take most of the time.
+    """Return the distinct records of a data set (n, d), and the number of times that each record occurs."""
+    # Often all records but the last are equal. This case is quick to test, while sorting would take most of the time.
     if np.all(data[1:-1] == data[0]):
         return data[[0, -1]], np.array([len(data) - 1, 1])
     return np.unique(data, axis=0, return_counts=True)
 
 
 def _mode_with_noise(mechanism, data):
-    """Return N(mode, (nβ)⁻¹ I) at the mode of the posterior with likelihood to the power ρ, by Newton's method."""
+    """Return N(mode, (nβ)⁻¹ I). The mode maximises prior · likelihood^ρ and is computed with Newton's method."""
     precision, w = mechanism.n * mechanism.model.prior_precision, np.zeros(mechanism.model.dimension)
     records, numbers = _distinct(data)
     for _ in range(50):
@@ -155,7 +155,7 @@ def _mode_with_noise(mechanism, data):
 
 
 def _langevin(mechanism, data) -> Steps | None:
-    """Return the law after k ≥ relaxations/(ηnβ) steps of size η = step/(nβ + nρc²/4) from w = 0."""
+    """Return the law of w after k = ⌈relaxations/(ηnβ)⌉ steps of size η = step/(nβ + nρc²/4) from w = 0, or None."""
     model, n, power = mechanism.model, mechanism.n, mechanism.coefficient
     if model.dimension > 2:
         return None
@@ -168,7 +168,7 @@ def _langevin(mechanism, data) -> Steps | None:
 
 
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
-    """Return the law ∝ exp(−nβ|w|²/2) Π (1 + exp(−z·w))^(−ρ), on a ball for OPS; record z_k occurs numbers_k times."""
+    """Return the law ∝ exp(−nβ|w|²/2) Π_k (1 + exp(−z_k·w))^(−ρ numbers_k). It is restricted to a ball for OPS."""
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticOps):
@@ -189,15 +189,16 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
     def log_weight(w):
         return -precision * laws.squared(w) / 2 - power * np.logaddexp(0, -w @ records.T) @ numbers
 
-    # The mode is at most ρc/β from 0; 12 prior standard deviations around it cover the mass.
+    # The mode is at most ρc/β from 0. Twelve prior standard deviations around the mode cover the mass.
     reach = power * bound / beta + 12 / math.sqrt(precision)
     return laws.Weights(log_weight, model.dimension, min(reach, radius or math.inf), radius)
 
 
 def _hidden_markov(mechanism, data):
-    """Return the law ∝ Π x^((b − 1)/T' + count/T), x ≥ 1/(M K), of each field; T = max(1, 2Δu/ε), u draws, T' = T or 1.
+    """Return the law ∝ Π x^((b − 1)/T' + count/T) of each field's probabilities x ≥ 1/(M K), or None if not known.
 
-    With several states the law is known for two cells and one field of two levels, as a mixture over the cells' states.
+    T = max(1, 2Δu/ε) for u paid draws, and T' is T if the prior is tempered, else 1. For several states, the law is
+    known only for two cells and one field of two levels: it is a mixture over the cells' states.
     """
     model = mechanism.model
     several = model.n_states > 1
@@ -219,7 +220,7 @@ def _hidden_markov(mechanism, data):
 
 
 def _of_two_cells(counts, prior: float, states: int, low: float) -> laws.BetasOfStates:
-    """Return the mixture over both cells' states, a priori equally likely as all rows of transitions have one prior."""
+    """Return the mixture over both cells' states, all equally likely a priori: all transition rows have one prior."""
     parts = []
     for sequence in itertools.product(range(states), repeat=2):
         shapes = np.full((states, 2), prior)

@@ -35,7 +35,7 @@ DIGITS = 9
 VARIANTS = ("variant", "supremum", "charge")
 # The most pairs of neighbours that are enumerated.
 LARGEST_ENUMERATION = 3000
-# Number of possible records that represent all of them if there are many.
+# Number of records that represent all possible records if there are many.
 EXTREMES = 4
 # Largest number of records in an audit, for mechanisms whose noise and temperature do not depend on n.
 FEWER = {
@@ -45,14 +45,14 @@ FEWER = {
     TrimmedSampler: 100,
     ExponentialMechanism: 10_000,
 }
-# Records and iterations of audited hidden Markov models of several states, and the starts of their seeded chains: few,
-# since two cells have few partitions.
+# Records and iterations of audited hidden Markov models of several states, and the starts of their seeded chains. A few
+# starts suffice, since two cells have few partitions.
 TWO_STATES, FEW_STARTS = (6, 12), Seeding(starts=2, iterations=4)
 # Largest number of levels of a field, so that convolutions are quick and exact.
 LEVELS = 5
-# Records in an audit of Langevin steps; prior precision and step size stay those of all records.
+# Records in an audit of Langevin steps. Prior precision and step size remain as they are for all records.
 FEW_STEPPED = 4
-# Records in an audit of three or more possible answers: the law of their counts is a sum over tables.
+# Records in an audit of three or more possible answers. They are few, as the law of their counts is a sum over tables.
 FEW_REPORTED = 4
 # Angles θ of the changed record in `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
@@ -67,8 +67,8 @@ class Instance:
     Attributes:
         targets: the budgets of the mechanism, each with its accounting.
         studies: the studies that use the mechanism or its class.
-        alike: largest cost / target over the settings that this instance represents: after `reduced` they differ from
-            it in numbers only.
+        alike: largest ratio of cost to target over the settings that this instance represents. After `reduced`, these
+            settings differ from the instance in numbers only.
     """
 
     name: str
@@ -79,12 +79,12 @@ class Instance:
 
     @property
     def share_of_target(self) -> float:
-        """The largest `share_of` over the targets and the represented settings."""
+        """The largest ratio of cost to target (`share_of`) over the targets and the represented settings."""
         return max(self.alike, *(share_of(self.mechanism, *target) for target in self.targets))
 
 
 def share_of(mechanism: Mechanism, budget: Cost, accounting: str) -> float:
-    """Return cost / target of ε, or of δ if that is larger (under exact accounting)."""
+    """Return the larger of two ratios of cost to target: the ratio of ε, and the ratio of δ (exact accounting only)."""
     cost = mechanism.cost_in(budget, accounting)
     return max(cost.epsilon / budget.epsilon, (cost.delta or 0.0) / budget.delta if budget.delta else 0.0)
 
@@ -104,9 +104,9 @@ def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
 
 
 def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> list[Instance]:
-    """Return every discovered mechanism's examples, each calibrated to ε in its own notion (and order) of privacy.
+    """Return examples of every discovered mechanism, calibrated to ε in the mechanism's notion (and order) of privacy.
 
-    Examples on bits also come with `large_n` records; a mechanism without a calibrated setting is not changed.
+    Examples on bits also come with `large_n` records. A mechanism without a calibrated setting is not changed.
     """
     instances, used = [], users(records)
     for kind in itertools.chain.from_iterable(discovery.mechanisms().values()):
@@ -123,11 +123,11 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 
 
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
-    """Return the mechanisms that the studies' ledgers record, each once.
+    """Return the instances that are audited among the mechanisms in the studies' ledgers, each mechanism once.
 
-    Settings of a study whose `reduced` mechanisms differ in numbers only form a group. Three of each group are audited
-    (smallest, middle and largest cost); the costs of all are compared with their targets. Accounts with an infinite
-    budget are left out, as they are not private.
+    Settings of a study form a group if their `reduced` mechanisms differ in numbers only. Three settings of each group
+    are audited: the smallest, the middle and the largest cost. The costs of all settings are compared with their
+    targets. Accounts with an infinite budget are left out, as they are not private.
     """
     groups: dict[str, tuple[dict, dict, set, list]] = {}
     shares: dict[int, float] = {}
@@ -162,23 +162,23 @@ def recorded(records: dict[str, list[dict]]) -> list[Instance]:
 
 
 def _share_recorded(row: dict) -> float:
-    """Return cost / target of a recorded setting, computed again from the setting."""
+    """Return the ratio of cost to target of a recorded setting, computed again, or 0 if the budget is infinite."""
     budget = rebuild_cost(row["budget"])
     return share_of(rebuild(row["mechanism"]), budget, row["accounting"]) if math.isfinite(budget.epsilon) else 0.0
 
 
 def rebuild_cost(fields: dict) -> Cost:
-    """Return a cost from its fields in a record, in which infinity is "inf"."""
+    """Return a cost from its fields in a record. The text "inf" stands for infinity."""
     return Cost(**{name: math.inf if value == "inf" else value for name, value in fields.items()})
 
 
 def reduced(mechanism: Mechanism) -> Mechanism:
-    """Return a small mechanism with the settings of a large one, so that its neighbours can be examined.
+    """Return a small mechanism with the settings of a large one. The neighbours of the small one can be examined.
 
-    Regressions keep two weights, since the worst pairs lie in a plane; models of events keep three cells. Langevin
-    steps keep one weight and few records, so that their law can be computed. Other mechanisms keep fewer records if n
-    sets neither noise nor temperature. Hidden Markov models become ones of known law: one state, one cell and few
-    levels a field, or two states, two cells and one field of two levels.
+    Regressions keep two weights, since the worst pairs lie in a plane. Models of events keep three cells. Langevin
+    steps keep one weight and few records, so that their law can be computed. Other mechanisms keep fewer records if
+    neither noise nor temperature depends on n. A hidden Markov model becomes a model with a known law: one state, one
+    cell and few levels per field, or two states, two cells and one field of two levels.
     """
     model = mechanism.model
     for kind, most in FEWER.items():
@@ -208,7 +208,7 @@ def reduced(mechanism: Mechanism) -> Mechanism:
 
 
 def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
-    """Return the number of possible records, and a function from indices to records, as a list may be too long."""
+    """Return the number of possible records and a function from indices to records. A list might be too long."""
     if isinstance(model, EventCounts):
         return model.n_records, model.events
     return len(model.records), model.records.__getitem__
@@ -216,18 +216,18 @@ def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
 
 @functools.lru_cache(maxsize=8)
 def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return ordered pairs of data sets (n, *record_shape) that differ in one record, or one of which lacks a record.
+    """Return ordered pairs of neighbouring data sets (n, *record_shape), for the mechanism's relation of neighbours.
 
-    All pairs are returned, up to the order of records. If they are too many, or with `vertices`, only pairs whose
-    common records are all equal are returned; if too many, their records are a few that are far apart. Logistic
-    regression adds pairs in a plane.
+    All pairs are returned, up to the order of records. With `vertices`, or if there are too many pairs, only pairs
+    whose common records are all equal are returned. If there are too many pairs, the records are also limited to a few
+    that are far apart. Logistic regression adds pairs in a plane.
     """
     (size, records_at), n = _alphabet(mechanism.model), mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
     total = math.comb(size + n - 2, n - 1) * size * (size - 1)
     many = in_plane or total > LARGEST_ENUMERATION
     places = np.arange(size) if not many or size <= EXTREMES else np.linspace(0, size - 1, EXTREMES).astype(int)
-    # In a plane, two opposite records suffice; the other axis would give the same pairs.
+    # In a plane, two opposite records suffice. Records on the other axis would give the same pairs.
     records = records_at(np.array([0, 2]) if in_plane else places)
     numbers = range(len(records))
     if vertices or many:
@@ -235,7 +235,7 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
     else:
         common = itertools.combinations_with_replacement(numbers, n - 1)
     changes = list(itertools.permutations(numbers, 2))
-    # Each data set is built once, as it is in many pairs.
+    # Each data set is built once, as many pairs contain it.
     sets = [{changed: records[np.append(rest, changed).astype(int)] for changed in numbers} for rest in common]
     pairs = [tuple(by_record[changed] for changed in change) for by_record in sets for change in changes]
     if mechanism.neighbours != "substitution":
@@ -249,38 +249,38 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
 
 
 def _pushed_pairs(bound: float, length: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return pairs with the record c(± cos θ, sin θ), all others (0, −t): an unlikely record has a long gradient."""
+    """Return pairs that differ in the sign of c(± cos θ, sin θ). The other records (0, −t) make either unlikely."""
     rest = np.repeat([[0.0, -length]], n - 1, axis=0)
     sides = [[np.append(rest, [[s * bound * np.cos(a), bound * np.sin(a)]], axis=0) for s in (1, -1)] for a in ANGLES]
     return [tuple(pair) for pair in sides]
 
 
 def copies(mechanism: Mechanism, release) -> int:
-    """Return how many draws of θ (or vectors of statistics) each release in an array (size, …) holds."""
+    """Return the number of draws of θ, or of vectors of statistics, in each release of an array (size, …)."""
     noisy = mechanism.releases == "statistics"
     expected = width_of(mechanism) if noisy else math.prod(mechanism.model.theta_shape)
     return max(1, release[0].size // expected)
 
 
 def width_of(mechanism: Mechanism) -> int:
-    """Return the number of coordinates that a mechanism releases if it releases statistics."""
+    """Return the number of coordinates in one release of a mechanism that releases statistics."""
     first = _alphabet(mechanism.model)[1](np.arange(1))
     return _noiseless(mechanism, np.repeat(first, mechanism.n, axis=0)).size
 
 
 def _noiseless(mechanism: Mechanism, data) -> np.ndarray:
-    """Return the released statistics (coordinates,) without noise; for a local mechanism, those of all records."""
+    """Return the released statistics (coordinates,) without noise: sums over all records if the mechanism is local."""
     if mechanism.local:
         return np.ravel(mechanism.select(mechanism.model.sufficient_statistics(data)))
     return np.ravel(mechanism.query(data))
 
 
 def features(mechanism: Mechanism, release, pair) -> np.ndarray:
-    """Return features of releases (size, columns); an audited event is a half-line of one column.
+    """Return features (size, columns) of releases. An audited event is a half-line of one column.
 
-    The columns are the log-likelihood ratio, where the law is known up to a constant; for noisy statistics, the
-    position in the orthant that the change points to; and values, extremes, sums and differences of up to 8
-    coordinates, those that differ first.
+    The first column is the log-likelihood ratio, if the law is known up to a constant. For noisy statistics, one
+    column is the position in the orthant that the change of data points to. The other columns are values, extremes,
+    sums and differences of up to 8 coordinates. Coordinates that differ between the data sets are taken first.
     """
     size, count = len(release), copies(mechanism, release)
     first, second = (mechanism.model.sufficient_statistics(side) for side in pair)
@@ -308,6 +308,6 @@ def features(mechanism: Mechanism, release, pair) -> np.ndarray:
             columns += [values[:, i] + values[:, j] for i, j in itertools.combinations(range(width), 2)]
     if width > 1:
         columns += [flat.min(axis=(1, 2)), flat.max(axis=(1, 2))]
-    # Rounding hides the last digits of floating-point releases: they tell the data apart (Mironov 2012), which no claim
-    # about real-valued noise covers.
+    # Rounding hides the last digits of floating-point releases. These digits tell the data apart (Mironov 2012), and no
+    # claim about real-valued noise covers this leak.
     return np.round(np.stack(columns, axis=1), DIGITS)

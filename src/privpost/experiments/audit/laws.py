@@ -1,7 +1,7 @@
 """The laws that releases must have, derived from likelihood, prior and settings, not from a mechanism's own density.
 
-A law gives its exact divergence from another law of its family. Its `quantiles` are the distribution functions of some
-marginals at draws; these values are uniform if the draws are from the law.
+A law gives its exact divergence from another law of the same family. Its `quantiles` are the distribution functions of
+some marginals, evaluated at draws. These values are uniform if the draws are from the law.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from privpost.privacy.divergences.renyi import dirichlet_divergence
 
 # Largest number of marginals that are tested.
 COORDINATES = 8
-# Points whose log-weight is this far below the largest are left out.
+# Points whose log-weight is this far below the largest log-weight are left out.
 DEPTH = 50.0
-# Because of rounding, draws may leave the support by this share of its size.
+# Because of rounding, draws may leave the support by this share of the support's size.
 ROUNDING = 1e-9
 LEGENDRE = np.polynomial.legendre.leggauss(160)
 RIM = np.linspace(0, 2 * np.pi, 721)
 
 
 def p_value(uniform) -> float:
-    """Return the smallest Kolmogorov-Smirnov p-value of k columns (size, k) against uniform, times k (Bonferroni).
+    """Return k times the smallest Kolmogorov-Smirnov p-value of k columns (size, k) against uniform (Bonferroni).
 
-    A draw outside the support is nan, and makes the p-value 0.
+    The result is at most 1. It is 0 if a value is nan, that is, if a draw lies outside the support.
     """
     if np.isnan(uniform).any():
         return 0.0
@@ -42,7 +42,7 @@ def p_value(uniform) -> float:
 
 
 def squared(w) -> np.ndarray:
-    """Return squared norms of weights (..., d); much faster than a sum over a short last axis."""
+    """Return squared norms of weights (..., d). This is much faster than a sum over a short last axis."""
     return np.einsum("...i,...i->...", w, w)
 
 
@@ -52,19 +52,19 @@ def _places(width: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Noise:
-    """Law of a centre (q,) plus independent Laplace or normal noise of one scale on each coordinate."""
+    """Law of a fixed centre (q,) plus independent Laplace or normal noise, with the same scale on each coordinate."""
 
     kind: str
     scale: float
     centre: np.ndarray
 
     def divergence(self, other: Noise, order: float | None) -> float:
-        """Return the largest log-ratio for Laplace noise, or the Rényi divergence of an order for normal noise."""
+        """Return the largest log-ratio to `other` for Laplace noise, or the Rényi divergence for normal noise."""
         change = np.abs(self.centre - other.centre) / self.scale
         return float(change.sum() if order is None else order * (change**2).sum() / 2)
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return distribution functions of coordinates and of differences of two of them, which reveal shared noise."""
+        """Return distribution functions of coordinates, and of differences of coordinates that reveal shared noise."""
         places = _places(self.centre.size)
         noise = (np.reshape(draws, (len(draws), -1)) - self.centre)[:, places] / self.scale
         both = np.diff(noise, axis=1)
@@ -78,16 +78,16 @@ class Noise:
 
 @dataclass(frozen=True)
 class Dirichlet:
-    """Dirichlet law of concentrations (k,); draws are vectors, or for k = 2 the first entry."""
+    """Dirichlet law with concentrations (k,). A draw is a vector, or only its first entry if k = 2."""
 
     alpha: np.ndarray
 
     def divergence(self, other: Dirichlet, order: float | None) -> float:
-        """Return the Rényi divergence in closed form."""
+        """Return the Rényi divergence from another Dirichlet law, in closed form."""
         return float(dirichlet_divergence(self.alpha, other.alpha, order))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the distribution functions of the entries, which have beta laws."""
+        """Return the distribution functions of the vector's entries at the draws. Each entry has a beta law."""
         draws = np.reshape(draws, (len(draws), -1))
         alpha = self.alpha[: draws.shape[1]]
         return betainc(alpha, self.alpha.sum() - alpha, draws)
@@ -95,13 +95,13 @@ class Dirichlet:
 
 @dataclass(frozen=True)
 class Gamma:
-    """Gamma law of a shape and a rate."""
+    """Gamma law with a shape and a rate."""
 
     shape: float
     rate: float
 
     def divergence(self, other: Gamma, order: float) -> float:
-        """Return the Rényi divergence from a law of the same shape."""
+        """Return the Rényi divergence from a gamma law with the same shape."""
         mixed = order * self.rate + (1 - order) * other.rate
         if mixed <= 0:
             return np.inf
@@ -109,17 +109,17 @@ class Gamma:
         return float(self.shape * logs / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the distribution function at the draws."""
+        """Return the gamma law's distribution function at the draws."""
         return gammainc(self.shape, self.rate * np.reshape(draws, (len(draws), 1)))
 
 
 @lru_cache(maxsize=256)
 def _beta_grid(a: float, b: float, low: float):
-    """Return log-odds (k,) that cover the mass of a beta law on [low, 1 − low], its scaled integral up to each of them,
-    and the logarithm of the scale. Results are cached, as the laws of neighbours share most coordinates."""
+    """Return log-odds (k,) that cover the mass of a beta law on [low, 1 − low], the scaled integral of the law up to
+    each log-odds, and the log of the scale. Results are cached, as neighbours' laws share most coordinates."""
     reach = np.log((1 - low) / low)
     ends = -reach, reach
-    # Coarse grids find the mass; a fine one integrates it.
+    # Coarse grids find where the mass lies, and a fine grid integrates over it.
     for points in (401, 401, 401, 8001):
         z = np.linspace(*ends, points)
         log_weight = -a * np.logaddexp(0, -z) - b * np.logaddexp(0, z)
@@ -133,7 +133,7 @@ def _beta_grid(a: float, b: float, low: float):
 
 @dataclass(frozen=True)
 class TruncatedBetas:
-    """Independent θ_i with density ∝ θ^(a−1) (1−θ)^(b−1) on [low, 1 − low], a and b of shape (m,)."""
+    """Law of independent θ_i with density ∝ θ^(a_i−1) (1−θ)^(b_i−1) on [low, 1 − low]. Both a and b have shape (m,)."""
 
     a: np.ndarray
     b: np.ndarray
@@ -145,18 +145,18 @@ class TruncatedBetas:
 
     @cached_property
     def log_total(self) -> float:
-        """Logarithm of the integral of Π θ^(a−1) (1−θ)^(b−1)."""
+        """Logarithm of the integral of Π θ_i^(a_i−1) (1−θ_i)^(b_i−1) over [low, 1 − low]^m."""
         return float(sum(np.log(mass[-1]) + top for _, mass, top in self._grids()))
 
     def divergence(self, other: TruncatedBetas, order: None) -> float:
-        """Return the largest log-ratio; that of each coordinate is monotone, so its maximum is at an end."""
+        """Return the largest log-ratio. Each coordinate's log-ratio is monotone, so its maximum is at an end."""
         ends = np.log([self.low, 1 - self.low])
         change = np.stack([self.a - other.a, self.b - other.b])
         largest = (change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0).sum()
         return float(largest) - self.log_total + other.log_total
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return each coordinate's distribution function at the draws; nan beyond the ends."""
+        """Return each coordinate's distribution function at the draws, nan for draws outside [low, 1 − low]."""
         grids = self._grids()
         draws = np.reshape(draws, (len(draws), -1))
         inside = np.abs(draws - 0.5) <= (0.5 - self.low) * (1 + ROUNDING)
@@ -172,7 +172,8 @@ class TruncatedBetas:
 class BetasOfStates:
     """Law of the probabilities x_k of the first of two levels in state k, a mixture over the states of the cells.
 
-    Each of `parts` is the law given one sequence of states; a priori all are equally likely. Draws are (size, K, 2).
+    Each of `parts` is the law given one sequence of states. All sequences are equally likely a priori. Draws have shape
+    (size, K, 2).
     """
 
     parts: tuple[TruncatedBetas, ...]
@@ -183,7 +184,7 @@ class BetasOfStates:
 
     @cached_property
     def _on_grid(self):
-        """Log-density on a grid of all x_k, ends included."""
+        """Log-density on a grid of all x_k that includes the ends of the support."""
         low, states = self.parts[0].low, len(self.parts[0].a)
         odds = np.linspace(-1, 1, 41) * np.log((1 - low) / low)
         axes = np.stack(np.meshgrid(*[odds] * states), axis=-1)
@@ -202,9 +203,9 @@ class BetasOfStates:
 
 
 def _convolved(alpha, low: float, left_out: int | None = None, points: int = 4001):
-    """Return a grid of x − low, the log-factors (K, points), their scaled convolution, and the log of its scale."""
+    """Return a grid of x − low, the log-factors (K, points), their scaled convolution, and the log of the scale."""
     y = np.linspace(0, 1 - len(alpha) * low, points)
-    # A common tilt keeps factors from underflow, and cancels where the x sum to 1.
+    # A common exponential tilt keeps the factors from underflow. The tilt cancels where the x sum to 1.
     logs = (alpha[:, None] - 1) * np.log(low + y) - (alpha.sum() - len(alpha)) * y
     total, shift = None, 0.0
     for row in (row for k, row in enumerate(logs) if k != left_out):
@@ -223,7 +224,7 @@ def _convolved(alpha, low: float, left_out: int | None = None, points: int = 400
 
 @lru_cache(maxsize=4096)
 def _log_normaliser(alpha: tuple[float, ...], low: float) -> float:
-    """Return the log-normaliser of the Dirichlet law with x ≥ low; cached, as neighbours' laws share most of them."""
+    """Return the log-normaliser of the Dirichlet law with x ≥ low. Cached, as laws of neighbours share most fields."""
     concentrations = np.array(alpha)
     _, _, total, shift = _convolved(concentrations, low)
     return float(np.log(total[-1]) + shift + (concentrations.sum() - len(alpha)) * (1 - len(alpha) * low))
@@ -231,13 +232,13 @@ def _log_normaliser(alpha: tuple[float, ...], low: float) -> float:
 
 @dataclass(frozen=True)
 class TruncatedDirichlets:
-    """Law of the probabilities of fields, each ∝ Π x_k^(a_k − 1) with x_k ≥ low; a draw has the fields in order."""
+    """Law of the probabilities x_k ≥ low of fields, each field ∝ Π x_k^(a_k − 1). A draw has the fields in order."""
 
     alphas: tuple[np.ndarray, ...]
     lows: tuple[float, ...]
 
     def divergence(self, other: TruncatedDirichlets, order: None) -> float:
-        """Return the largest log-ratio, which is at a vertex of every field's simplex."""
+        """Return the largest log-ratio. It is attained at a vertex of every field's simplex."""
         total = 0.0
         for alpha, changed, low in zip(self.alphas, other.alphas, self.lows, strict=True):
             vertices = np.log(np.where(np.eye(len(alpha), dtype=bool), 1 - (len(alpha) - 1) * low, low))
@@ -247,7 +248,7 @@ class TruncatedDirichlets:
         return total
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the distribution functions of each field's first and last level."""
+        """Return the distribution functions of the probabilities of each field's first and last level, at the draws."""
         draws = np.reshape(draws, (len(draws), -1))
         columns, first = [], 0
         for alpha, low in zip(self.alphas, self.lows, strict=True):
@@ -273,11 +274,11 @@ class OnGrid:
         return self.scores - np.logaddexp.reduce(self.scores, axis=-1, keepdims=True)
 
     def divergence(self, other: OnGrid, order: None) -> float:
-        """Return the largest log-ratio over all points."""
+        """Return the largest log-ratio to another law, over all points of the grid."""
         return float((self._log - other._log).max(axis=-1).sum())
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return distribution functions at the draws; each value is random within a step of its function."""
+        """Return distribution functions at the draws. Each value is randomised within the step at the draw."""
         places = np.searchsorted((self.grid[1:] + self.grid[:-1]) / 2, np.reshape(draws, (len(draws), -1)))
         steps = np.exp(self._log)
         below = np.cumsum(steps, axis=-1) - steps
@@ -289,24 +290,24 @@ class OnGrid:
 
 @dataclass(frozen=True)
 class Reports(OnGrid):
-    """Joint law of the numbers of reports (d,), coded on the grid (points,) as the digits of one number to `base`."""
+    """Joint law of d counts of reports. A grid point codes the counts as the digits of a number to the base `base`."""
 
     base: int
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the distribution function of that number at the draws."""
+        """Return the distribution function of the number that codes the counts, at the draws."""
         draws = np.reshape(draws, (len(draws), -1))
         return super().quantiles(draws @ float(self.base) ** np.arange(draws.shape[1]), rng)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Law of one or two weights of a regression; its integrals are computed by quadrature.
+    """Law of one or two weights of a regression. Integrals over the weights are computed by quadrature.
 
     Attributes:
-        log_weight: log-density up to a constant, at points (..., d).
+        log_weight: function that returns the log-density, up to a constant, at points (..., d).
         dimension: number of weights, 1 or 2.
-        reach: each coordinate lies in [−reach, reach] with nearly all of its mass.
+        reach: the interval [−reach, reach] contains nearly all of each coordinate's mass.
         radius: radius of the ball that weights are restricted to, or None.
     """
 
@@ -316,7 +317,7 @@ class Weights:
     radius: float | None
 
     def _box(self, *functions):
-        """Return bounds (d,), (d,) of the points where any of the `functions` is near its maximum."""
+        """Return lower and upper bounds, each (d,), of the points where any of the `functions` is near its maximum."""
         low, high = np.full((2, self.dimension), self.reach) * [[-1], [1]]
         for _ in range(8):
             axes = np.linspace(low, high, 41).T
@@ -334,7 +335,7 @@ class Weights:
         return np.ones(len(nodes), bool) if self.radius is None else squared(nodes) <= self.radius**2
 
     def _lines(self, x, low: float, high: float):
-        """Return Gauss-Legendre nodes and weights (len(x), k) of the other coordinate, within the ball."""
+        """Return Gauss-Legendre nodes and weights (len(x), k) of the other coordinate given x, within the ball."""
         if self.radius is not None:
             half = np.sqrt(np.maximum(self.radius**2 - x**2, 0.0))
             low, high = np.clip(low, -half, half), np.clip(high, -half, half)
@@ -342,7 +343,7 @@ class Weights:
         return middle[:, None] + half[:, None] * LEGENDRE[0], half[:, None] * LEGENDRE[1]
 
     def _nodes(self, low, high):
-        """Return points (k, d) and log-weights (k,) of an integral over a box, within the ball."""
+        """Return points (k, d) and log-weights (k,) of a quadrature over the part of a box within the ball."""
         if self.radius is not None:
             low, high = np.maximum(low, -self.radius), np.minimum(high, self.radius)
         x = (low[0] + high[0]) / 2 + (high[0] - low[0]) / 2 * LEGENDRE[0]
@@ -369,7 +370,7 @@ class Weights:
         return float((mixed - order * totals[0] + (order - 1) * totals[1]) / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the distribution functions of the coordinates at the draws; nan outside the ball."""
+        """Return the distribution functions of the coordinates at the draws, nan for draws outside the ball."""
         draws = np.reshape(draws, (len(draws), -1))
         low, high = self._box(self.log_weight)
         if self.radius is not None:

@@ -1,4 +1,4 @@
-"""The law of one or two weights after Langevin steps; each step is an integral over the weights before it."""
+"""The law of one or two weights after Langevin steps. Each step is computed as an integral over the weights before."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-# The total noise of all steps has nearly all of its mass within this many of its standard deviations.
+# The total noise of all steps has nearly all its mass within this many standard deviations of the total noise.
 WIDTHS = 9
-# Distance between nodes in standard deviations of a step's noise; sums then equal integrals to 1e-8.
+# Distance between nodes in standard deviations of a step's noise. At this distance, sums equal integrals to 1e-8.
 NODES = 0.7
 # Fewest nodes of distribution functions, for one weight and for two.
 FINE = {1: 4001, 2: 601}
@@ -20,7 +20,7 @@ FINE = {1: 4001, 2: 601}
 
 @dataclass(frozen=True)
 class Steps:
-    """A law given by its density, which can be computed at any nodes.
+    """A law of one or two weights, given by its density, which can be computed at any nodes.
 
     Attributes:
         axis: equally spaced nodes (g,) of the integrals, the same for each weight and for the laws of neighbours.
@@ -46,8 +46,8 @@ class Steps:
     def quantiles(self, draws, rng) -> np.ndarray:
         """Return the weights' distribution functions at the draws, uniform on (0, 1) if the draws have this law.
 
-        For two weights there is a third column: the distribution function of the second given the first, minus that
-        of the first, modulo 1. It is not uniform if the draws of both weights share noise.
+        For two weights there is a third column: the second weight's distribution function given the first weight, minus
+        the first weight's distribution function, modulo 1. It is not uniform if the draws of both weights share noise.
         """
         draws = np.reshape(draws, (len(draws), -1))
         axis = np.linspace(self.axis[0], self.axis[-1], max(FINE[self.dimension], len(self.axis)))
@@ -62,7 +62,7 @@ class Steps:
 
 
 def _shares(density) -> np.ndarray:
-    """Return distribution functions at evenly spaced nodes from the densities there; the nodes are the last axis."""
+    """Return distribution functions at evenly spaced nodes from the densities at the nodes, which are the last axis."""
     mass = np.cumsum((density[..., 1:] + density[..., :-1]) / 2, axis=-1)
     return np.concatenate([np.zeros_like(mass[..., :1]), mass], axis=-1) / np.maximum(mass[..., -1:], 1e-300)
 
@@ -74,18 +74,18 @@ def law_after(records, numbers, *, eta: float, count: int, precision: float, pow
         records: z, shape (k, d), d at most 2.
         numbers: how often each record occurs, shape (k,).
         eta, count, precision, power: η, the number of steps, the prior's precision and ρ.
-        order: order λ of the divergences; the nodes reach far enough for their integrals.
+        order: order λ of the divergences. The nodes reach far enough for the integrals in these divergences.
     """
     sd, left, dimension = math.sqrt(2 * eta), 1 - eta * precision, records.shape[1]
     # How far a gradient of 1 in every step moves a weight, and the standard deviation of the total noise.
     pushed, spread = (1 - left**count) / precision, sd * math.sqrt((1 - left ** (2 * count)) / (1 - left**2))
-    # In a divergence of order λ, the mass of the integrand p^λ q^(1 − λ) is up to λ times as far from q's as p's is.
+    # In a divergence of order λ, the mass of p^λ q^(1 − λ) is up to λ times as far from q's mass as p's mass is.
     # Another record changes the sum of gradients by at most 2 max ‖z‖.
     reach = power * np.sqrt((records**2).sum(axis=1)).max() * (numbers.sum() + 2 * order) * pushed + WIDTHS * spread
     axis = np.linspace(-reach, reach, max(21, math.ceil(2 * reach / (NODES * sd)) + 1))
 
     def kernels(points, at):
-        """Return the densities of each weight after a step from points (m, d): d arrays (m, nodes)."""
+        """Return one array (m, nodes) per weight: its densities at the nodes `at` after a step from points (m, d)."""
         centres = left * points + eta * power * (numbers * expit(-points @ records.T)) @ records
         return [np.exp(-((at - z[:, None]) ** 2) / (2 * sd**2)) / (sd * math.sqrt(2 * math.pi)) for z in centres.T]
 

@@ -18,13 +18,13 @@ RECORDS = 2_000_000
 
 
 class Data(NamedTuple):
-    """Trials of a model at one n, along the last axis.
+    """Simulated data sets of a model at one n, called trials. The last axis of every array is the trials.
 
     Attributes:
         theta: true parameters (parameters, trials).
         statistics: sufficient statistics of the data (d, trials).
         exact: statistics that the mechanism adds noise to (q, trials).
-        low, high: redaction bounds (trials,); None for a model with bounded statistics.
+        low, high: redaction bounds (trials,), or None for a model with bounded statistics.
     """
 
     theta: np.ndarray
@@ -35,7 +35,7 @@ class Data(NamedTuple):
 
 
 class Release(NamedTuple):
-    """Noisy statistics (q, trials), and the scale of their noise: a scalar, or an array (trials,)."""
+    """Noisy statistics (q, trials), and the scale of the noise, which is a scalar or an array (trials,)."""
 
     values: np.ndarray
     scale: np.ndarray | float
@@ -46,10 +46,10 @@ class Experiment(ABC):
 
     Attributes:
         parameters: names of the parameters.
-        alike: a label for each parameter; parameters with equal labels are exchangeable in the model and its release.
+        alike: a label for each parameter. Parameters with equal labels are exchangeable in the model and the release.
         space: feature space in which the distance between two laws of the first parameter is their MMD.
         uses_private_metadata: whether redaction bounds depend on the true θ.
-        collapses: whether `kernel` can be collapsed: the latent sum is then integrated out of the update of θ.
+        collapses: whether `kernel` has a collapsed form, which integrates the latent sum out of the update of θ.
     """
 
     parameters: tuple[str, ...]
@@ -59,21 +59,21 @@ class Experiment(ABC):
     collapses = False
 
     def open(self, ledger, account: str, n: int, epsilon: float) -> None:
-        """Open the ledger account that `release` charges, with budget ε per trial."""
+        """Open the ledger account that `release` charges, with a budget of ε per trial."""
         ledger.open(account, Cost("pure", epsilon), partial(self.mechanism, n, epsilon))
 
     def release(self, ledger, account: str, data: Data, n: int, epsilon: float, rng, trials: slice) -> Release:
-        """Return an ε-differentially private release of each trial's data."""
+        """Return an ε-differentially private release of each trial's data, and charge the account for these trials."""
         mechanism = self.mechanism(n, epsilon, data)
         return Release(ledger.release(account, mechanism, data.exact.T, rng, repeats=trials).values.T, mechanism.scale)
 
     @abstractmethod
     def mechanism(self, n: int, epsilon: float, data: Data | None = None) -> LaplaceMechanism:
-        """Return the mechanism for the data; if there are none, a mechanism of the same privacy cost."""
+        """Return the mechanism for the data. Without data, return a mechanism with the same privacy cost."""
 
     @abstractmethod
     def data(self, n: int, size: int, rng: np.random.Generator) -> Data:
-        """Draw `size` parameters from the prior, and for each of them n records."""
+        """Draw `size` parameters from the prior, and n records for each parameter."""
 
     @abstractmethod
     def kernel(self, data: Data, release: Release, n: int) -> Kernel:
@@ -81,19 +81,19 @@ class Experiment(ABC):
 
     @abstractmethod
     def exact_quantiles(self, data: Data, releases: list[Release], n: int) -> np.ndarray:
-        """Return P(Θ ≤ θ | y) at the true θ, computed without MCMC, shape (parameters, releases, trials)."""
+        """Return P(Θ ≤ θ | release) at the true θ, computed without MCMC, shape (parameters, releases, trials)."""
 
     @abstractmethod
     def exact_moments(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first parameter's posterior mean and standard deviation (trials,), computed without MCMC."""
+        """Return the first parameter's posterior mean and standard deviation, each (trials,), computed without MCMC."""
 
     @abstractmethod
     def exact_features(self, data: Data, release: Release, n: int) -> np.ndarray:
-        """Return the first parameter's posterior given y, computed without MCMC, as features in `space`."""
+        """Return the first parameter's posterior given the release, as features in `space`, computed without MCMC."""
 
     @abstractmethod
     def features(self, statistics) -> np.ndarray:
-        """Return the first parameter's conjugate posterior given statistics (d, trials), in `space`."""
+        """Return the first parameter's conjugate posterior given statistics (d, trials), as features in `space`."""
 
     @abstractmethod
     def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
@@ -101,7 +101,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def quantiles(self, data: Data, statistics: np.ndarray) -> np.ndarray:
-        """Return P(Θ ≤ θ) (parameters, trials) at the true θ in the posterior given statistics (d, trials)."""
+        """Return P(Θ ≤ θ | statistics) at the true θ, shape (parameters, trials), for statistics (d, trials)."""
 
     def naive_cost(self, epsilon: float) -> Cost:
         """Return the privacy cost of the statistics that the naive method reads."""

@@ -1,4 +1,4 @@
-"""Checks shared by claims on calibration: do tests reject a method where the non-private posterior passes them?"""
+"""Checks shared by claims on calibration. They ask whether tests reject a method but not the non-private posterior."""
 
 from privpost.evaluation.rows import select
 from privpost.experiments import width_claims
@@ -17,7 +17,7 @@ POINT = "n={row.n:g}, epsilon={row.epsilon:g}"
 
 
 def calibrated_by_model(table, method: str, what: str):
-    """Yield evidence and two checks per model: KS and z² accept a method wherever the non-private posterior passes."""
+    """Yield evidence and two checks per model: no rejection by KS, or by z², where the non-private posterior passes."""
     rows = width_claims.sound(table, method, POINTS)
     left = select(table, method=method)
     left = left[~left.index.isin(rows.index)].drop_duplicates(["model", "n"])
@@ -40,9 +40,9 @@ def evidence(parts):
 
 
 def public_bounds(table, method: str, names: str):
-    """Yield one check per (n, ε) for public bounds and dependent segments, and the evidence.
+    """Yield one check per (n, ε) for public bounds and dependent segments, then the evidence.
 
-    A check passes if neither KS nor z² rejects the method. `names` is the format string of a check's name.
+    A check passes if neither KS nor z² rejects the method. `names` is the format string of the checks' names.
     """
     rows = width_claims.tested(select(table, method=method, variant="corrected"))
     what, segments = {"gibbs": ("Gibbs", "dependent"), "exact": ("the posterior without a chain", "any")}[method]

@@ -1,4 +1,4 @@
-"""Claims of Bernstein and Sheldon (2018) that go beyond one figure, scored from the paper's tables together."""
+"""Claims of Bernstein and Sheldon (2018) that concern several figures, scored from the tables of several studies."""
 
 from privpost.evaluation.rows import select
 from privpost.experiments.bernstein2018.calibrated import (
@@ -14,7 +14,7 @@ from privpost.lab.claims import check, claim, number, word
 
 # Studies of other papers whose tables these claims read.
 READS = ("noise_aware/rivals",)
-# Families that claim B7 is about, and the largest total variation that it calls small.
+# Families that claim B7 is about, and the largest total variation that claim B7 calls small.
 APPROXIMATED = ("binomial", "exponential", "normal")
 SMALL = 0.02
 
@@ -36,7 +36,7 @@ def approximation(approximation):
         small = (rows[rows.n >= 100].total_variation <= SMALL).all()
         yield check(f"total variation at most {SMALL:g} from n = 100 on ({name})", small, of=task)
         at_largest, worst = rows.iloc[-1], rows.loc[rows.total_variation.idxmax()]
-        # For redacted sums the error first grows with n, as the noise hides less, but it stays small (first check).
+        # For redacted sums the error first grows with n, as the noise hides less. It stays small by the first check.
         if task == "binomial":
             smaller = at_largest.total_variation + limit * at_largest.total_variation_sem < worst.total_variation
             yield check(f"smaller at the largest n than at its worst ({name})", smaller, of=task)
@@ -54,7 +54,7 @@ def approximation(approximation):
     variant="corrected",
 )
 def with_public_bounds(calibration, truncation, convergence):
-    # The claim reads both tables: `calibration` has two families, `truncation` one of them at a further epsilon.
+    # The claim reads two tables. `calibration` has two families, and `truncation` has one of them at a further ε.
     table = select(calibration, variant="corrected")
     yield from calibrated_by_model(table, "gibbs", "Gibbs")
     yield from evidence(calibrated_by_model(table, "exact", NO_CHAIN))
@@ -64,6 +64,6 @@ def with_public_bounds(calibration, truncation, convergence):
     failed = [part.name for part in gibbs if part.kind == "check" and not part.value]
     chains = select(convergence, model="exponential", variant="corrected", sampler="gibbs")
     for row in chains.itertuples():
-        # A large R-hat shows that chains are stuck at one of several modes: then the run fails, not the posterior.
+        # A large R-hat shows that chains are stuck at one of several modes. Then the run has failed, not the posterior.
         if f"exponential, truncation, {POINT.format(row=row)}" in failed:
             yield from number(f"share of releases with stuck chains, {POINT.format(row=row)}", row.stuck_share)

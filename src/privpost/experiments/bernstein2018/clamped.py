@@ -1,4 +1,4 @@
-"""Trials of normal records with unknown mean and variance, whose two unbounded statistics the paper leaves open."""
+"""Trials of normal records with unknown mean and variance. The paper leaves this case of unbounded statistics open."""
 
 import numpy as np
 from scipy.special import gammaincc, stdtr
@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware import normal_quadrature as noise_aware_norma
 
 
 class ClampedNormal(Experiment):
-    """Normal records of unknown mean and variance; their first two moments are clamped before their release (ours)."""
+    """Normal records of unknown mean and variance. The mechanism clamps the first two moments of records (ours)."""
 
     parameters = ("theta_1", "theta_2")
     alike = (0, 1)
@@ -29,7 +29,7 @@ class ClampedNormal(Experiment):
 
     @property
     def clamped(self) -> ClampedMoments:
-        """The model of clamped moments with the public bounds."""
+        """The model of moments that are clamped to the public bounds."""
         return ClampedMoments(self.model, *self.public_bounds)
 
     def mechanism(self, n, epsilon, data=None):
@@ -71,7 +71,7 @@ class ClampedNormal(Experiment):
         raise SettingError(f"model is {self.model.family!r}, whose distance to the true posterior is not measured")
 
     def naive(self, data, release, n):
-        """Return the projected release, taken as the sums of all records, and the share of projected trials."""
+        """Return the projected release, taken for the sums of all records, and the share of projected trials."""
         mechanism = self.mechanism(n, 1.0)
         projected = mechanism.project(release.values.T)
         changed = np.any(projected != release.values.T, axis=-1)

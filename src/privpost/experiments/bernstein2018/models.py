@@ -10,7 +10,7 @@ FROM_THETA = "Bounds from θ: quantiles at the true parameter, not private"
 
 
 def titled(table):
-    """Return the table with a column `panel`: the model's display name and, for redacted sums, the source of bounds."""
+    """Return the table with a column `panel`: the model's display name and, for redacted sums, the origin of bounds."""
     known = {name: place for place, name in enumerate(MODELS)}
     table = table.sort_values("model", key=lambda models: models.map(known).fillna(len(known)), kind="stable")
     words = table.model.map(lambda model: MODELS.get(model, str(model).replace("_", " ").capitalize()))
@@ -21,7 +21,7 @@ def titled(table):
 
 
 def shown(table):
-    """Return the first parameter's rows, with OPS as the paper tempers it; `solid` marks private and reference rows."""
+    """Return the first parameter's rows, with joint OPS only. `solid` marks private rows and the non-private ones."""
     table = table[table.parameter.isin(["theta", "theta_1"])]
     if "tempered" in table:
         table = table[table.tempered.isna() | (table.tempered == "joint")]

@@ -21,14 +21,14 @@ from privpost.samplers.noise_aware import exact as noise_aware_exact
 from privpost.samplers.noise_aware import quadrature as noise_aware_quadrature
 from privpost.samplers.noise_aware.gibbs import bounded_kernel
 
-# Models with bounded statistics, and which statistics are released: all, or those that n does not determine ("free").
+# Models with bounded statistics, and the released ones: all, or only statistics that n does not determine ("free").
 COUNT_MODELS = {
     "binomial": ("beta_bernoulli", "free"),
     "multinomial": ("dirichlet_categorical", "all"),
     "multinomial_free": ("dirichlet_categorical", "free"),
     "bit_rows": ("beta_bits", "free"),
 }
-# Source of the redaction bounds and covariance of the segments: as in the paper, with both corrected, or with one.
+# Source of the redaction bounds and covariance of the segments: as in the paper, or with both or one of them corrected.
 VARIANTS = {
     "paper": ("true_theta", "independent"),
     "corrected": ("public", "multinomial"),
@@ -48,22 +48,22 @@ CHAINS = {
     "n": N,
     "epsilon": EPSILON,
 }
-# Redaction bounds have to be below this, as squares of larger records may overflow.
+# Redaction bounds have to be below this number, as squares of larger records may overflow.
 LARGEST = 1e100
 
 
 def repeated(value, times: int):
-    """Return an array with each entry of its last axis repeated; a scalar or None is returned unchanged."""
+    """Return an array with each entry of the last axis repeated. A scalar or None is returned unchanged."""
     return value if value is None or np.ndim(value) == 0 else np.repeat(value, times, axis=-1)
 
 
 def many_chains(data: Data, release: Release, chains: int) -> tuple[Data, Release]:
-    """Return data and release with every trial repeated, so that several chains run on one release."""
+    """Return the data and the release with every trial repeated, so that several chains run on one release."""
     return Data(*(repeated(entry, chains) for entry in data)), Release(*(repeated(entry, chains) for entry in release))
 
 
 class Counts(Experiment):
-    """Bits, rows of bits, or categories; noise is added directly to their bounded counts (algorithm 1)."""
+    """Bits, rows of bits, or categories. The mechanism adds noise directly to bounded counts (algorithm 1)."""
 
     space = UnitInterval()
 
@@ -126,7 +126,7 @@ class Counts(Experiment):
         return beta_embedding(*self.marginals(statistics)[:, 0])
 
     def marginals(self, statistics) -> np.ndarray:
-        """(α, β) of each parameter's beta posterior, shape (2, parameters, trials)."""
+        """Parameters (α, β) of each model parameter's beta posterior, shape (2, parameters, trials)."""
         parameters = self.model.posterior(statistics.T).T
         total = parameters.sum(axis=0)
         first = parameters[: len(self.parameters)]
@@ -137,14 +137,14 @@ class Counts(Experiment):
 
 
 class RedactedSums(Experiment):
-    """A univariate family with unbounded statistics; records outside bounds are left out of the sum (algorithm 2).
+    """A univariate family with unbounded statistics. Records outside bounds are left out of the sum (algorithm 2).
 
-    If the bounds come from the true θ, the scale of the noise depends on θ, which no analyst would know.
+    If the bounds come from the true θ, the scale of the noise depends on θ. No analyst would know this scale.
     """
 
     parameters = ("theta",)
     alike = (0,)
-    # Bins of the rate; binning changes an MMD² by less than 0.1 %.
+    # Bins of the rate. Binning changes an MMD² by less than 0.1 %.
     space = Bins(0.04, 2048)
     collapses = True
 
@@ -154,7 +154,7 @@ class RedactedSums(Experiment):
         self.uses_private_metadata = self.bounds == "true_theta"
 
     def _ends(self, theta=None):
-        """Return the redaction bounds: quantiles of a record given θ (trials,), or of the prior predictive law."""
+        """Return the redaction bounds: quantiles of a record's law given θ (trials,), or of the prior predictive."""
         tails = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
         if theta is None:
             return tuple(float(self.model.predictive_quantile(p)) for p in tails)
@@ -214,9 +214,9 @@ class RedactedSums(Experiment):
         return self.space.features(law.theta.T, law.mass.T)
 
     def naive(self, data, release, n):
-        """Return the sum of all records plus the noise of the release, which the paper gives to the naive method.
+        """Return the sum of all records plus the noise of the release, and the share of projected trials.
 
-        This sum is unbounded, so no finite ε covers it.
+        The paper gives this sum to the naive method. The sum is unbounded, so no finite ε covers it.
         """
         noisy = data.statistics[0] + (release.values - data.exact)[0]
         low, high = (n * end for end in self.model.statistic_support)
@@ -231,11 +231,11 @@ class RedactedSums(Experiment):
 
 
 def experiment(name: str, prior, variant: str) -> Experiment:
-    """Return the experiment on a model; raises SettingError for an unknown model or a prior that does not fit it.
+    """Return the experiment on a model. Raises SettingError if the model is unknown or the prior does not fit it.
 
     Args:
         name: one of `COUNT_MODELS`, or the `family` of any univariate family of the project.
-        prior: the model's fields in order; for the multinomial, the concentrations.
+        prior: the values of the model's fields in order, or the concentrations for the multinomial.
         variant: one of `VARIANTS`, which differ in redaction only.
     """
     models = discovery.models()
@@ -265,7 +265,7 @@ def experiment(name: str, prior, variant: str) -> Experiment:
 
 
 def _check_prior(name: str, kind, prior) -> None:
-    """Raise SettingError unless a prior has numbers for the model's fields, each in its range."""
+    """Raise SettingError unless a prior has a number for each of the model's fields, within the field's range."""
     fields = [field.name for field in dataclasses.fields(kind)]
     several = "multinomial" in name
     # Fields after the second (scales and numbers of bits) have defaults.

@@ -1,4 +1,4 @@
-"""Calibration of all mechanisms that serve a model to one (ε, δ), by conversion of their stated guarantees."""
+"""Calibration to one (ε, δ) of all mechanisms that serve a model, by conversion of each stated guarantee."""
 
 from functools import cache
 
@@ -9,7 +9,7 @@ from privpost.mechanisms.base import Mechanism
 from privpost.privacy.accounting.approximate import largest_renyi_budget, pure_from_approximate
 from privpost.privacy.accounting.costs import Cost
 
-# Order at which Rényi mechanisms are calibrated. Any finite order would do, as their whole curve is converted.
+# Order at which Rényi mechanisms are calibrated. Any finite order would do, as the whole Rényi curve is converted.
 ORDER = 2.0
 # A mechanism takes part if it can meet one of these budgets.
 BUDGETS = Cost("pure", 1.0), Cost("rdp", 1e6, order=ORDER)
@@ -22,7 +22,7 @@ def methods(model, **settings) -> set[str]:
 
 
 def left_out(model, **settings) -> dict[str, str]:
-    """Return, by class name, the reason why each of the other mechanisms cannot serve a model."""
+    """Return the reasons why mechanisms cannot serve a model, by the mechanisms' class names."""
     return discovery.left_out(model, 10, BUDGETS, **settings)
 
 
@@ -30,9 +30,9 @@ def left_out(model, **settings) -> dict[str, str]:
 def converted(model, n: int, epsilon: float, delta: float, **settings) -> dict[str, Mechanism]:
     """Return every mechanism that can serve a model, by method id, calibrated so that its guarantee implies (ε, δ).
 
-    Pure mechanisms get the ε0 of `pure_from_approximate`. Rényi mechanisms get the largest budget at order 2 whose
-    curve converts to at most ε (package dp-accounting). The direct posterior takes part only if it is private enough.
-    A mechanism whose curve cannot be computed is left out, with a line on standard error.
+    Pure mechanisms get the ε0 of `pure_from_approximate`. Rényi mechanisms get the largest budget at order 2 for which
+    the Rényi curve converts to at most ε (package dp-accounting). The direct posterior takes part only if it is private
+    enough. A mechanism is left out, with a line on standard error, if its curve cannot be computed.
 
     Args:
         model: the model that the releases serve.

@@ -1,4 +1,4 @@
-"""Helpers of the studies of bits: the two mechanisms of Foulds et al. (2016), and the limits of their efficiency."""
+"""Helpers of studies on binary data: the two mechanisms of Foulds et al. (2016), and limits of relative efficiency."""
 
 import math
 
@@ -11,7 +11,7 @@ from privpost.privacy.accounting.costs import Cost
 
 
 def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
-    """Return the mechanism "laplace" or "ops", calibrated to ε-DP, with the study's prior and a0."""
+    """Return the mechanism "laplace" or "ops", calibrated to ε-DP. It has the study's prior and a0."""
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", epsilon)
     if method == "laplace":
         return LaplaceMechanism.calibrate(model, n, budget, coordinates="all")
@@ -19,9 +19,9 @@ def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
 
 
 def limit(mechanism: Mechanism | None, statistic: str) -> float:
-    """Return the limit of the relative efficiency as n grows; nan where no theorem states one.
+    """Return the limit of the relative efficiency as n grows, or nan if no theorem states a limit.
 
-    `mechanism` is None for the true posterior. Additive noise whose law does not depend on n leaves the limit as it is.
+    `mechanism` is None for the true posterior. Additive noise does not change the limit if n does not affect the noise.
     """
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism | ExponentialMechanism):
         if statistic == "mean":

@@ -1,4 +1,4 @@
-"""Convergence of chains on the hidden states of war logs: R-hat and bulk ESS of traces that ignore labels."""
+"""Convergence of chains on the hidden states of war logs: R-hat and bulk ESS of traces that ignore state labels."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ARRAYS = ("rhat", "ess", "log_joint")
 
 
 class Diagnosis:
-    """Records traces of chains after burn-in: log joint, log-likelihood, and entropy of the states' shares of cells.
+    """Records three traces of chains after burn-in: log joint, log-likelihood, entropy of the states' shares of cells.
 
     Args:
-        law: counts and temperatures of all chains, from which densities are computed.
+        law: counts and temperatures of all chains. The traced densities are computed from them.
         chains: indices of the watched chains, which run on the same data.
     """
 
@@ -43,21 +43,21 @@ class Diagnosis:
         self._traces.append(np.stack([likelihood + log_prior, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
     def summary(self, *more) -> dict[str, float]:
-        """Return `ARRAYS`: the largest R-hat and smallest bulk ESS, also over `more` traces, and the mean log joint."""
+        """Return `ARRAYS`: largest R-hat and smallest bulk ESS of all traces, `more` included, and mean log joint."""
         traces = np.stack(self._traces, axis=1)
         worst, effective = diagnosed([*traces, *more])
         return {"rhat": worst, "ess": effective, "log_joint": float(traces[0].mean())}
 
 
 def diagnosed(traces) -> tuple[float, float]:
-    """Return the largest R-hat and the smallest bulk ESS of traces (draws, chains); nan for fewer than 4 draws.
+    """Return the largest R-hat and the smallest bulk ESS of traces (draws, chains), or nan for fewer than 4 draws.
 
-    Where no chain moves, the R-hat of a trace is 1 if all chains have the same value, and infinite if they differ.
+    If no chain moves, the R-hat of a trace is 1 if all chains have the same value, and infinite if they differ.
     """
     if len(traces[0]) < 4:
         return math.nan, math.nan
     values, effective = [], []
-    # R-hat uses ranks: rounding must not distinguish states that are equal up to labels.
+    # R-hat uses ranks. Rounding errors must not distinguish states that are equal up to labels.
     for trace in (np.round(trace, 6) for trace in traces):
         if (np.ptp(trace, axis=0) < 1e-9 * (1 + np.abs(trace).max())).all():
             values.append(1.0 if np.ptp(trace) < 1e-9 * (1 + np.abs(trace).max()) else math.inf)
@@ -69,7 +69,7 @@ def diagnosed(traces) -> tuple[float, float]:
 
 
 def verdict(rhat: float, ess: float) -> dict:
-    """Return the columns `rhat_max`, `ess_bulk` (None where nan) and `converged` for an R-hat and a bulk ESS."""
+    """Return the columns `rhat_max`, `ess_bulk` (None for nan) and `converged`, given an R-hat and a bulk ESS."""
     known = {"rhat_max": rhat, "ess_bulk": ess}
     return {name: None if math.isnan(value) else float(value) for name, value in known.items()} | {
         "converged": bool(rhat < LIMIT)

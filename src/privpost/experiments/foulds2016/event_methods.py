@@ -1,4 +1,4 @@
-"""Methods on events counted in cells: their rows, accounts, releases and chains, for all studies of such counts."""
+"""Methods for events counted in cells: rows, accounts, releases and chains, for all studies of such counts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.seeds import Seeding
 from privpost.samplers.noise_aware import event_counts
 
-# Methods that release draws from a posterior given the exact events; of OPS's chain the last draw.
+# Methods that release draws from a posterior given the exact events. OPS releases the last draw of its chain.
 SAMPLED = ("ops", "private_gibbs")
-# How a variant of the Laplace mechanism turns noisy counts into counts.
+# Variants of the Laplace mechanism, which differ in how they turn noisy counts into valid counts (see `processed`).
 VARIANTS = {"paper": "clipped", "corrected": "projected", "sums": "sums clipped"}
-# Settings of chains, the same for all data sets; none needs more than a name of its own.
+# Settings of chains, which are the same for all data sets.
 CHAINS = {
     "iterations": Integer(at_least=2, says="Gibbs iterations of a chain"),
     "burn_in": Integer(at_least=1, under="iterations", says="first iterations, which are left out"),
@@ -40,10 +40,10 @@ CHAINS = {
 
 
 class Row(NamedTuple):
-    """One method at one setting; None where a setting does not apply.
+    """One method at one setting. A field is None if it does not apply to the method.
 
-    `start` is `random` (the paper's) or `seeded`; `variant` is that of the Laplace mechanism; `truncation` is M of OPS,
-    and `prior` says whether OPS tempers the prior too.
+    `start` is `random` (as in the paper) or `seeded`. `variant` is a variant of the Laplace mechanism. `truncation` is
+    the bound M of OPS. `prior` says whether OPS also tempers the prior.
     """
 
     n_states: int
@@ -61,7 +61,7 @@ class Row(NamedTuple):
 
     @property
     def account(self) -> str:
-        """The name of the row in the ledger."""
+        """The name of the row's account in the ledger."""
         given = {name: value for name, value in self._asdict().items() if value is not None and name != "method"}
         words = (value if isinstance(value, str) else f"{name}={value:g}" for name, value in given.items())
         return "/".join([self.method, *words])
@@ -73,7 +73,8 @@ def rows(
 ) -> list[Row]:  # fmt: skip
     """Return a model's methods at all their settings.
 
-    One state needs no chain, and so no start and no payment of its updates; clipping sums of one state is clipping.
+    A model with one state needs no chain, and so neither a start nor `private_gibbs`, which pays for a chain's updates.
+    It has no variant `sums`, which would equal `paper`.
     """
     result = []
     for name in method:
@@ -89,7 +90,7 @@ def rows(
 
 
 class Run(NamedTuple):
-    """What a row's chains run on, and its mechanism; `clipped`: share of observed counts that processing set to 0."""
+    """A row, its mechanism, the law of its chains, and `clipped`, the share of observed counts that were set to 0."""
 
     row: Row
     mechanism: Any
@@ -98,7 +99,7 @@ class Run(NamedTuple):
 
     @property
     def traced(self) -> gibbs.Law:
-        """The law whose log joint traces the chains; noise-aware chains have no counts, and take projected ones."""
+        """The law whose log joint traces the chains. Noise-aware chains lack counts, so projected counts are taken."""
         if isinstance(self.law, gibbs.Law):
             return self.law
         noisy, sizes = self.law.noisy, self.mechanism.model.sizes
@@ -107,15 +108,15 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Setup:
-    """A model of events, and how its rows are released and sampled.
+    """A model of events, and how rows (methods at their settings) make releases and samples for the model.
 
-    Every row has its own account, and every repeat (a split of one data set, a simulated data set, or a release) its
-    own budget. Rows at one ε that are given the same noise read the same release.
+    Every row has its own account. Every repeat has its own budget. A repeat is a split of one data set, a simulated
+    data set, or a release. Rows at one ε read the same release if they are given the same noise.
 
     Attributes:
         model: cells, fields, states and prior.
         n: public number of events.
-        seeding: seeded starts; rows that start at `random` make no use of it.
+        seeding: the search for seeded starts. Rows that start at `random` do not use it.
         iterations, burn_in, aware_iterations, aware_burn_in, private_iterations: lengths of chains, as in `CHAINS`.
     """
 
@@ -130,7 +131,7 @@ class Setup:
 
     @classmethod
     def of(cls, model: EventCounts, n: int, settings) -> Setup:
-        """Return the setup with the settings `CHAINS` of a study."""
+        """Return the setup for a model and n, with the settings `CHAINS` of a study."""
         names = ("iterations", "burn_in", "aware_iterations", "aware_burn_in", "private_iterations")
         lengths = {name: getattr(settings, name) for name in names if hasattr(settings, name)}
         return cls(model, n, Seeding(settings.starts, settings.start_iterations), **lengths)
@@ -146,17 +147,17 @@ class Setup:
         return gibbs.Layout.of(self.model.regions)
 
     def length(self, row: Row) -> tuple[int, int]:
-        """Iterations of a row's chains, and how many are burn-in."""
+        """Number of iterations of a row's chains, and number of burn-in iterations among them."""
         if row.method == "private_gibbs":
             return self.private_iterations, 0
         return (self.aware_iterations, self.aware_burn_in) if row.method == "gibbs" else (self.iterations, self.burn_in)
 
     def start(self, row: Row) -> Seeding | None:
-        """How a row's chains search for a start; None for a random one."""
+        """How a row's chains search for a start, or None if the start is random."""
         return self.seeding if row.start == "seeded" else None
 
     def mechanism(self, row: Row) -> EventCountsLaplace | HiddenMarkovSampler | None:
-        """Return the mechanism of a row; None for the non-private reference."""
+        """Return the mechanism of a row, or None for the non-private reference."""
         if row.method == "non_private":
             return None
         given = self.model, self.n, row.epsilon
@@ -169,24 +170,24 @@ class Setup:
         return HiddenMarkovSampler(*given, **settings, tempered_prior=row.prior == "tempered", seeding=seeding)
 
     def open(self, ledger: Ledger, all_rows: Iterable[Row]) -> None:
-        """Open the rows' accounts at their ε."""
+        """Open a ledger account for each private row, with the row's ε."""
         for row in all_rows:
             if row.method != "non_private":
                 ledger.open(row.account, Cost("pure", row.epsilon), partial(self.mechanism, row))
 
     def noisy(self, ledger: Ledger, row: Row, counts, noise: Common, repeats: slice) -> np.ndarray:
-        """Release counts (cells, levels), or (repeats, cells, levels), with Laplace noise; the latter shape."""
+        """Return noisy counts (repeats, cells, levels) of counts (cells, levels) or (repeats, cells, levels)."""
         size = repeats.stop - repeats.start if np.ndim(counts) == 2 else None
         statistics = counts.reshape(-1) if size else counts.reshape(len(counts), -1)
         release = ledger.release(row.account, self.mechanism(row), statistics, noise, size=size, repeats=repeats)
         return self.model.tables(release.values)
 
     def given(self, ledger: Ledger, row: Row, counts, noise: Common, repeats: slice, observed, split) -> Run:
-        """Return what a row's chains run on, and make the release if they read noisy counts.
+        """Return the `Run` of a row: what its chains run on. If the chains read noisy counts, make the release.
 
         Args:
-            counts, repeats: as in `noisy`; exact counts of several data sets are one for each chain.
-            noise: noise of all rows, whose releases at one ε are equal.
+            counts, repeats: as in `noisy`. If there are several data sets, a chain reads the data set of its repeat.
+            noise: noise that all rows share, so that their releases at one ε are equal.
             observed: whether a cell is not held out (chains, cells).
             split: the repeat of each chain.
         """
@@ -203,10 +204,10 @@ class Setup:
         return Run(row, mechanism, gibbs.Law(valid[split], observed), float(clipped))
 
     def follow(self, ledger: Ledger, run: Run, rng, repeats: slice, watch: Callable | None) -> gibbs.End:
-        """Run a row's chains to their end; those of exact events through the ledger, which charges each repeat's draw.
+        """Run a row's chains to their end. On exact events, the ledger runs them and charges each repeat's draw.
 
-        The first chains, as many as repeats, are released; the others are for diagnosis, as is what `watch` sees: it is
-        None, or a function of the iteration's number and the chains' `State`.
+        The first chains are released, one per repeat. The other chains are for diagnosis, and so is `watch`, which is
+        None or a function that gets the number of each iteration and the chains' `State`.
         """
         row, size = run.row, repeats.stop - repeats.start
         if row.method in SAMPLED:
@@ -221,15 +222,15 @@ class Setup:
 
 
 def processed(noisy, sizes: Sequence[int], variant: str) -> np.ndarray:
-    """Return what a chain takes for the counts: clipped at 0 (`paper`), projected with each field's noisy sum kept
-    (`corrected`), or the noisy counts themselves, of which the sampler clips the states' sums (`sums`)."""
+    """Return what a chain takes for the counts: noisy counts clipped at 0 (`paper`), projected so that each field keeps
+    its noisy sum (`corrected`), or unchanged (`sums`). For `sums`, the sampler clips the sums over each state."""
     if variant == "sums":
         return noisy
     return count_tables.clip(noisy) if variant == "paper" else count_tables.project(noisy, sizes)
 
 
 def guarantee(setup: Setup, row: Row, converged: bool) -> dict:
-    """Return the condition under which a row's ε holds, the temperature, and the cost where the condition fails."""
+    """Return the condition under which a row's ε holds, the temperature, and the ε if the condition fails."""
     if row.method == "non_private":
         return {"guarantee": None, "temperature": None, "worst_case_epsilon": None}
     mechanism = setup.mechanism(row)
@@ -237,7 +238,7 @@ def guarantee(setup: Setup, row: Row, converged: bool) -> dict:
     if row.method == "ops" and row.n_states > 1:
         condition, worst = "if_converged", mechanism.unconverged_cost()
         if row.start == "seeded" and not converged:
-            # Its start read the events, so nothing but convergence could hold it.
+            # The start depends on the events, so the guarantee would need convergence.
             condition, worst = "none", None
     temperature = getattr(mechanism, "temperature", None)
     return {"guarantee": condition, "temperature": temperature, "worst_case_epsilon": worst}

@@ -1,7 +1,7 @@
 """Held-out likelihood of naive Bayes and hidden Markov models on war logs: splits, draws and scores.
 
-All methods of a split see the same held-out cells and, where they read noisy counts, the same noise. The first splits
-are the same however many there are.
+All methods of a split see the same held-out cells and the same noise, if they read noisy counts. The number of splits
+does not change the first splits.
 """
 
 import math
@@ -20,12 +20,13 @@ from privpost.samplers.noise_aware import exact_counts
 
 # Splits that share a stream of random numbers.
 BLOCK = 10
-# How draws are scored: averaged over all held-out cells at once (the paper's) or cell by cell, or the last one alone.
+# How draws are scored: averaged over all held-out cells at once (as in the paper), averaged cell by cell, or only the
+# last draw.
 SCORES = ("joint", "predictive", "one_draw")
 
 
 class Data(NamedTuple):
-    """Counts (cells, levels), and each split's held-out cells: `sites` (splits, held), `observed` (splits, cells)."""
+    """Counts (cells, levels), each split's held-out cells `sites` (splits, held), and its complement `observed`."""
 
     counts: np.ndarray
     sites: np.ndarray
@@ -38,7 +39,7 @@ class Data(NamedTuple):
 
 
 def split_cells(counts, held_out: float, size: int, rng) -> Data:
-    """Return random splits of cells that hold out a share of them."""
+    """Return `size` random splits of the cells. Each holds out the share `held_out` of the cells."""
     n_cells = len(counts)
     sites = np.sort([rng.permutation(n_cells)[: max(1, round(held_out * n_cells))] for _ in range(size)], axis=1)
     observed = np.ones((size, n_cells), bool)
@@ -47,7 +48,7 @@ def split_cells(counts, held_out: float, size: int, rng) -> Data:
 
 
 def blocks(splits: int) -> Iterator[Block]:
-    """Yield blocks of `BLOCK` splits; the last one may be smaller."""
+    """Yield blocks of `BLOCK` splits. The last block may be smaller."""
     for index, start in enumerate(range(0, splits, BLOCK)):
         stop = min(splits, start + BLOCK)
         yield Block(index, stop - start, slice(start, stop))
@@ -60,15 +61,15 @@ def evaluate(
     """Score all rows of a model on held-out cells.
 
     Args:
-        counts: (cells, levels).
+        counts: counts of events (cells, levels).
         held_out: share of the cells that a split holds out.
-        releases: releases of a posterior draw for each split, whose scores are averaged; each has a budget of its own.
-        chains: chains on the first split's release, for diagnosis; only the released or the first one is scored.
-        streams: of the data set, so that its splits and noise are those of all cells.
+        releases: number of released posterior draws per split. Each has its own budget, and their scores are averaged.
+        chains: number of chains on the first split's release, for diagnosis. Only the released or first one is scored.
+        streams: random streams of the data set, so that all cells of the grid share its splits and noise.
 
-    Returns:
-        `SCORES` (rows, splits), log-likelihoods without multinomial coefficients; `events` (splits,); `clipped` (rows,)
-        and `convergence.ARRAYS` (rows,) of the first splits, nan where no chain runs or need converge.
+        Returns:
+        `SCORES` (rows, splits) are log-likelihoods without multinomial coefficients. `events` (splits,) counts held-out
+        events. `clipped` and `convergence.ARRAYS` (rows,) are of the first splits, nan if no chain need converge.
     """
     setup.open(ledger, all_rows)
     scores = {name: np.empty((len(all_rows), splits)) for name in SCORES}
@@ -101,7 +102,7 @@ def scored(held) -> dict[str, np.ndarray]:
 
 
 def _exact_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, repeats, rng, ledger):
-    """Return log-likelihoods (draws, releases, held-out cells) of independent draws for one state, and what clips."""
+    """Return log-likelihoods (draws, releases, held-out cells) of independent draws for one state, and `clipped`."""
     totals, n_draws, seen = (data.observed @ data.counts)[split, None], setup.iterations - setup.burn_in, {}
     if row.method == "ops":
         law = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=repeats).values
@@ -121,7 +122,7 @@ def _exact_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, re
 
 
 def chain_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, repeats, rng, ledger):
-    """Return log-likelihoods (draws, releases, held-out cells) of a row's chains, and `ARRAYS` of the first split's.
+    """Return log-likelihoods (draws, releases, held-out cells) of a row's chains, and `clipped` with `ARRAYS`.
 
     `more` chains of the first split are for diagnosis. A chain on exact events is scored by its released last draw.
     """
@@ -147,11 +148,11 @@ def chain_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, rep
 
 
 def held_out_likelihood(state: gibbs.State, sites, test, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
-    """Return the log-likelihood (chains, held) of held-out cells, each given all other states of its chain.
+    """Return the log-likelihood (chains, held) of held-out cells, each given the states of the chain's other cells.
 
     Args:
         sites: held-out cells (chains, held).
-        test: their counts (chains, held, levels).
+        test: counts of the held-out cells (chains, held, levels).
     """
     weights = gibbs.site_prior(state.states, state.transitions, sites.T, layout, prior.transition)
     scores = state.log_probabilities @ test.transpose(0, 2, 1)

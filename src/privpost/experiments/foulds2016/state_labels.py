@@ -15,7 +15,7 @@ def best_permutation(agreement) -> np.ndarray:
 def align(parameters, reference, sizes) -> np.ndarray:
     """Return the permutation p that matches state i of `parameters` with state p[i] of `reference`, both (K, levels).
 
-    It minimises the squared Hellinger distance of the emissions, summed over fields (Hungarian method).
+    The permutation minimises the squared Hellinger distance of the emissions, summed over fields (Hungarian method).
     """
     ends = np.cumsum(sizes)
     cost = np.zeros((len(parameters), len(reference)))
@@ -26,14 +26,14 @@ def align(parameters, reference, sizes) -> np.ndarray:
 
 
 def matched(states, reference, n_states: int) -> np.ndarray:
-    """Return the permutation p with the most cells in which p[states] equals the reference, both (cells,)."""
+    """Return the permutation p for which p[states] equals the reference in the most cells. Both are (cells,)."""
     return best_permutation(
         np.bincount(states * n_states + reference, minlength=n_states**2).reshape(n_states, n_states)
     )
 
 
 def misses(maps, truth, n_states: int) -> np.ndarray:
-    """Return each map's share of cells with a wrong state, under the best matching of labels; nan for real data."""
+    """Return each map's share of cells with a wrong state after the best matching of labels, or nan for real data."""
     if truth is None:
         return np.full(len(maps), np.nan)
     return np.array([(matched(states, truth, n_states)[states] != truth).mean() for states in maps])
@@ -42,12 +42,12 @@ def misses(maps, truth, n_states: int) -> np.ndarray:
 class Frequencies:
     """Counts how often each cell of each chain is in each state after burn-in.
 
-    A chain may switch labels: those of each iteration are permuted to agree best with the counts so far (Stephens
-    2000). A call takes the number of an iteration and its `hidden_markov.gibbs.State`.
+    A chain may switch labels, so the labels of each iteration are permuted to agree best with the counts so far
+    (Stephens 2000). A call takes the number of an iteration and the iteration's `hidden_markov.gibbs.State`.
 
     Attributes:
         seen: the counts (K, cells, chains).
-        labels: permutations of the last iteration (chains, K).
+        labels: permutations of the labels at the last iteration (chains, K).
     """
 
     def __init__(self, shape: tuple[int, int, int], burn_in: int):
@@ -65,6 +65,6 @@ class Frequencies:
             seen[self.labels[chain][states], cells] += 1
 
     def shares(self, iterations: int) -> np.ndarray:
-        """Return frequencies of the states (K, cells, chains), with the labels of the last iteration."""
+        """Return the frequencies of states after burn-in (K, cells, chains), with the labels of the last iteration."""
         ordered = np.stack([self.seen[labels, :, chain] for chain, labels in enumerate(self.labels)], axis=-1)
         return ordered / (iterations - self._burn_in)

@@ -11,21 +11,21 @@ from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 from privpost.privacy.divergences.glm import independence_chain_guarantee
 
 CHAINS = ("independence", "random walk")
-# The mode depends on the data: a chain that stops soon after it may reveal more than an exact draw.
+# The mode depends on the data. A chain that starts there and stops soon may reveal more than an exact draw.
 STARTS = ("uniform", "mode")
 # The first fields of `Compared`, and the bound on an independence chain's cost (`independence_chain_guarantee`).
 COLUMNS = ("exact_cost", "distance", "delta", "cost", "cost_bound")
 
 
 def posteriors(mechanism: ExponentialMechanism, grid: int) -> np.ndarray:
-    """Return OPS's probabilities (n + 1, grid) of equally spaced θ in [a0, 1 − a0], a row per number of successes."""
+    """Return OPS's probabilities (n + 1, grid) of equally spaced θ in [a0, 1 − a0], for 0 to n successes."""
     theta, successes = np.linspace(*mechanism.ends, grid), np.arange(mechanism.n + 1)
     parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1)) - 1
     return np.exp(log_softmax(parameters @ np.log([theta, 1 - theta]), axis=1))
 
 
 def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
-    """Return Metropolis kernels (..., grid, grid) for laws (..., grid); proposals are uniform, or one grid step."""
+    """Return Metropolis kernels (..., grid, grid) for laws (..., grid). Proposals are uniform or one grid step."""
     size = laws.shape[-1]
     steps = (np.eye(size, k=1) + np.eye(size, k=-1)) / 2
     proposal = np.full((size, size), 1 / size) if chain == "independence" else steps
@@ -36,8 +36,8 @@ def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
 class Compared(NamedTuple):
     """How a chain's state compares with an exact draw: largest values over data sets or pairs of neighbours.
 
-    In order: pure ε of the exact draw; total variation distance of the state from it; smallest δ at which the state is
-    (ε, δ)-DP at that ε; pure ε of the state; and the distance on the two neighbours with the largest pure ε.
+    The fields are, in order: pure ε of the exact draw; total variation distance of the state from the exact draw; least
+    δ at which the state is (ε, δ)-DP at the draw's ε; pure ε of the state; distance on the neighbours with that pure ε.
     """
 
     exact_cost: float
@@ -48,7 +48,7 @@ class Compared(NamedTuple):
 
 
 def compared(states: np.ndarray, laws: np.ndarray, pairs: np.ndarray) -> Compared:
-    """Compare laws of chains' states with laws of exact draws, both (data sets, outcomes); `pairs` has shape (2, k)."""
+    """Compare laws of chains' states with laws of exact draws, both (data sets, outcomes). `pairs` has shape (2, k)."""
     # An outcome that neither of two neighbours reaches loses no privacy.
     with np.errstate(divide="ignore", invalid="ignore"):
         exact, lost = (np.nanmax(np.abs(np.diff(np.log(p)[pairs], axis=0)[0]), axis=1) for p in (laws, states))
@@ -60,12 +60,12 @@ def compared(states: np.ndarray, laws: np.ndarray, pairs: np.ndarray) -> Compare
 
 
 def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float, ...]:
-    """Return `COLUMNS` for the chain's state after some steps, the largest values over all data sets and neighbours."""
+    """Return `COLUMNS` for the chain's state after `steps` steps: the largest values over data sets and neighbours."""
     size, successes = laws.shape[-1], np.arange(len(laws))
     starts = np.full(laws.shape, 1 / size) if start == "uniform" else np.eye(size)[laws.argmax(axis=1)]
     states = (starts[:, None] @ np.linalg.matrix_power(kernels(laws, chain), steps))[:, 0]
     exact, distance, delta, cost, _ = compared(states, laws, np.array([successes[:-1], successes[1:]]))
-    # Proposals are uniform: π/q ≤ M = size · max π.
+    # Proposals q are uniform, so π/q ≤ M = size · max π.
     rejected = max(0.0, 1 - 1 / (size * laws.max())) ** steps
     bound = np.nan
     if chain == CHAINS[0]:
@@ -76,7 +76,7 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
 
 
 def axes(config) -> dict:
-    """Return, for each column that labels the rows of one ε, the values that it takes."""
+    """Return, by name, the values of the columns that label the rows of one ε."""
     return {"chain": CHAINS, "start": STARTS, "steps": config.steps}
 
 

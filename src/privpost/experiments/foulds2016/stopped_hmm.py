@@ -29,7 +29,7 @@ def data_sets(cells: int, events: int) -> np.ndarray:
 
 
 def neighbours(counts) -> np.ndarray:
-    """Return the indices (2, pairs) of all data sets that differ in one event; its cell may differ, too."""
+    """Return the indices (2, pairs) of all pairs of data sets that differ in one event, in its level, cell or both."""
     flat = counts.reshape(len(counts), -1)
     place = {tuple(row): at for at, row in enumerate(flat.tolist())}
     pairs = []
@@ -43,9 +43,9 @@ def neighbours(counts) -> np.ndarray:
 class Chain:
     """The Gibbs chain of a mechanism with two hidden states and one field of two levels, emissions on a grid.
 
-    Its state is a path z, the hidden states of all cells (2^cells paths), and one emission probability per hidden state
-    (grid² pairs). As in `hidden_markov.gibbs`, a sweep draws the emissions given z, and then each cell's state given
-    all else. The result does not depend on the emissions before the sweep.
+    The chain's state is a path z and one emission probability per hidden state (grid² pairs). A path is the hidden
+    states of all cells (2^cells paths). As in `hidden_markov.gibbs`, a sweep draws the emissions given z, and then each
+    cell's state given all else. The result does not depend on the emissions before the sweep.
     """
 
     def __init__(self, mechanism: HiddenMarkovSampler, grid: int):
@@ -55,7 +55,7 @@ class Chain:
         probabilities = np.linspace(low, 1 - low, grid)
         self._levels = np.log([probabilities, 1 - probabilities])
         self._grid = np.array(list(itertools.product(range(grid), repeat=N_STATES)))
-        # The prior law of the states is the mechanism's law for cells without events.
+        # The prior law of the hidden states is the mechanism's law for cells without events.
         empty = mechanism.law(np.zeros((cells, LEVELS)), np.ones((len(self.paths), cells), bool))
         without = gibbs.Law(empty.counts, empty.observed, empty.temperature, empty.prior_temperature)
         settings = gibbs.Layout.of(mechanism.model.regions), prior_of(mechanism.model)
@@ -81,10 +81,10 @@ class Chain:
 
 
 def starts(law) -> np.ndarray:
-    """Return two laws (2, paths) of a chain's first path: uniform over all paths, and over the most probable ones.
+    """Return two laws (2, paths) of a chain's first path: uniform over all paths, and over the most probable paths.
 
     The most probable paths depend on the data. There are several, as renaming the states leaves the probability of a
-    path unchanged; a search for the best path may end in any of them.
+    path unchanged. A search for the best path may end in any of them.
     """
     marginal = law.sum(axis=0)
     best = np.isclose(marginal, marginal.max(), rtol=1e-9, atol=0)
@@ -94,7 +94,7 @@ def starts(law) -> np.ndarray:
 def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
     """Return `COLUMNS` for the states and emissions after each number of sweeps, shape (starts, sweeps, columns).
 
-    Each is the largest over all neighbours. A sweep's kernel is sΠ + (1 − s)R, where Π is an exact draw and s the
+    Each loss is the largest over all neighbours. A sweep's kernel is sΠ + (1 − s)R, where Π is an exact draw and s the
     least ratio of the kernel to the law of Π. The guarantee of an independence chain therefore holds with 1/M = s.
     """
     counts = data_sets(mechanism.model.cells[0], mechanism.n)
@@ -111,7 +111,7 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
             first[start] @ np.linalg.matrix_power(move, steps - 1) @ kernel
             for first, move, kernel in zip(begin, moves, kernels, strict=True)
         ]
-        # Composition counts the cost of the updates only, not the cost of a start that depends on the data.
+        # Composition counts the cost of the updates, but not the cost of a start that depends on the data.
         composed = replace(mechanism, iterations=steps).unconverged_cost() if STARTS[start] == "uniform" else np.nan
         rejected = np.exp(steps * np.log1p(-least))
         minorised = independence_chain_guarantee(nominal, rejected, height[start]) if rejected < 1 else np.inf
@@ -121,7 +121,7 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
 
 
 def axes(config) -> dict:
-    """Return, for each column that labels the rows of one ε, the values that it takes."""
+    """Return, by name, the values of the columns that label the rows of one ε."""
     return {"start": STARTS, "sweeps": config.sweeps}
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def without_level(logs, level: str):
-    """Return the logs without one level of a field and without cells that become empty; `none` keeps all."""
+    """Return the logs without one level of a field and without cells that become empty. `none` keeps all levels."""
     if level == "none":
         return logs
     columns = np.array([word != level for levels in logs.levels.values() for word in levels])
@@ -16,7 +16,7 @@ def without_level(logs, level: str):
 
 
 def turning_months(logs, states) -> np.ndarray:
-    """Return, for each region, the index of the month from which it keeps its last state; nan if it never changes."""
+    """Return for each region the index of the month from which it keeps its last state, or nan if it never changes."""
     turns = np.full(len(logs.regions), np.nan)
     for region in range(len(logs.regions)):
         cells = np.flatnonzero(logs.region == region)
@@ -27,6 +27,6 @@ def turning_months(logs, states) -> np.ndarray:
 
 
 def turns(logs, months) -> list[dict]:
-    """Return the names of each region and of its month in `turning_months` (None for nan), one dict per region."""
+    """Return one dict per region: the region's name and the name of its month in `turning_months` (None for nan)."""
     named = (None if np.isnan(month) else logs.months[int(month)] for month in months)
     return [{"region": region, "month": month} for region, month in zip(logs.regions, named, strict=True)]

@@ -15,7 +15,7 @@ START = Choice(
 
 
 def setup_of(config, logs, n_states: int) -> Setup:
-    """Return the setup that makes releases and samples with `n_states`; naive Bayes has one cell and one state."""
+    """Return the setup that makes releases and samples with `n_states`. Naive Bayes has one cell and one state."""
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     region = logs.region if n_states > 1 else [0]
     model = EventCounts.of(region, tuple(logs.sizes), n_states, **concentrations)
@@ -23,8 +23,8 @@ def setup_of(config, logs, n_states: int) -> Setup:
 
 
 def uses_private_metadata(dataset: str) -> bool:
-    """Return whether cells, regions or spellings of levels were read off the records.
+    """Return whether cells, regions or spellings of levels were read off the private records.
 
-    As in the paper, real data sets leave out empty cells; simulated ones do not.
+    As in the paper, real data sets leave out empty cells. Simulated data sets do not.
     """
     return catalogue.load(dataset).access != "generated"

@@ -1,4 +1,4 @@
-"""Claims of Geumlek et al. (2017) that go beyond one figure, scored from the paper's tables together."""
+"""Claims of Geumlek et al. (2017) that concern several figures, scored from the tables of several studies."""
 
 from privpost.lab.claims import check, claim, number
 

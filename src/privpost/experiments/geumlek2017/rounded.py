@@ -8,7 +8,7 @@ from scipy.special import betaln, logsumexp
 from privpost.distributions import truncated_beta
 from privpost.mechanisms.draws.posterior import PosteriorDraw
 
-# Quadrature nodes in a cell.
+# Quadrature nodes in a cell, which is an interval [k/2^bits, (k+1)/2^bits) of rounding.
 NODES = 8
 # Number of cells at either end in which a density is not close to a polynomial.
 ENDS = 64
@@ -17,7 +17,7 @@ ENDS = 64
 def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
     """Return ln P(k/2^bits ≤ θ < (k+1)/2^bits) of beta laws, (laws, 2^bits), accurate even if the masses underflow.
 
-    Cells near both ends use the incomplete beta function, all others Gauss-Legendre quadrature.
+    Cells near both ends use the incomplete beta function. All other cells use Gauss-Legendre quadrature.
     """
     size = 2**bits
     node, weight = np.polynomial.legendre.leggauss(NODES)
@@ -37,7 +37,7 @@ def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
 
 
 def coarser(masses: np.ndarray) -> np.ndarray:
-    """Return the log-masses (laws, size / 2) of cells twice as wide, that is with one bit fewer."""
+    """Return the log-masses (laws, size / 2) of cells that are twice as wide, which have one bit fewer."""
     return np.logaddexp(masses[:, ::2], masses[:, 1::2])
 
 
@@ -45,8 +45,8 @@ def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
     """Return the largest Rényi divergence between neighbours at each order, shape (orders,).
 
     Args:
-        masses: log-masses of the laws for 0, 1, ..., n successes; adjacent ones are neighbours.
-        orders: λ > 1; inf is max-divergence.
+        masses: log-masses of the laws for 0, 1, ..., n successes. Adjacent laws belong to neighbours.
+        orders: orders λ > 1. The order inf is the max-divergence.
     """
     worst = np.zeros(len(orders))
     for first, second in zip(masses[1:], masses[:-1], strict=True):
@@ -61,7 +61,7 @@ def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
 
 
 def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray) -> float:
-    """Return the factor by which rounding to midpoints raises the root mean squared error, for the worst law."""
+    """Return the factor by which rounding to midpoints raises the root mean squared error of the worst law."""
     size = masses.shape[1]
     middle = (np.arange(size) + 0.5) / size
     mean, variance = mechanism.model.mean(parameters), mechanism.model.variance(parameters)
@@ -70,7 +70,7 @@ def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray)
 
 
 def curves(mechanism: PosteriorDraw, bits: list[int], orders) -> tuple[np.ndarray, np.ndarray]:
-    """Return ε (bits, orders) of the rounded draw and the factor (bits,) by which its error grows, for sorted bits."""
+    """Return ε (bits, orders) of the rounded draw, and the factor (bits,) by which rounding raises the error."""
     successes = np.arange(mechanism.n + 1.0)
     parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1))
     epsilon, error = np.empty((len(bits), len(orders))), np.empty(len(bits))

@@ -20,7 +20,8 @@ NAIVE_NAMES = {"paper": "truncated", "consistent": "least-squares"}
 class Comparison(NamedTuple):
     """A claim that the noise-aware method is better in one score than the noise-naive methods.
 
-    `sign` is −1 if a smaller score is better. If `ahead` is False, the method only has to be not significantly worse.
+    `sign` is −1 if a smaller score is better. If `ahead` is False, the noise-aware method need only be not
+    significantly worse.
     """
 
     metric: str
@@ -29,9 +30,9 @@ class Comparison(NamedTuple):
 
 
 def gained(pairs, comparisons, places):
-    """Yield checks that the noise-aware method gains over the noise-naive ones in some scores, at every place and ε.
+    """Yield checks that the noise-aware method gains over noise-naive methods in some scores, at every place and ε.
 
-    A gain is the difference in the claimed direction, in standard errors; its limit is joint over a variant's rows.
+    A gain is the difference in the claimed direction, in standard errors. The limit is joint over a variant's rows.
     """
     aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper") & (pairs["first"] == "naive")
     for metric, sign, ahead in comparisons:
@@ -60,7 +61,7 @@ def setting(row, places) -> str:
 
 
 def calibrated(calibration, methods, variants=("paper",)):
-    """Return the rows of some methods with columns `limit`, the joint KS limit (Bonferroni), and `rejected`."""
+    """Return rows of some methods with two columns: `limit`, the joint KS limit (Bonferroni), and `rejected`."""
     rows = calibration[calibration.method.isin(methods) & calibration.variant.isin(variants)]
     limit = np.array([ks_limit(size, LEVEL / len(rows)) for size in rows.n_trials])
     return at_joint_level(rows).assign(limit=limit, rejected=rows.ks > limit)
@@ -69,7 +70,7 @@ def calibrated(calibration, methods, variants=("paper",)):
 def uniform(rows, method, places, valid=None):
     """Yield checks that a noise-aware posterior is calibrated by KS and z², one per place and ε, with their evidence.
 
-    The true posterior is the control: if it is rejected itself, the draws of the parameters are in doubt, and rows of
+    The true posterior is the control. If the control is rejected, the draws of the parameters are in doubt, and rows of
     the same parameter and place do not count. Rows that are not `valid` do not count either. If no row counts, the
     claim cannot be tested.
 
@@ -77,7 +78,7 @@ def uniform(rows, method, places, valid=None):
         rows: rows of the noise-aware method and of the true posterior.
         method: the noise-aware method.
         places: columns that, with ε, identify a check.
-        valid: function of the noise-aware rows that returns which of them count; None if all do.
+        valid: function of the noise-aware rows that returns which rows count. If None, all rows count.
     """
     control, aware = (width_claims.tested(rows[rows.method == name]) for name in ("non_private", method))
     shared = [name for name in ("n", "concentration", "graph", "parameter") if name in rows]

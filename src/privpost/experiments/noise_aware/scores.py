@@ -13,15 +13,15 @@ from privpost.models.networks.bayesian_network import BayesianNetwork
 from privpost.models.networks.consistency import consistent_counts
 from privpost.privacy.accounting.costs import Cost
 
-# Variants of the naive method differ in how the release is processed before it is taken for the data; those of the
-# exact method in whether the posterior takes all counts together or one family at a time.
+# Variants of the naive method differ in how the release is processed before it is taken for the data. Variants of the
+# exact method differ in whether the posterior takes all counts together or one family at a time.
 NAIVE_VARIANTS = ("paper", "consistent")
 VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
 # Methods whose posterior takes the noise into account.
 AWARE = ("exact", "gibbs")
 METRICS = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2")
-# 1 is predicted only if its log-probability exceeds that of 0 by this. Truncated counts often tie, and last digits,
-# which differ between processors, must not decide.
+# Class 1 is predicted only if its log-probability exceeds that of class 0 by this. Truncated counts often tie. Last
+# digits differ between processors, so they must not decide.
 TIE = 1e-9
 # Points of the empirical distribution functions.
 _AT = np.linspace(0, 1, 41)
@@ -33,7 +33,7 @@ def lines(methods) -> list[tuple[str, str]]:
 
 
 def opened(epsilons, model: BayesianNetwork, n: int, ledger) -> list[NetworkLaplace]:
-    """Open a ledger account for each ε and return the mechanisms; all methods read the same release."""
+    """Open a ledger account for each ε and return the mechanisms. All methods read the same release."""
     budgets = [Cost("pure", epsilon) for epsilon in epsilons]
     return [
         ledger.open(f"counts/epsilon={budget.epsilon:g}", budget, partial(NetworkLaplace.calibrate, model, n, budget))
@@ -58,15 +58,15 @@ def released(mechanisms, statistics, streams, block, ledger) -> np.ndarray:
 
 
 def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.ndarray]:
-    """Return the counts that a noise-naive analyst takes for the data, and the share of them that was truncated.
+    """Return the counts that a noise-naive analyst takes for the data, and the shares of truncated counts.
 
     `paper` truncates to [0, n]. `consistent` first fits, by least squares, counts that agree with each other and with
-    n; after truncation they may disagree again.
+    n. After truncation, these counts may disagree again.
 
     Args:
         mechanisms: one per ε.
         variant: one of `NAIVE_VARIANTS`.
-        releases: shape (epsilons, trials, 2m). The counts have this shape, the shares (epsilons, trials).
+        releases: noisy counts (epsilons, trials, 2m). The result is counts of this shape and shares (epsilons, trials).
     """
     if variant == "consistent":
         releases = consistent_counts(mechanisms[0].model, releases, mechanisms[0].n)
@@ -75,7 +75,7 @@ def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.nda
 
 
 def counts_of(method: str, variant: str, mechanisms, statistics, releases) -> tuple[np.ndarray, np.ndarray | float]:
-    """Return the exact or naive counts for a conjugate update, and the share of them that was truncated."""
+    """Return the exact or naive counts for a conjugate update, and the share of truncated counts."""
     if method == "naive":
         return naive_counts(mechanisms, variant, releases)
     return np.broadcast_to(statistics, releases.shape), 0.0
@@ -88,16 +88,16 @@ def moments(a, b) -> np.ndarray:
 
 
 def of_prior(alpha: float, beta: float, variance) -> np.ndarray:
-    """Return the standard deviation for a variance, divided by the standard deviation of Beta(α, β)."""
+    """Return the square root of a variance, divided by the standard deviation of Beta(α, β)."""
     mean, square = moments(alpha, beta)
     return np.sqrt(variance / (square - mean**2))
 
 
 def alike(model: BayesianNetwork) -> list[tuple]:
-    """Return a label for each parameter; parameters with equal labels are exchangeable in the network and its release.
+    """Return labels of parameters. Parameters with equal labels are exchangeable in the network and the release.
 
-    Nodes with the same parents and children are exchangeable. So are a node's parameters for different values of its
-    parents, if the prior treats both values of a bit alike: swapping the values swaps the parameters.
+    Nodes with the same parents and children are exchangeable. If the prior treats both values of a bit alike, so are a
+    node's parameters for different values of the parents, as swapping these values swaps the parameters.
     """
     labels = []
     for node, parents in model.parents:
@@ -108,7 +108,7 @@ def alike(model: BayesianNetwork) -> list[tuple]:
 
 
 def names(model: BayesianNetwork) -> list[str]:
-    """Return the names of a network's parameters: a node, given the values of its parents."""
+    """Return the names of a network's parameters. A name is a node, given the values of the node's parents."""
     named = []
     for node, parents in model.parents:
         for values in itertools.product((0, 1), repeat=len(parents)):
@@ -118,17 +118,17 @@ def names(model: BayesianNetwork) -> list[str]:
 
 
 def tabulate(cells, places, network) -> dict:
-    """Return the tables that all these studies have, by the last part of their names.
+    """Return the tables that all studies on networks have, by the last part of the tables' names.
 
-    `""`: mean scores; `"pairs"`: paired differences between methods; `"calibration"`: KS statistics of the quantiles
-    of the true parameters; `"ecdf"`: their empirical distribution functions at the ε nearest to 1.
+    `""` has mean scores; `"pairs"` has paired differences between methods; `"calibration"` has KS statistics of the
+    true parameters' quantiles; `"ecdf"` has the quantiles' empirical distribution functions at the ε nearest to 1.
 
     Args:
-        cells: cells with arrays `quantile` (lines, epsilons, parameters, trials), the scores, `truncated`, the share of
-            truncated counts (lines, epsilons, trials), and `sd_of_prior` (epsilons, parameters) of the noise-aware
-            posterior. `others` is optional: quantiles of further parameters, which have no rows; nan if unknown.
-        places: function of a cell's config that returns the row's first columns.
-        network: function of a cell's config that returns its network; z² sums over parameters that are `alike` in it.
+        cells: cells with the scores and three arrays: `quantile` (lines, epsilons, parameters, trials), `truncated`
+            (lines, epsilons, trials), the share of truncated counts, and `sd_of_prior` (epsilons, parameters) of the
+            noise-aware posterior. `others` (optional) has quantiles, nan if unknown, of parameters without rows.
+        places: function of a cell's config that returns the first columns of the cell's rows.
+        network: function of a cell's config that returns the network. z² sums over its `alike` parameters.
     """
     tables: dict[str, list] = {"": [], "pairs": [], "calibration": [], "ecdf": []}
     for cell in cells:
@@ -141,7 +141,7 @@ def tabulate(cells, places, network) -> dict:
 
 
 def _named(cell):
-    """Yield the array index and the columns of every line and ε; the true posterior has one row, without ε."""
+    """Yield the array index and the columns of every line and ε. The true posterior has one row, without ε."""
     for (i, (method, variant)), (j, epsilon) in itertools.product(
         enumerate(lines(cell.config.method)), enumerate(cell.config.epsilon)
     ):
@@ -155,7 +155,7 @@ def _scores(cell, place):
     arrays = cell.arrays
     for at, named in _named(cell):
         for metric in (metric for metric in METRICS if metric in arrays):
-            # The true posterior gets no row for its distance from itself; other distances are nan if it was not run.
+            # The true posterior gets no row for its distance from itself. Other distances are nan if it was not run.
             if (named["method"], metric) != ("non_private", "mmd2") and not np.isnan(arrays[metric][at]).any():
                 share = float(arrays["truncated"][at].mean()) if named["method"] == "naive" else None
                 score = {"metric": metric, **mean_columns("", arrays[metric][at]), "n_repeats": cell.config.trials}

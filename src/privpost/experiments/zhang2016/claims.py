@@ -1,4 +1,4 @@
-"""A claim of Zhang et al. (2016) that no table decides, with the reason."""
+"""A claim of Zhang et al. (2016) that no table decides, with the reason why."""
 
 from privpost.lab.claims import claim, untestable
 

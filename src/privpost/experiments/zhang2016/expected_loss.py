@@ -1,7 +1,7 @@
-"""Exact mean loss of algorithm 1 of Zhang et al. (2016) on one node, as n grows, against the terms of its table 1.
+"""Exact mean loss of algorithm 1 of Zhang et al. (2016) on one node as n grows, against the terms of their table 1.
 
-Table 1 bounds KL(true ‖ released posterior) by O(mn ln n)(1 − exp(−nε/(2|I|))) + √(−O(mn ln n) ln δ), here with m = 1
-parameter of |I| = 1 node.
+Table 1 bounds KL(true ‖ released posterior) by O(mn ln n)(1 − exp(−nε/(2|I|))) + √(−O(mn ln n) ln δ). Here there is
+m = 1 parameter of |I| = 1 node.
 """
 
 import itertools
@@ -11,22 +11,23 @@ import numpy as np
 
 from privpost.privacy.divergences.renyi import dirichlet_divergence
 
-# Rules by which ε falls as n grows: n ε = 2, the least that the refined bound asks for, or n² ε = 1.
+# Rules by which ε falls as n grows. The first is n ε = 2, the least that the refined bound asks for. The other is
+# n² ε = 1.
 RULES = {"n": lambda n: 2 / n, "n_squared": lambda n: n**-2.0}
 
 
 def mean_loss(prior, n: int, epsilon: float, nodes: int) -> float:
-    """Return the mean KL for n/2 ones and n/2 zeros; both counts get Laplace noise of scale 2/ε, truncated to [0, n].
+    """Return the mean KL for n/2 ones and n/2 zeros. Both get Laplace noise of scale 2/ε and are truncated to [0, n].
 
     Args:
         prior: (α, β).
-        n: records.
+        n: number of records.
         epsilon: ε of the release.
-        nodes: nodes of the quadrature over counts between 0 and n.
+        nodes: number of quadrature nodes over counts between 0 and n.
     """
     half, scale = n / 2, 2 / epsilon
     node, weight = np.polynomial.legendre.leggauss(nodes)
-    # One rule on each side of the true count, where the density has a kink.
+    # One quadrature rule on each side of the true count, where the density has a kink.
     distance = half * (node + 1) / 2
     inner = half / 2 * weight * np.exp(-distance / scale) / (2 * scale)
     outside = math.exp(-half / scale) / 2
@@ -38,7 +39,7 @@ def mean_loss(prior, n: int, epsilon: float, nodes: int) -> float:
 
 
 def rows(config):
-    """Yield one row per rule for ε and n: the mean loss, and both terms of table 1 without constants."""
+    """Yield one row per rule for ε and per n: the mean loss, and both terms of table 1's bound without constants."""
     for (rule, epsilon_at), n in itertools.product(RULES.items(), config.loss_sizes):
         epsilon, size = epsilon_at(n), n * math.log(n)
         yield {

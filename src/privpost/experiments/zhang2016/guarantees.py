@@ -30,11 +30,11 @@ from privpost.privacy.divergences.renyi import dirichlet_divergence
 ROUNDING = 1e-9
 # Thresholds L0 of lemma 3.
 THRESHOLDS = (4.0, 8.0)
-# Multiples of L0 at which the conclusion of lemma 3 is checked.
+# Multiples of the threshold L0 at which the conclusion of lemma 3 is checked.
 MULTIPLES = (1.0, 1.5, 2.0, 4.0)
-# Possible meanings of the "posterior likelihood", the score of algorithm 3; the paper prints ξ(θ|D), the density.
+# Possible meanings of the "posterior likelihood", the score of algorithm 3. The paper prints ξ(θ|D), the density.
 SCORES = {"density": "the density", "mass": "the probability", "log": "the log-density"}
-# Expectations of the 0/1 functions that are estimated.
+# Expectations of the 0/1 functions that draws estimate.
 CHANCES = (0.5, 0.1, 0.01)
 
 
@@ -46,7 +46,8 @@ def difference_bound(alpha: float, beta: float, n: int) -> float:
 def largest_divergence(alpha: float, beta: float, n: int) -> float:
     """Return max KL(Beta(α+a, β+b) ‖ Beta(α+z₁, β+z₂)) over counts a + b ≤ n and z in [0, n]².
 
-    This is the range of one parameter's divergence, which is 0 at z = (a, b) and convex in z: the corners suffice.
+    The result is the range of one parameter's divergence. The divergence is 0 at z = (a, b) and convex in z, so the
+    corners suffice.
     """
     counts = np.array([(a, b) for a in range(n + 1) for b in range(n + 1 - a)], float)
     prior = np.array([alpha, beta])
@@ -55,9 +56,9 @@ def largest_divergence(alpha: float, beta: float, n: int) -> float:
 
 
 def map_loss(n: int, epsilon: float, delta_utility: float, score: str = "density") -> float:
-    """Return the largest privacy loss of algorithm 3 on one node, which draws a grid point ∝ exp(ε u / (2Δ)).
+    """Return the largest privacy loss of algorithm 3 on one node. It draws a grid point with weight ∝ exp(ε u / (2Δ)).
 
-    `score`, one of SCORES, says which function of the posterior u is. The prior is uniform.
+    `score`, one of SCORES, says which function of the posterior is the utility u. The prior is uniform.
     """
     ones = np.arange(n + 1.0)
     pairs = np.stack([1 + ones, 1 + n - ones], axis=-1)
@@ -71,7 +72,8 @@ def map_loss(n: int, epsilon: float, delta_utility: float, score: str = "density
 def trimmed_means(alpha: float, beta: float, most: int, omega: float) -> list[np.ndarray]:
     """Return, for each total up to `most`, the means of Beta(α + ones, β + zeros) restricted to [ω, 1−ω].
 
-    Gauss-Legendre quadrature is exact for uniform priors, whose densities are polynomials; others get spare nodes.
+    Gauss-Legendre quadrature is exact for uniform priors, as the densities are polynomials. Other priors get spare
+    nodes.
     """
     spare = 0 if alpha == beta == 1 else 16 + math.ceil(alpha + beta)
     nodes, weights = np.polynomial.legendre.leggauss(most // 2 + 2 + spare)
@@ -86,27 +88,27 @@ def trimmed_means(alpha: float, beta: float, most: int, omega: float) -> list[np
 
 
 def sampler_loss(mechanism: RecordSampler) -> float:
-    """Return the largest privacy loss of a trimmed draw, summed over nodes: exact without edges, else an upper bound.
+    """Return the largest privacy loss of a trimmed draw, summed over nodes. It is an upper bound if there are edges.
 
-    Adding a one to a parameter's counts multiplies its density by θ/E θ; turning a zero into a one multiplies it by
-    θ/(1−θ) · E(1−θ)/E θ, with E given the common counts. Both are monotone, so the worst θ is ω or 1−ω. Moving a
-    zero loses no more than turning it, as E is farthest from ½ where the most records are common.
+    Adding a one to a parameter's counts multiplies the density by θ/E θ. Turning a zero into a one multiplies the
+    density by θ/(1−θ) · E(1−θ)/E θ. E is the mean given the common counts. Both factors are monotone, so the worst θ is
+    ω or 1−ω. Moving a zero loses no more than turning it, as E is farthest from ½ if the most records are common.
     """
     model, n, omega = mechanism.model, mechanism.n, mechanism.omega
     means = trimmed_means(model.alpha, model.beta, n - 1, omega)
     top = math.log((1 - omega) / omega)
     flipped = np.array([top + np.abs(np.log(mean / (1 - mean))).max() for mean in means])
     added = np.array([max(np.log(mean / omega).max(), np.log((1 - omega) / mean).max()) for mean in means])
-    # A record moves between two configurations of the parents, which together hold at most n − 1 other records.
+    # A record moves between two configurations of the parents. Together these hold at most n − 1 other records.
     pair = max(float((added[: n - t] + added[t]).max()) for t in range(n))
     return sum(float(flipped[-1]) if len(family) == 1 else max(float(flipped.max()), pair) for family in model.families)
 
 
 def network_lipschitz(model: BayesianNetwork, theta) -> tuple[float, float]:
-    """Return max over records x ≠ y of |ln p(x)/p(y)| / ρ(x, y), ρ the number of nodes that differ, and max L_i.
+    """Return the Lipschitz constant max |ln p(x)/p(y)| / ρ(x, y) over records x ≠ y, and the nodes' largest, max L_i.
 
-    L_i is the largest |ln p(x_i|j)/p(y_i|j)| over x_i ≠ y_i and configurations j. Lemma 2's premise bounds only this,
-    at equal parents, and demands that p(x_i|j) does not change with j.
+    ρ is the number of nodes that differ. L_i is the largest |ln p(x_i|j)/p(y_i|j)| over x_i ≠ y_i and configurations j.
+    Lemma 2's premise bounds only L_i, at equal parents, and demands that p(x_i|j) does not change with j.
     """
     records = np.array(list(itertools.product((0, 1), repeat=len(model.nodes))))
     log_chance = np.log(model.record_probabilities(theta))
@@ -116,7 +118,7 @@ def network_lipschitz(model: BayesianNetwork, theta) -> tuple[float, float]:
 
 
 def rows(config) -> list[dict]:
-    """Return all rows that need no simulation."""
+    """Return all rows of the table `bounds` that need no simulation."""
     models = {}
     for network in config.exact_graphs:
         name, graph = parse(network)
@@ -135,7 +137,7 @@ def _row(statement, graph, parameter, empirical, bound, **more) -> dict:
 
 
 def _difference_rows(config) -> list[dict]:
-    """Return the checks of theorem 1's c_ij over all counts, with a product and with a sum in its logarithm."""
+    """Return the checks of theorem 1's c_ij over all counts, with a product and with a sum in the logarithm."""
     rows = []
     for prior, n in itertools.product(config.difference_priors, config.difference_sizes):
         largest, parameter = largest_divergence(prior, prior, n), f"alpha=beta={prior:g}"
@@ -146,8 +148,8 @@ def _difference_rows(config) -> list[dict]:
 
 
 def _map_rows(config) -> list[dict]:
-    """Return the checks of corollary 4 on one node: with the paper's Δ = Lr, r = 1, for each meaning of its score in
-    SCORES, and with the largest change of `config.utility` as Δ."""
+    """Return the checks of corollary 4 on one node. Δ is the paper's Lr with r = 1, for each meaning of the score in
+    SCORES, and then the largest change of `config.utility`."""
     lipschitz = math.log(GRID[-1] / GRID[0])
     readings = {
         "corollary 4" + ("" if score == config.utility else f" with {words}"): (lipschitz, score)
@@ -181,7 +183,7 @@ def _loss_rows(config, name, model) -> list[dict]:
 
 
 def _lemma_2_row(name, model) -> dict:
-    """Return the check of a network's Lipschitz constant against its nodes' largest, with θ in turn 0.2 and 0.9."""
+    """Return the check of a network's Lipschitz constant against the nodes' largest, with θ alternating 0.2 and 0.9."""
     theta = np.where(np.arange(model.theta_shape[0]) % 2, 0.9, 0.2)
     statement = "lemma 2" if all(not parents for _, parents in model.parents) else "lemma 2 with edges"
     return _row(statement, name, "theta=0.2,0.9", *network_lipschitz(model, theta))
@@ -202,8 +204,8 @@ def _lemma_3_rows(config) -> list[dict]:
 
 
 def _utility_rows(config) -> list[dict]:
-    """Return the exact chances that the mean of N draws of a 0/1 function is off by more than the bound."""
-    # Imported here: it is slow, and the study's settings do not need it.
+    """Return checks of the exact chance that the mean of a 0/1 function over N draws is off by more than the bound."""
+    # The import is here because it is slow, and the study's settings do not need it.
     from scipy.stats import binom
 
     rows = []

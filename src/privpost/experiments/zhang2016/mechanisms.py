@@ -1,4 +1,4 @@
-"""The mechanisms that studies of Zhang et al. (2016) compare, and the privacy cost of each for a whole record."""
+"""The mechanisms that studies of Zhang et al. (2016) compare, and each mechanism's privacy cost for a whole record."""
 
 from privpost.mechanisms.base import Mechanism
 from privpost.mechanisms.choices.map_estimate import MapMechanism
@@ -14,7 +14,7 @@ METHODS = ("laplace", "fourier", "sampler_record", "sampler_attribute", "map")
 def target(method: str, model: BayesianNetwork, epsilon: float) -> Cost:
     """Return the budget of one release for a whole record.
 
-    At the attribute level, ε is for one attribute; by group privacy the budget for |I| attributes is |I|ε.
+    At the attribute level, ε is for one attribute. By group privacy, the budget for all |I| attributes is |I|ε.
     """
     return Cost("pure", epsilon * (len(model.nodes) if method == "sampler_attribute" else 1))
 
@@ -35,9 +35,9 @@ def configured(
         method: one of `METHODS`.
         model: the network.
         n: public number of records.
-        epsilon: ε > 0 of a record, or of an attribute at the attribute level.
+        epsilon: ε > 0 for a record, or for an attribute at the attribute level.
         t, variant: settings of the Fourier mechanism.
-        utility: what the MAP mechanism maximises.
+        utility: the function that the MAP mechanism maximises.
     """
     if method == "laplace":
         return NetworkLaplace(model, n, epsilon)

@@ -7,7 +7,7 @@ from privpost.models.networks import graphs
 
 
 class Network(Setting):
-    """A Bayesian network's graph; its normal form is name and formula, so that digests depend on the graph itself."""
+    """A Bayesian network's graph. The normal form is name and formula, so that digests depend on the graph itself."""
 
     def allowed(self) -> str:
         return (
@@ -26,5 +26,5 @@ class Network(Setting):
 
 
 def parse(network: str) -> tuple[str, graphs.Graph]:
-    """Return name and graph of a setting in its normal form."""
+    """Return the name and the graph of a setting in its normal form."""
     return graphs.named(network)

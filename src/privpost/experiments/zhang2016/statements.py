@@ -1,6 +1,6 @@
 """The statements of Zhang et al. (2016) on utility and privacy, as figures name them."""
 
-# By the name of a printed statement in `bounds`: its label, and the name of its mended version ("" if there is none).
+# For each printed statement, by its name in `bounds`: the label, and the name of the mended version ("" if none).
 STATEMENTS = {
     "proposition_1": ("Proposition 1: perturbation of a count", ""),
     "theorem_1_expectation": ("Theorem 1, mean: KL of a parameter", ""),

@@ -11,9 +11,9 @@ class Entry(NamedTuple):
     Attributes:
         method: id of the mechanism.
         networks_only: the column "DBN only".
-        privacy: the guarantee as printed; `privacy_statement` names the rows of `bounds` that check it.
+        privacy: the guarantee as printed. `privacy_statement` names the rows of `bounds` that check the guarantee.
         utility: type of utility.
-        bound: the bound as printed; `restored`: the bound that can be derived; `*_statement`: the rows that check each.
+        bound, restored: the bound as printed, and the bound that can be derived. `*_statement` name the rows on each.
     """
 
     method: str
@@ -53,7 +53,7 @@ TABLE = (
 
 
 def table(bounds):
-    """Yield table 1, a row per mechanism: the paper's entries, the rows of `bounds` about each, and how many hold."""
+    """Yield table 1, a row per mechanism: the paper's entries, and how many rows of `bounds` are on each, or hold."""
 
     def checked(name, statement):
         rows = bounds[bounds.statement == statement]

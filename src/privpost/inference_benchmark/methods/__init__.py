@@ -1,7 +1,7 @@
 """Methods of noise-aware inference, one per file: `infer(task, releases, rng, budget)` returns draws of θ.
 
-A new file takes part by its name. `infer` gets releases (k, q) and returns `base.Inferred`, or raises `base.Refused`
-with the reason in one line.
+A new file takes part by its name. `infer` gets releases (k, q) and returns `base.Inferred`. If the method cannot serve
+the task, `infer` raises `base.Refused` with the reason in one line.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Infer = Callable[..., Inferred]
 
 
 def names() -> set[str]:
-    """Return the names of all methods: those of the files in this folder."""
+    """Return the names of all methods, which are the names of the files in this folder."""
     return {module.name for module in iter_modules(__path__)}
 
 

@@ -1,6 +1,6 @@
 """Sequential Monte Carlo on simulated statistics (Del Moral, Doucet and Jasra 2012, "An adaptive sequential Monte Carlo
-method for approximate Bayesian computation"). The kernel is the noise: it starts wide and ends as the true noise, so
-the method is exact."""
+method for approximate Bayesian computation"). The ABC kernel is the noise. It starts wide and ends as the true noise,
+so the method is exact."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from privpost.inference_benchmark.tasks.private_n import PrivateNTask
 
 # A tempering step leaves this share of the particles effective.
 LEFT = 0.5
-# After a tempering step, moves are made until each particle has changed this often on average, or up to `MOVES`.
+# After a tempering step, moves are made until each particle has changed this often on average, but at most `MOVES`.
 CHANGES = 3
 MOVES = 8
 # Bisections in the search for a tempering step.
@@ -19,7 +19,7 @@ _HALVINGS = 25
 
 
 def infer(task, releases, rng, budget):
-    """Move one population per chain from the prior to the posterior, then draw θ given the statistics."""
+    """Move one population of statistics per chain from the prior to the posterior, then draw θ given the statistics."""
     populations = Populations(task, np.repeat(releases, budget.chains, axis=0), budget.draws, rng)
     while np.any(populations.power < 1):
         populations.temper()
@@ -35,8 +35,8 @@ def infer(task, releases, rng, budget):
 class Populations:
     """Simulated `statistics` (populations, particles, d), one population for each release (populations, q).
 
-    Their law is weighted by the noise's density to the power γ, `power` (populations, 1). For Laplace noise this is the
-    density of noise 1/γ times as wide.
+    The statistics' law is weighted by the noise's density to the power γ, which is `power` (populations, 1). For
+    Laplace noise, this weight is proportional to the density of noise that is 1/γ times as wide.
     """
 
     def __init__(self, task, releases, particles: int, rng):
@@ -54,7 +54,7 @@ class Populations:
         return self._task.noise_log_density(self._observed, self._task.mechanism.select(statistics))
 
     def temper(self) -> None:
-        """Raise the powers as far as enough particles stay effective, and resample the particles by their weights."""
+        """Raise the powers as far as enough particles stay effective, then resample the particles by weight."""
         rise = step(self._logs, 1 - self.power)
         self.power = np.where(rise < 1 - self.power, self.power + rise, 1.0)
         places = resampled(rise * self._logs, self._rng)
@@ -62,7 +62,7 @@ class Populations:
         self._logs = np.take_along_axis(self._logs, places, axis=1)
 
     def move(self) -> float:
-        """Draw θ given each particle's statistics, propose new statistics given θ, and return the accepted share.
+        """Draw θ given each particle's statistics, propose new statistics given θ, and return the share accepted.
 
         Proposals are reversible under the prior, so acceptance depends on the noise's density alone.
         """
@@ -101,7 +101,7 @@ def step(logs, most) -> np.ndarray:
 
 
 def resampled(log_weights, rng) -> np.ndarray:
-    """Return the indices (populations, particles) of the particles picked by systematic resampling."""
+    """Return the indices (populations, particles) of the particles that systematic resampling picks."""
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     ends, count = np.cumsum(weights, axis=1), log_weights.shape[1]
     even = (np.arange(count) + rng.random((len(ends), 1))) / count * ends[:, -1:]

@@ -1,5 +1,5 @@
 """Data augmentation on the latent records (Ju, Awan, Gong and Rao 2022, "Data augmentation MCMC for Bayesian inference
-from privatized data"): exact for any model that can be simulated."""
+from privatized data"). The method is exact for any model that can be simulated."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from privpost.samplers.compiled import outer
 def infer(task, releases, rng, budget):
     """Propose every record anew from p(x | θ), accept it by the ratio of the noise's densities, then draw θ.
 
-    For randomised response, true answers are drawn from their law given the reported ones (Tanner and Wong 1987).
+    For randomised response, true answers are drawn from their law given the reports (Tanner and Wong 1987).
     """
     observed = np.repeat(releases, budget.chains, axis=0)
     theta = task.prior(len(observed), rng)
@@ -45,7 +45,7 @@ def _answered(task, theta, observed, rng, budget) -> np.ndarray:
 
 @outer()
 def exchange(released, statistics, new_released, new_statistics, observed, uniform, scale, power, sums):
-    """Accept or reject each record's proposal in turn, in place, and write the sums (chains, d) of the statistics.
+    """Accept or reject each record's proposal in turn, in place, and write the statistics' `sums` (chains, d).
 
     The noise's log-density is −|x/scale|^power / power, where power is 1 or 2.
     """
@@ -63,9 +63,9 @@ def exchange(released, statistics, new_released, new_statistics, observed, unifo
                 old, new = residual[j], residual[j] - (new_released[k, i, j] - released[k, i, j])
                 change += abs(old) - abs(new) if power == 1 else old * old - new * new
             change *= rate
-            # Tests u < e^x; for negative x, e^x lies between 1 + x and 1/(1 - x), which often decides without exp.
+            # Test u < e^x. For negative x, e^x lies between 1 + x and 1/(1 - x), which often decides without exp.
             accepted = u < 1 + change or (u * (1 - change) < 1 and u < np.exp(change))
-            # Values are written in either case, as the processor would often predict a branch wrongly.
+            # Values are written in both cases, as the processor would often predict a branch wrongly.
             for j in range(coordinates):
                 taken = new_released[k, i, j] if accepted else released[k, i, j]
                 residual[j] -= taken - released[k, i, j]

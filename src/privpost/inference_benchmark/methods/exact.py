@@ -1,4 +1,4 @@
-"""Independent draws from the exact posterior, which show how far draws are from the reference by chance."""
+"""Independent draws from the exact posterior. They show how far draws are from the reference by chance."""
 
 from privpost.inference_benchmark.base import Inferred
 

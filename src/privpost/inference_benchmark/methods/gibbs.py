@@ -13,8 +13,8 @@ from privpost.samplers.noise_aware.gibbs import bounded_kernel, run
 def infer(task, releases, rng, budget):
     """Run several chains on each release.
 
-    For redacted sums, the sum of records within the bounds and that of the others are correlated, as the numbers of
-    records in the two are multinomial.
+    For redacted sums, the sum of the records within the bounds and the sum of the others are correlated, as the numbers
+    of records within and outside the bounds are multinomial.
     """
     if task.noise != "laplace":
         raise Refused("it takes Laplace noise apart into normal noise of random variance")
@@ -34,7 +34,7 @@ def infer(task, releases, rng, budget):
 
 
 def redacted(task, repeated, segments: str):
-    """Return the kernel of redacted sums (chains,); `segments` names the covariance of sums in and out of bounds."""
+    """Return the kernel of redacted sums (chains,). `segments` names the covariance of sums in and out of bounds."""
     # Compiled code is loaded only where chains run.
     from privpost.samplers.noise_aware.redacted import redacted_kernel
 

@@ -1,4 +1,4 @@
-"""The conjugate posterior if the release is taken for the statistics themselves, which ignores the noise."""
+"""The conjugate posterior that takes the release for the statistics themselves and so ignores the noise."""
 
 from privpost.inference_benchmark.base import Inferred
 

@@ -1,4 +1,4 @@
-"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski and Honkela 2023): noisy counts are normal, the noise adds its variance."""
+"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski, Honkela 2023): counts are taken as normal, plus the noise's variance."""
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
@@ -7,8 +7,8 @@ from privpost.inference_benchmark.base import POWERS, Inferred, Refused
 from privpost.inference_benchmark.tasks.counts import CountsTask
 from privpost.inference_benchmark.tasks.networks import NetworkTask
 
-# Number of proposals for each release, the degrees of freedom of their Student law, and the ratio of its squared scale
-# to the variance at the mode.
+# Number of proposals for each release, degrees of freedom of the proposals' Student law, and ratio of the Student law's
+# squared scale to the variance at the mode.
 PROPOSALS, DEGREES, WIDER = 4000, 5, 1.5
 # Number of scoring steps towards the mode, and the step of finite differences.
 STEPS, STEP = 12, 1e-4
@@ -17,7 +17,7 @@ _ELEMENTS = 4_000_000
 
 
 def infer(task, releases, rng, budget):
-    """Draw from p(θ) N(y; m(θ), V(θ) + v) by importance resampling: proposals are Student around the mode in logits."""
+    """Draw from p(θ) N(y; m(θ), V(θ) + v) by importance resampling. Proposals are Student around the mode in logits."""
     if not isinstance(task, CountsTask | NetworkTask) or task.noise not in POWERS:
         raise Refused("it serves counts with noise on them")
     variance = task.noise_variance * np.eye(releases.shape[1])
@@ -36,7 +36,7 @@ def infer(task, releases, rng, budget):
 
 
 def _theta(task, z) -> np.ndarray:
-    """θ (..., p) at logits z (..., free): one logit per probability, or logits of categories against the last one."""
+    """θ (..., p) at logits z (..., free): one logit per probability, or logits of categories against the last."""
     if isinstance(task, NetworkTask) or task.size == 1:
         return expit(z)
     return np.exp(log_softmax(_against_last(z), axis=-1))

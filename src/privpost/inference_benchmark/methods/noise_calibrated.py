@@ -9,7 +9,7 @@ CELLS = 1000
 
 
 def infer(task, releases, rng, budget):
-    """Draw from p(θ) N(y; m(θ), V(θ) + v): m and V are the moments of the released sum, v is the noise's variance."""
+    """Draw from p(θ) N(y; m(θ), V(θ) + v). m and V are the moments of the released sum, and v the noise's variance."""
     if task.size > 1 or releases.shape[1] > 1:
         raise Refused("its grid serves one parameter and one number released")
     edges = parameter_edges(task.model, CELLS)

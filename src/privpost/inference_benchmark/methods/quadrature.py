@@ -1,4 +1,4 @@
-"""The mechanisms' own posterior of redacted or clamped sums, by quadrature under a normal law of the sums."""
+"""The mechanism's own posterior given redacted or clamped sums, by quadrature under a normal law of the sums."""
 
 import numpy as np
 

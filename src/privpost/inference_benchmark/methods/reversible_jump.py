@@ -1,5 +1,5 @@
 """Reversible-jump data augmentation for a private number n of records (Awan, Barrientos and Ju 2024,
-"Statistical inference for privatized data with unknown sample size"): exact."""
+"Statistical inference for privatized data with unknown sample size"). The method is exact."""
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from privpost.samplers.compiled import outer
 def infer(task, releases, rng, budget):
     """Run several chains on each release.
 
-    A step proposes every record anew, tries to add or remove a record as often as there may be records, and draws θ.
-    A chain has a row for each possible record; rows without a record are zero, also in proposals.
+    A step proposes every record anew, tries to add or remove a record `task.largest` times, and draws θ. A chain has
+    `task.largest` rows. Rows without a record are zero, also in proposals.
     """
     if not isinstance(task, PrivateNTask):
         raise Refused("the number of records is public, or they are no bits or categories")
     observed = np.repeat(releases, budget.chains, axis=0)
     theta = task.prior(len(observed), rng)
-    # Chains start with as many records as the release suggests.
+    # Chains start with the rounded sum of the released counts as number of records.
     number = np.clip(np.rint(observed.sum(axis=1)), 0, task.largest).astype(np.int64)
     records, drawn = _proposed(task, theta, rng), np.empty((budget.draws, *theta.shape))
     records *= _there(task, number)
@@ -28,7 +28,7 @@ def infer(task, releases, rng, budget):
     for step in range(-budget.burn_in, budget.draws):
         anew = _proposed(task, theta, rng) * _there(task, number)
         uniform = rng.random((3, *anew.shape[:2]))
-        # Records are indicators, so they add the same to the release and to the statistics.
+        # Records are indicators, so each adds the same to the release and to the statistics.
         exchange(records, records, anew, anew, observed, uniform[0], task.scale, task.power, counts)
         jump(records, number, _proposed(task, theta, rng), observed, *uniform[1:], task.scale)
         theta = task.update(records.sum(axis=1), rng)
@@ -43,16 +43,16 @@ def _proposed(task, theta, rng) -> np.ndarray:
 
 
 def _there(task, number) -> np.ndarray:
-    """Which rows hold records, shape (chains, largest n, 1)."""
+    """Whether each row holds a record, shape (chains, largest n, 1)."""
     return (np.arange(task.largest) < number[:, None])[..., None]
 
 
 @outer()
 def jump(records, number, fresh, observed, coin, uniform, scale):
-    """Try to add each of the fresh records (chains, steps, d) or to remove the last one, as a coin says, in place.
+    """At each step, try to add a fresh record (chains, steps, d) or to remove the last record, as a coin decides.
 
-    A new record is from p(x | θ), and the prior of the number of records is uniform. So a try is accepted by the ratio
-    of the Laplace noise's densities alone.
+    The arrays change in place. A new record is from p(x | θ), and the prior of the number of records is uniform. So
+    acceptance depends only on the ratio of the Laplace noise's densities.
     """
     largest, categories = records.shape[1:]
     residual = np.empty(categories)

@@ -19,7 +19,7 @@ PATIENCE = 10
 
 
 def infer(task, releases, rng, budget):
-    """Fit a masked autoregressive flow (package sbi) to normal scores of θ, and draw from it at each release."""
+    """Fit a masked autoregressive flow (package sbi) to normal scores of θ, then draw from the flow at each release."""
     try:
         import torch
         from sbi.inference import NPE
@@ -40,9 +40,9 @@ def infer(task, releases, rng, budget):
 
 
 class Scores:
-    """Transform of θ to coordinates that are each standard normal under the prior, so that a flow stays in its support.
+    """Transform of θ to coordinates that are each standard normal under the prior. It keeps a flow in θ's support.
 
-    Probabilities that sum to one are first replaced by their shares of what those before them leave.
+    If probabilities sum to one, each is first replaced by its share of what the probabilities before it leave.
     """
 
     def __init__(self, theta):

@@ -1,6 +1,6 @@
-"""Tasks of the benchmark, one file per kind of release; `TASKS` of a file maps a task's name to how it is made.
+"""Tasks of the benchmark, one file per kind of release. `TASKS` of a file maps the name of a task to a `Made`.
 
-A new file takes part without registration. A task is a subclass of `base.Task`: it states its model, its mechanism and
+A new file takes part without registration. A task is a subclass of `base.Task`. It states its model, its mechanism and
 its number of parameters, simulates `data`, and has the exact posterior given a release (`laws`).
 """
 
@@ -25,8 +25,8 @@ class Made(NamedTuple):
         make: function of name, prior, n, the mechanism's method id and budget.
         prior: default parameters of the prior.
         n: default number of records.
-        noises: method ids of the mechanisms that can release the task; the first is the default.
-        largest: largest number of records, or None.
+        noises: method ids of the mechanisms that can release the task. The first mechanism is the default.
+        largest: largest number of records that the task allows, or None.
     """
 
     make: Callable[[str, Sequence[float], int, str, Cost], Task]
@@ -48,9 +48,9 @@ def known() -> dict[str, Made]:
 
 
 def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
-    """Return a task at pure ε, or at (ε, 10⁻⁶) for Gaussian noise; defaults are those in the task's file.
+    """Return a task at pure ε, or at (ε, 10⁻⁶) for Gaussian noise. Defaults are in the task's file.
 
-    The budget is for neighbours as the task defines them.
+    The budget holds for neighbours as the task defines them.
 
     Raises:
         SettingError: the task is unknown, its prior or noise does not fit it, or n is too large.
@@ -61,7 +61,7 @@ def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, nois
 
 
 def of(how: Made, name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
-    """Return a task that is made as `how` says; arguments and errors are those of `made`."""
+    """Return a task that is made as `how` says. The arguments and errors are those of the function `made`."""
     noise, n, prior = noise or how.noises[0], how.n if n is None else n, how.prior if prior is None else prior
     if noise not in how.noises:
         raise SettingError(f"noise is {noise!r}, but must be one of {', '.join(how.noises)} for {name}.")

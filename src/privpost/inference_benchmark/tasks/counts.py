@@ -1,4 +1,4 @@
-"""Bits or categories, one per record, whose counts are released with noise."""
+"""Bits or categories, one per record. Their counts are released with noise."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ def indicators(probabilities, n: int, rng) -> np.ndarray:
 
 
 class CountsTask(Task):
-    """Counts of bits (θ is P(1)) or categories (θ are their probabilities), with the mechanism's exact posterior."""
+    """Counts of bits (θ is P(1)) or of categories (θ are the probabilities), with the mechanism's exact posterior."""
 
     def __init__(self, name, prior, n, noise, budget):
         self.name, self.n = name, n
@@ -64,6 +64,6 @@ class CountsTask(Task):
 
 TASKS = {
     "binomial": Made(CountsTask, (10, 10), noises=tuple(MECHANISMS)),
-    # For discrete Gaussian noise on several counts (ε, δ) is not known.
+    # For discrete Gaussian noise on several counts, (ε, δ) is not known.
     "multinomial": Made(CountsTask, (5, 5, 5), noises=("laplace", "gaussian", "geometric")),
 }

@@ -1,4 +1,4 @@
-"""Small Bayesian networks of bits, whose counts (without the class's for `log_linear`) get Laplace noise."""
+"""Small Bayesian networks of bits. Their counts get Laplace noise. `log_linear` does not release the class's counts."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,17 +22,17 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class FeaturesLaplace(NetworkLaplace):
-    """Counts of K features by class plus Lap(2K/ε); the class's own counts, the first two statistics, are left out.
+    """Counts of K features by class plus Lap(2K/ε). The class's counts, the first two statistics, are not released.
 
     A substituted record moves at most one unit between two counts of each feature.
 
     Raises:
-        ValueError: as `NetworkLaplace`.
+        ValueError: in the same cases as `NetworkLaplace`.
     """
 
     @property
     def sensitivity(self) -> float:
-        """2K, attained if a row of zeros is replaced by a row of ones."""
+        """The sensitivity 2K, which is attained if a row of zeros is replaced by a row of ones."""
         return 2.0 * (len(self.model.nodes) - 1)
 
     def select(self, statistics) -> np.ndarray:
@@ -40,7 +40,7 @@ class FeaturesLaplace(NetworkLaplace):
         return np.asarray(statistics, float)[..., 2:]
 
     def project(self, release) -> np.ndarray:
-        """Counts (..., 2 + 4K), truncated to [0, n]; those of the class are means of the features' totals."""
+        """Counts (..., 2 + 4K), truncated to [0, n]. The class's counts are means of the features' totals."""
         shown = super().project(release)
         totals = shown.reshape(*shown.shape[:-1], -1, 2, 2).sum(axis=-1).mean(axis=-2)
         return np.concatenate([totals, shown], axis=-1)

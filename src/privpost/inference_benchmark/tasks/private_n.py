@@ -1,6 +1,6 @@
-"""Bits or categories whose number n is private: neighbours are data sets with and without one record.
+"""Bits or categories with a private number n of records: neighbours are data sets with and without one record.
 
-Budgets are not comparable with those of tasks whose neighbours substitute a record, which can cost twice as much.
+Budgets are not comparable with budgets of tasks that substitute records. A substitution can cost twice as much.
 """
 
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ class UnboundedLaplace(LaplaceMechanism):
     """Every count plus Lap(1/ε): ε-differentially private if neighbours add or remove a record.
 
     Attributes:
-        n: largest number of records; the true number is private, with a uniform prior on 0, ..., n.
+        n: largest number of records. The true number is private. Its prior is uniform on 0, ..., n.
 
     Raises:
-        ValueError: a setting outside its range, or a model of other records than categories.
+        ValueError: a setting is outside its range, or the model's records are not categories.
     """
 
     neighbours: ClassVar[str] = "add or remove one"
@@ -38,7 +38,7 @@ class UnboundedLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """1: a record is in one count."""
+        """The sensitivity 1, as each record is in one count."""
         return 1.0
 
     def check_statistics(self, statistics) -> None:
@@ -48,15 +48,15 @@ class UnboundedLaplace(LaplaceMechanism):
             raise ValueError(f"n is at most {self.n}, but the statistics are counts of {counts.sum(axis=-1).max():g}")
 
     def neighbouring_statistics(self) -> np.ndarray:
-        """Statistics of one record and of none; other records do not matter, as the noise does not depend on them."""
+        """Statistics of one record and of none. Other records do not matter, as they do not affect the noise."""
         ones = np.eye(self.model.statistics_size)
         return np.stack([ones, 0 * ones], axis=1)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
         """Independent draws of θ given the noisy counts (d,), by a sum over all counts of at most n records.
 
-        p(s) ∝ N!/Π s_j! Π Γ(α_j + s_j)/Γ(Σα + N) with N = Σ s_j. The sum takes n − N as one more count, so that all
-        counts add up to n.
+        The counts have the prior p(s) ∝ N!/Π s_j! Π Γ(α_j + s_j)/Γ(Σα + N) with N = Σ s_j. The sum takes n − N as one
+        more count, so that all counts add up to n.
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
         counts = np.arange(self.n + 1.0)
@@ -65,12 +65,12 @@ class UnboundedLaplace(LaplaceMechanism):
         return named(self.model.sample(self.model.posterior(latent), rng), self.model)
 
     def posterior_of(self, number: int, release, draws: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of θ like those of `posterior`, but if it is known that there are `number` records."""
+        """Independent draws of θ given the noisy counts (d,) and the number of records, which is `number`."""
         latent = exact_counts.latent_counts(self._factors(release, number), draws, rng)
         return self.model.sample(self.model.posterior(latent), rng)
 
     def _factors(self, release, most: int) -> list[np.ndarray]:
-        """Log-weights of 0 to `most` records of each category, without factors that depend on their sum alone."""
+        """Log-weights of 0 to `most` records of each category, without factors that depend on the total alone."""
         counts, prior = np.arange(most + 1.0), np.asarray(self.model.prior, float)
         return [
             gammaln(alpha + counts) - gammaln(counts + 1) - np.abs(y - counts) / self.scale
@@ -79,10 +79,10 @@ class UnboundedLaplace(LaplaceMechanism):
 
 
 class PrivateNTask(Task):
-    """Counts of bits or categories, all released; their number has a uniform prior on 0, ..., 2n.
+    """Counts of bits or categories, all released. The number of records has a uniform prior on 0, ..., 2n.
 
     Attributes:
-        n: mean of the number of records under its prior.
+        n: prior mean of the number of records.
         largest: largest number of records, 2n.
     """
 

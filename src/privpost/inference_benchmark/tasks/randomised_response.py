@@ -1,4 +1,4 @@
-"""Randomised response of two bits: everybody reports one of four answers, the true one with a larger probability."""
+"""Randomised response of two bits. Everybody reports one of four answers, the true answer with larger probability."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
 
 
 class ResponseTask(CountsTask):
-    """Answers reported by randomised response, one for each concentration of the prior; their counts are released."""
+    """Counts of answers reported by randomised response. The prior has one concentration per possible answer."""
 
     def __init__(self, name, prior, n, noise, budget):
         self.name, self.n, self.model, self.size = name, n, DirichletCategorical(tuple(prior)), len(prior)

@@ -1,4 +1,4 @@
-"""Linear regression on one feature of unknown variance, from second moments that are released with noise."""
+"""Linear regression on one feature of unknown variance, given second moments with noise."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from privpost.models.regression.normal import NormalRegression
 
 
 class RegressionTask(Task):
-    """Regression with θ = (w, σ²); the feature's variance is unknown too. Records are clamped to public bounds.
+    """Regression with θ = (w, σ²). The feature's variance is unknown too. Records are clamped to public bounds.
 
     Under the default prior fewer than one record in a million is clamped, and the exact posterior neglects clamping.
     The prior's parameters are those of `NormalRegression`, from `prior_precision` to `feature_scale`.
@@ -26,7 +26,7 @@ class RegressionTask(Task):
 
     @property
     def scale(self) -> float:
-        """Scale of the noise on moments in units of the bounds, which are 1 by default."""
+        """Scale of the noise on moments, in units of the bounds. The bounds are 1 by default."""
         return float(self.mechanism.scale)
 
     def prior(self, size, rng):

@@ -1,4 +1,4 @@
-"""Sums of numbers with Laplace noise; records outside public bounds are left out (redacted) or clamped to them."""
+"""Sums of numbers with Laplace noise. Records outside public bounds are left out (redacted) or moved in (clamped)."""
 
 from abc import abstractmethod
 
@@ -31,11 +31,11 @@ class NumbersTask(Task):
 
     @abstractmethod
     def released(self, values) -> tuple[np.ndarray, ...]:
-        """What records (k, n) add to each released coordinate, (k, n)."""
+        """One array (k, n) per released coordinate: what each of the records (k, n) adds to the coordinate."""
 
     @abstractmethod
     def statistics(self, values) -> tuple[np.ndarray, ...]:
-        """What records (k, n) add to each sufficient statistic, except the last one, which is their number."""
+        """One array (k, n) per sufficient statistic but the number of records: what each of the records (k, n) adds."""
 
     def records(self, theta, rng):
         values = self.values(theta, rng)
@@ -50,7 +50,7 @@ class NumbersTask(Task):
 
 
 class RedactedTask(NumbersTask):
-    """Records of a univariate family; the sum of those within public bounds is released."""
+    """Records of a univariate family. The sum of the records within public bounds is released with noise."""
 
     size = 1
     _last: tuple = b"", None
@@ -76,7 +76,7 @@ class RedactedTask(NumbersTask):
         return mean[:, None], variance[:, None, None]
 
     def posteriors(self, releases) -> references.Posterior:
-        """The exact posteriors given releases (k, 1); the last call's are cached, as computing them is slow."""
+        """The exact posteriors given releases (k, 1). The last call's result is cached, as the computation is slow."""
         if self._last[0] != releases.tobytes():
             self._last = releases.tobytes(), references.redacted(self.mechanism, releases[:, 0])
         return self._last[1]
@@ -88,7 +88,7 @@ class RedactedTask(NumbersTask):
 
 
 class ClampedTask(NumbersTask):
-    """Normal records of unknown mean and variance; the first two moments of clamped records are released."""
+    """Normal records of unknown mean and variance. The first two moments of clamped records are released with noise."""
 
     size = 2
 

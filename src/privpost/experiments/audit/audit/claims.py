@@ -3,14 +3,14 @@
 from privpost.experiments.audit.audit.study import ROUNDING, TARGET_ROUNDING
 from privpost.lab.claims import check, claim, number, numbers, word
 
-# Probability that any test rejects if all draws are correct. Lower than the 5 % of other claims: the audit runs with
-# every change, and an alarm says that a mechanism is broken.
+# Probability that any test rejects if all draws are correct. It is lower than the 5 % of other claims, because the
+# audit runs after every change to the code, and an alarm says that a mechanism is broken.
 FALSE_ALARM = 0.001
 SHIPPED = "shipped mechanisms"
 
 
 def none(violations, check_name: str, rows):
-    """Yield a check that there are rows but no violations, and the violations as evidence."""
+    """Yield two parts of a claim: the check that there are rows but no violations, and the violations as evidence."""
     yield check(check_name, violations.empty and len(rows) > 0)
     yield from number("violations", violations.instance.tolist())
 

@@ -1,4 +1,4 @@
-"""Privacy audit of every mechanism: claims against targets, exact divergences and lower bounds; tests of the draws."""
+"""Privacy audit: each mechanism's claimed ε against target, exact divergence and lower bound; tests of its draws."""
 
 import math
 from fractions import Fraction
@@ -59,15 +59,15 @@ TABLES = {
 }
 # Largest number of releases that are drawn at once.
 CHUNK = 10_000
-# Relative tolerance of a claim; exact divergences have 9 digits or more.
+# Relative tolerance with which an exact divergence may exceed the claimed ε. Divergences have 9 digits or more.
 ROUNDING = 1e-7
-# Relative tolerance of a claim against its target.
+# Relative tolerance with which the claimed ε may exceed the target.
 TARGET_ROUNDING = RELATIVE_TOLERANCE
 # Largest total of numbers in all releases about one data set.
 LARGEST_WORK = 3_000_000
-# Nothing is drawn if fewer releases than this are possible.
+# Nothing is drawn if LARGEST_WORK allows fewer releases than this.
 FEWEST = 100
-# Bits of draws that are rounded exactly: enough that no cell contains an end of the support.
+# Bits of draws that are rounded exactly. With this many, no interval of rounding contains an end of the support.
 BITS = 40
 VERDICTS = ("within claim", "violated", "over target", "other law", "not examined")
 
@@ -76,10 +76,10 @@ class Finding(NamedTuple):
     """The result of auditing one mechanism.
 
     Attributes:
-        exact: exact divergence of the pair; nan where the law is not known.
-        drawn: Kolmogorov-Smirnov p-value of the draws; nan where the law is not known.
-        rounded: the same for draws that are rounded exactly; nan if the mechanism has none.
-        counts: releases about either data set that fell into the event.
+        exact: exact divergence between the releases about the two data sets, or nan if the law is not known.
+        drawn: Kolmogorov-Smirnov p-value of the draws, or nan if the law is not known.
+        rounded: p-value of draws that are rounded exactly, or nan if the mechanism cannot round its draws.
+        counts: for each data set, the number of releases about it that fell into the event.
         pair: the two data sets.
     """
 
@@ -91,7 +91,7 @@ class Finding(NamedTuple):
 
     @property
     def smallest_p(self) -> float:
-        """The smaller of the two p-values; nan if neither is known."""
+        """The smaller of the p-values `drawn` and `rounded`, or nan if neither is known."""
         return float(np.fmin(self.drawn, self.rounded))
 
 
@@ -109,16 +109,16 @@ def examine(
 ) -> Finding:
     """Audit one mechanism on its worst pair of neighbours.
 
-    The worst pair has the largest exact divergence. If the law is not known, it has the largest lower bound from
-    `pilot` releases, among neighbours whose common records are all equal. Releases of many numbers are drawn fewer
-    times, or not at all if fewer than `FEWEST` would be left.
+    The worst pair has the largest exact divergence. If the law is not known, the worst pair has the largest lower
+    bound from `pilot` releases, among neighbours whose common records are all equal. If each release has many numbers,
+    fewer releases are drawn. Nothing is drawn if fewer than `FEWEST` releases would be left.
 
     Args:
-        size: releases per neighbour to choose the event, and as many more to count it.
+        size: releases per neighbour to choose the event. As many more are drawn to count how often it occurs.
         pilot: releases per neighbour to choose the pair.
-        level: error probability at which events are compared; the reported bound has its own.
-        gate: draws the releases; by default through a new ledger.
-        rounded: draws per neighbour that are rounded exactly, which take some milliseconds each.
+        level: error probability of the bounds by which events are compared. The reported bound has another level.
+        gate: the `Gate` that draws the releases. By default it uses a new ledger.
+        rounded: draws per neighbour that are rounded exactly. Each takes some milliseconds.
     """
     gate = gate or Gate(Ledger(), "audit", mechanism, mechanism.cost())
     order = mechanism.cost().order
@@ -126,7 +126,7 @@ def examine(
     if law_of(mechanism, pairs[0][0]) is None:
         pair, exact = _worst_by_pilot(mechanism, order, pilot, rng, level, gate), math.nan
     else:
-        # Laws are computed once per data set. Of pairs whose divergences differ by rounding, the first is taken.
+        # Laws are computed once per data set. Of pairs whose divergences differ only by rounding, the first is taken.
         sides = {data.tobytes(): data for pair in pairs for data in pair}
         known = {key: law_of(mechanism, data) for key, data in sides.items()}
         divergences = [known[p.tobytes()].divergence(known[q.tobytes()], order) for p, q in pairs]
@@ -143,16 +143,16 @@ def examine(
 
 
 class Gate:
-    """Draws one mechanism's releases through a ledger's account; each counts as one repeat of a simulation."""
+    """Draws one mechanism's releases through a ledger's account. Each release counts as one repeat of a simulation."""
 
     def __init__(self, ledger: Ledger, account: str, mechanism: Mechanism, target: Cost, accounting: str = "stated"):
         ledger.open(account, target, mechanism, accounting=accounting)
         self.ledger, self.account, self.mechanism, self.drawn = ledger, account, mechanism, 0
 
     def releases(self, data, size: int, rng) -> np.ndarray:
-        """Return independent releases (size, ...) about records, drawn in parts to save memory.
+        """Return independent releases (size, ...) about the records `data`, drawn in parts to save memory.
 
-        Half of the parts ask for one release per row of statistics, as studies do; the others ask for many at once.
+        Half of the parts ask for one release per row of statistics, as studies do. The others ask for many at once.
         """
         statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
         parts = []
@@ -160,7 +160,7 @@ class Gate:
             number = min(CHUNK, size - start)
             for rows in filter(None, (number // 2, number - number // 2)):
                 by_row = len(parts) % 2 == 0
-                # In a study each trial may have its own settings, and here each row.
+                # In a study each trial may have its own settings, so here each row gets settings of its own.
                 mechanism = self.mechanism.each(rows) if by_row else self.mechanism
                 asked = np.broadcast_to(statistics, (rows, *statistics.shape)) if by_row else statistics
                 settings = {"size": None if by_row else rows, "repeats": slice(self.drawn, self.drawn + rows)}
@@ -170,14 +170,14 @@ class Gate:
 
 
 def _drawn(mechanism, pair, samples, rng) -> float:
-    """Return twice the smaller p-value of the two data sets' draws under their laws."""
+    """Return twice the smaller of two p-values (at most 1). Each tests the draws about one data set against the law."""
     if law_of(mechanism, pair[0]) is None or audited.copies(mechanism, samples[0][0]) > 1:
         return math.nan
     return _of_both(mechanism, pair, [np.concatenate(halves) for halves in zip(*samples, strict=True)], rng)
 
 
 def _rounded(mechanism, pair, size, rng) -> float:
-    """Return the p-value of `_drawn` for draws that are rounded exactly, each placed at random in its cell."""
+    """Return the p-value of `_drawn` for exactly rounded draws, each moved at random within its rounding interval."""
     if not size or not hasattr(mechanism, "rounded"):
         return math.nan
     samples = []
@@ -210,14 +210,14 @@ def _worst_by_pilot(mechanism, order, pilot, rng, level, gate):
 
 
 def verdict(claimed: float, bound: float, exact: float, drawn: float, share: float, level: float) -> str:
-    """Return one of `VERDICTS`; "not examined" where neither `bound` nor `exact` is known (both nan).
+    """Return one of `VERDICTS` for a mechanism. It is "not examined" if `bound` and `exact` are both nan (not known).
 
     Args:
         claimed: the ε that the mechanism claims.
         bound, exact: statistical lower bound and exact divergence.
         drawn: p-value of the draws under the law that the settings imply.
-        share: cost / target.
-        level: a p-value below it rejects the law.
+        share: the mechanism's cost divided by its target.
+        level: the law is rejected if `drawn` is below this level.
     """
     limit = claimed * (1 + ROUNDING)
     if share > 1 + TARGET_ROUNDING:
@@ -230,7 +230,7 @@ def verdict(claimed: float, bound: float, exact: float, drawn: float, share: flo
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return one entry per audited mechanism: names, claims, exact divergences, `counts` (audited, 3)."""
+    """Return arrays over the audited mechanisms: names, claims, exact divergences, `counts` (audited, 3) and others."""
     records, rows = {name: ledger.get("mechanisms", []) for name, ledger in config.ledgers.items()}, []
     failed = Failed()
     releases, rounded = config.releases, config.rounded_releases
@@ -240,15 +240,15 @@ def simulate(config, streams, ledger) -> dict:
     else:
         audited_mechanisms = audited.recorded(records)
         releases, rounded = config.recorded_releases, config.recorded_rounded
-    # Mechanisms that are equal after reduction are examined once.
+    # Mechanisms that are equal after `reduced` are examined once.
     known: dict[object, Finding] = {}
     for instance in audited_mechanisms:
         cost = instance.mechanism.cost()
-        # A study may define mechanisms that are not discovered; if all are audited, these are, too.
+        # A study may define mechanisms that are not discovered. They are audited only if all discovered ones are.
         if not everything and instance.mechanism.name not in config.mechanisms:
             continue
         finding = NOTHING
-        # Events give no bound on an infinite claim, or on one at order 1.
+        # Counts of events give no bound if the claimed ε is infinite, or if its order is 1.
         bounded = math.isfinite(cost.epsilon) and (cost.order is None or cost.order > 1)
         if bounded and instance.share_of_target <= 1 + TARGET_ROUNDING:
             mechanism = audited.reduced(instance.mechanism)
@@ -289,7 +289,7 @@ def _row(instance: audited.Instance, cost, finding: Finding) -> dict:
 
 
 def tabulate(cells):
-    """Yield one row per mechanism and ε; all bounds hold together with the stated confidence (Bonferroni)."""
+    """Yield one row per mechanism and ε. All lower bounds hold together with the configured confidence (Bonferroni)."""
     total = sum(len(cell.arrays["name"]) for cell in cells)
     tests = sum(np.isfinite(cell.arrays.get(name, [])).sum() for cell in cells for name in ("drawn", "rounded"))
     for cell in cells:

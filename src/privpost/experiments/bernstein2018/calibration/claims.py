@@ -17,7 +17,7 @@ from privpost.experiments.bernstein2018.calibrated import (
 from privpost.experiments.claim_helpers import at_joint_level, ends
 from privpost.lab.claims import about, check, claim, number, numbers, untestable
 
-# The parameters that the paper shows: the model's only one, or that of the first category.
+# The parameters that the paper shows: the model's only parameter, or the probability of the first category.
 SHOWN = ("theta", "theta_1")
 
 
@@ -37,7 +37,7 @@ def gibbs(calibration):
 
 
 def by_the_chain(table):
-    """Yield, per model, the number of (n, ε) where Gibbs is rejected, and those where the chain-free law is not."""
+    """Yield per model at how many (n, ε) Gibbs is rejected, and at which of them the law without a chain is not."""
     failed = {}
     for method in ("gibbs", "exact"):
         rows = width_claims.sound(table, method, POINTS)
@@ -125,7 +125,7 @@ def shapes(ecdf):
     shown = ecdf[ecdf.parameter.isin(SHOWN) & ecdf.method.isin(["naive", "ops"]) & (ecdf.tempered != "likelihood")]
     for (method, model, variant), rows in shown.sort_values("u").groupby(["method", "model", "variant"]):
         tenth, quarter, three_quarters, nine_tenths = np.interp([0.1, 0.25, 0.75, 0.9], rows.u, rows.ecdf)
-        # Twice the KS limit bounds the sampling error of a difference between two values of the function.
+        # Twice the KS limit bounds the sampling error of a difference between two values of a distribution function.
         noise = 2 * float((rows.band_high - rows.u)[(rows.u > 0.4) & (rows.u < 0.6)].iloc[0])
         outer, middle = float(tenth + 1 - nine_tenths), float(three_quarters - quarter)
         where = f"{model}, {variant}"

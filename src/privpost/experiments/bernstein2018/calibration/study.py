@@ -1,23 +1,23 @@
 """Calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b).
 
 Every trial draws θ from the prior, data from the model and a release from the mechanism. U is the quantile of the true
-θ in the posterior: the posterior's distribution function at θ if it is known, else the share of Gibbs draws up to θ, or
-the randomised rank of θ among the few draws of OPS. `exact` runs no chain: for counts it is the exact posterior, for
-redacted sums the posterior of the sampler's own normal model, computed by quadrature.
+θ in the posterior. If the posterior's distribution function is known, U is its value at θ. For a Gibbs sampler, U is
+the share of draws up to θ. For OPS, U is the randomised rank of θ among few draws. The method `exact` runs no chain. It
+is the exact posterior for counts, and the posterior of the sampler's normal model, by quadrature, for redacted sums.
 
-Randomised ranks among independent draws are exactly uniform under calibration. Successive Gibbs draws are dependent,
-which moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
-statistic. So the test is about the sampler as it is run, not about its stationary law alone.
+Randomised ranks among independent draws are exactly uniform under calibration. Successive Gibbs draws are dependent.
+The dependence moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
+statistic. So the test is about the sampler as it is run, not about the sampler's stationary law alone.
 
 The sum of z² (`evaluation.spread`) tests the posterior's width, over all parameters that the model and the release
-treat alike. If a release carries no information, any sampler of the prior is calibrated; `sd_of_prior` is then near 1.
-In that case the test is about the draws of θ, which may be wide or narrow by chance; `prior_p` tests these alone.
+treat alike. If a release carries no information, any sampler of the prior is calibrated, and `sd_of_prior` is near 1.
+In that case the test is about the draws of θ, which may be wide or narrow by chance. `prior_p` tests these draws alone.
 
-OPS tempers prior and likelihood, as Foulds et al. (2016) do, or the likelihood alone; the column `tempered` says which.
+OPS tempers the prior and the likelihood (column `tempered`: `joint`), as Foulds et al. (2016) do, or the likelihood.
 
-Beyond figure 1, the study adds (ours) families that the paper does not try, one file each in `models`, and variants of
-redacted sums. The variants differ in the source of the bounds (the true θ in the paper) and in the covariance between
-segments (none in the paper, although their counts are multinomial).
+Beyond figure 1, the study adds families that the paper does not try (ours), one file each in `models`, and variants of
+redacted sums (ours). The variants differ in the source of the bounds and in the covariance between segments. The paper
+takes the bounds from the true θ, and no covariance, although the segments' counts are multinomial.
 """
 
 import itertools
@@ -66,12 +66,13 @@ TABLES = {
         "segments": "covariance between the segments of a redacted sum: `multinomial`, or `independent` (zero)",
     },
 }
-# Variants that show the posterior computed without MCMC: one per source of bounds, as it does not depend on segments.
+# Variants whose rows show the posterior without MCMC. That posterior does not depend on segments, so there is one
+# variant per source of bounds.
 EXACT = ("paper", "corrected")
 
 
 class Line(NamedTuple):
-    """A method, and what OPS tempers: prior and likelihood (`joint`), or the `likelihood` alone; None otherwise."""
+    """A method, and what OPS tempers: `joint` (prior and likelihood) or `likelihood`. It is None for other methods."""
 
     method: str
     tempered: str | None = None
@@ -98,7 +99,7 @@ class Chains(NamedTuple):
 def gibbs_quantiles(
     run_experiment: Experiment, data: Data, release: Release, n: int, burn_in: int, draws: int, rng
 ) -> Chains:
-    """Run one chain per trial and return the quantile of the true θ among its draws, with other summaries."""
+    """Run one chain per trial and return summaries of the draws, such as the quantile of the true θ among them."""
     below, first, second = np.zeros((3, *data.theta.shape))
 
     def consume(theta):
@@ -113,10 +114,11 @@ def gibbs_quantiles(
 
 
 def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
-    """Return the OPS mechanism of one draw; `config.ops_draws` draws share ε equally.
+    """Return the OPS mechanism for one of `config.ops_draws` draws, which share ε equally.
 
-    If the likelihood alone is tempered, a draw is from Beta(α + s/T, β + (n − s)/T), truncated. The joint mechanism
-    with the prior Beta(1 + T(α − 1), 1 + T(β − 1)) has this law, at the same cost, as T depends on ε and a0 alone.
+    If the likelihood alone is tempered, a draw is from the truncated law Beta(α + s/T, β + (n − s)/T). The joint
+    mechanism with the prior Beta(1 + T(α − 1), 1 + T(β − 1)) has the same law. The two mechanisms cost the same, as T
+    depends on ε and a0 alone.
     """
     mechanism = ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
     if tempered == "joint":
@@ -133,7 +135,7 @@ def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
 def ops_quantiles(config, data: Data, place, rngs, ledger, trials: slice) -> np.ndarray:
     """Return the randomised rank of θ among the OPS draws, shape (1, trials).
 
-    `place` is (tempered, n, ε); `rngs` holds the generators of the draws and of the ranks.
+    `place` is (tempered, n, ε). `rngs` holds two generators: the first for the draws, the second for the ranks.
     """
     tempered, n, epsilon = place
     size = data.theta.shape[1], config.ops_draws
@@ -151,9 +153,9 @@ def simulate(config, streams, ledger) -> dict:
     """Return `quantiles` (line, parameter, n, epsilon, trials), `rejected` (line, n, epsilon), `sd_of_prior`
     (parameter, n, epsilon) and `prior` (parameter, n, trials), the quantiles of the true parameters in their prior.
 
-    Lines that do not apply to a model are nan. `rejected` is the share of invalid Gibbs proposals, or of projected
-    naive releases. `sd_of_prior` is the standard deviation of a trial's Gibbs draws, root mean square over trials,
-    divided by the standard deviation of the true parameters.
+    A line is a method, see `Line`. Lines that do not apply to a model are nan. `rejected` is the share of invalid
+    proposals for Gibbs, and of projected releases for the naive method. `sd_of_prior` is the root mean square over
+    trials of the standard deviation of Gibbs draws, divided by the standard deviation of the true parameters.
     """
     trial = experiment(config.model, config.prior, config.variant)
     parts = list(streams.blocks())
@@ -191,7 +193,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _account(config, trial: Experiment, ledger) -> None:
-    """Open the accounts at each (n, ε): gibbs, naive and exact share one release; each OPS makes its own."""
+    """Open the accounts at each (n, ε). Gibbs, naive and exact share one release. Each OPS variant has an account."""
     for n, epsilon in itertools.product(config.n, config.epsilon):
         point = f"n={n}/epsilon={epsilon:g}"
         trial.open(ledger, f"gibbs/{point}", n, epsilon)
@@ -205,7 +207,7 @@ def _account(config, trial: Experiment, ledger) -> None:
 
 
 def _is_private(method: str, trial: Experiment) -> bool:
-    """Return whether a finite ε covers a method's posterior, apart from redaction bounds derived from θ."""
+    """Return whether a finite ε covers a method's posterior. Redaction bounds that depend on θ are not considered."""
     if method == "non_private":
         return False
     return method != "naive" or bool(np.isfinite(trial.naive_cost(1.0).epsilon))
@@ -232,7 +234,7 @@ def statistics_rows(cells):
 
 
 def _quantiles(cells):
-    """Yield arrays, experiment, array index and settings of every (line, parameter, n, ε) that has quantiles."""
+    """Yield the arrays, experiment, array index and settings of every (line, parameter, n, ε) that has quantiles."""
     for cell in cells:
         trial = experiment(cell.config.model, cell.config.prior, cell.config.variant)
         others = {"line": LINES, "parameter": trial.parameters}
@@ -242,8 +244,8 @@ def _quantiles(cells):
 
 
 def tabulate(cells):
-    """Return four tables: of figure 1 the tests (`calibration`) and the distribution functions of U at one n and ε
-    (`ecdf`); and the tests of further families (`families`) and of bounds and segments (`truncation`)."""
+    """Return four tables: tests of figure 1 (`calibration`), distribution functions of U at one n and ε of figure 1
+    (`ecdf`), tests of further families (`families`), and tests by bounds and segments (`truncation`)."""
     parts = {part: [cell for cell in cells if cell.config.part == part] for part in PARTS}
     return {
         "calibration": statistics_rows(parts["figure_1"]),
@@ -254,7 +256,7 @@ def tabulate(cells):
 
 
 def _family_rows(cells):
-    """Yield the tests; rows of Gibbs add the mean distance between its quantile and the exact posterior's."""
+    """Yield the tests. Rows of Gibbs also have the mean distance of the Gibbs quantiles from the exact quantiles."""
     gibbs, exact = (LINES.index(Line(method)) for method in ("gibbs", "exact"))
     for cell in cells:
         distances = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
@@ -268,7 +270,7 @@ def _family_rows(cells):
 
 
 def _segment_rows(cells, others):
-    """Yield the tests of redacted sums by bounds and segments; `others` (figure 1's cells) supply two variants."""
+    """Yield the tests of redacted sums by bounds and segments. `others`, the cells of figure 1, supply two variants."""
     sizes = {(cell.config.model, n) for cell in cells for n in cell.config.n}
     shown = set()
     for row in itertools.chain(statistics_rows(others), statistics_rows(cells)):

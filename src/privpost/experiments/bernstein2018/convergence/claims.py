@@ -22,11 +22,11 @@ MIXED = 1.01
 def run_length(convergence):
     gibbs = convergence[convergence.sampler == "gibbs"]
     for (model, variant, epsilon), rows in gibbs.groupby(["model", "variant", "epsilon"]):
-        # Models of counts have the variant `paper` only; redacted sums have the paper's bounds or public bounds.
+        # Models of counts have the variant `paper` only. Redacted sums have the paper's bounds or public bounds.
         bounds = "" if variant == "corrected" else ", bounds of the paper"
         name = f"{model}{bounds}, epsilon={epsilon:g}"
         worst, fewest = rows.loc[rows.rhat.fillna(math.inf).idxmax()], rows.loc[rows.ess_bulk.idxmin()]
-        # The table's value is for all chains of a release together; the paper runs one chain.
+        # The table's value is for all chains of a release together, while the paper runs one chain.
         per_chain = float(fewest.ess_bulk / fewest.n_chains)
         stuck = rows.loc[rows.stuck_share.idxmax()]
         yield from number(f"largest R-hat, {name} (n={worst.n:g})", worst.rhat)

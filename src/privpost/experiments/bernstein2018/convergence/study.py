@@ -1,8 +1,8 @@
 """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement).
 
-Several chains per release start from draws of the prior; their draws after burn-in give rank-normalised split R-hat and
-effective sample sizes. Redacted sums have a second sampler of the same posterior, which integrates the sum out of the
-update of θ. Their posterior is also computed by quadrature, which shows chains that are stuck.
+Several chains per release start from draws of the prior. The chains' draws after burn-in give rank-normalised split
+R-hat and effective sample sizes. Redacted sums have a second sampler of the same posterior. It integrates the sum out
+of the update of θ. The posterior of redacted sums is also computed by quadrature, which shows chains that are stuck.
 """
 
 import itertools
@@ -52,8 +52,8 @@ def simulate(config, streams, ledger) -> dict:
     """Return `diagnostics` (sampler, diagnostic, n, epsilon, trials) of the first parameter, and one `trace`.
 
     The last diagnostic is the largest distance between a chain's mean and the exact posterior mean, in posterior
-    standard deviations. `trace` (chains, burn_in + draws) is from the first trial at trace_n and trace_epsilon. For
-    counts, which have no collapsed sampler, its diagnostics are nan.
+    standard deviations. `trace` (chains, burn_in + draws) is from the first trial at trace_n and trace_epsilon. Counts
+    have no collapsed sampler, so the diagnostics of the collapsed sampler are nan for counts.
     """
     trial = experiment(config.model, config.prior, config.variant)
     shape = (len(SAMPLERS), len(DIAGNOSTICS), len(config.n), len(config.epsilon), config.trials)

@@ -1,4 +1,4 @@
-"""Distance of private posteriors from the true one (Bernstein and Sheldon 2018, figure 1c)."""
+"""Distance of private posteriors from the true posterior (Bernstein and Sheldon 2018, figure 1c)."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from privpost.lab.claims import check, claim, number, untestable, word
 
 # At the smallest n and epsilon, Gibbs has to save more than this share of the naive method's MMD².
 MUCH = 0.5
-# At the largest n and epsilon, Gibbs has to save less than this share.
+# At the largest n and epsilon, Gibbs has to save less than this share of the naive method's MMD².
 LITTLE = 0.2
 
 
 def bounded(utility, method: str):
-    """Return a method's rows of models with bounded records."""
+    """Return a method's rows on models with bounded records."""
     return select(utility[utility.model != "exponential"], method=method)
 
 
@@ -53,14 +53,14 @@ def naive_converges(utility):
         name, ends = f"{model}, epsilon={epsilon:g}", rows.iloc[[0, -1]]
         mmd, range_of_n = np.maximum(ends.mmd.to_numpy(), 1e-300), np.log(rows.n.iloc[-1] / rows.n.iloc[0])
         slope = np.log(mmd[1] / mmd[0]) / range_of_n
-        # The delta method gives the error of the MMD, the root of the mean of MMD².
+        # The delta method gives the standard error of the MMD, which is the root of the mean of MMD².
         errors = 0.5 * ends.mmd2_sem.to_numpy() / mmd
         yield from number(f"MMD at the smallest and largest n, {name}", list(ends.mmd))
         yield from number(f"standard errors of MMD at the smallest and largest n, {name}", list(errors))
         yield from number(f"log-log slope of MMD in n, {name}", slope)
         yield from number(f"standard error of the slope, {name}", np.hypot(*(errors / mmd)) / range_of_n)
         decreases = (np.diff(rows.mmd2_mean) < limit * np.hypot(rows.mmd2_sem[1:], rows.mmd2_sem[:-1].values)).all()
-        # The noise moves the posterior mean by O(1/(nε)), so the slope tends to −1; the check asks for half of that.
+        # The noise moves the posterior mean by O(1/(nε)), so the slope tends to −1. The check asks for −1/2.
         yield check(f"MMD decreases in n ({name})", decreases and slope < -0.5, of=model)
 
 

@@ -1,8 +1,8 @@
-"""Distance of private posteriors from the true one (Bernstein and Sheldon 2018, figure 1c).
+"""Distance of private posteriors from the true posterior (Bernstein and Sheldon 2018, figure 1c).
 
-The distance between a method's posterior and the non-private one is MMD² with the kernel exp(−(p − q)²/2), averaged
-over trials. The parameter is the probability (of the first category) or the rate. MMD² is exact for laws in closed
-form; from the draws of a Gibbs chain it is estimated without bias. `exact` is the noise-aware posterior without MCMC.
+The distance between a method's posterior and the non-private posterior is MMD² with the kernel exp(−(p − q)²/2),
+averaged over trials. The parameter is the probability (of the first category) or the rate. MMD² is exact for laws in
+closed form, and is estimated without bias from Gibbs draws. `exact` is the noise-aware posterior without MCMC.
 """
 
 import numpy as np
@@ -36,9 +36,9 @@ METHODS = ("gibbs", "exact", "naive")
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `mmd2` (method, n, trials), unbiased and so sometimes negative, and the share `rejected` (method, n).
+    """Return `mmd2` (method, n, trials) and the share `rejected` (method, n).
 
-    `rejected` is nan for `exact`, which makes no proposals.
+    Estimates of `mmd2` are unbiased, so some are negative. `rejected` is nan for `exact`, which makes no proposals.
     """
     trial = experiment(config.model, config.prior, config.variant)
     mmd2 = np.empty((len(METHODS), len(config.n), config.trials))
@@ -64,7 +64,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _estimates(config, trial, data, release, n: int, rng):
-    """Return MMD² (methods, trials), the share of rejected Gibbs proposals and the share of projected releases."""
+    """Return MMD² (methods, trials), and two shares: of rejected Gibbs proposals, and of projected naive releases."""
     statistics, projected = trial.naive(data, release, n)
     true, space, sums = trial.features(data.statistics), trial.space, []
 

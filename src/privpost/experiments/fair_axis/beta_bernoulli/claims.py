@@ -1,4 +1,4 @@
-"""All mechanisms for bits at the same (ε, δ): divergence, error of one draw, and calibration."""
+"""All mechanisms for binary data at the same (ε, δ): divergence, error of one draw, and calibration."""
 
 import math
 from collections import Counter
@@ -16,9 +16,9 @@ PAIRED = f"paired differences beyond {{z:.2f}} standard errors ({100 * LEVEL:g} 
 
 
 def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
-    """Return, for each setting and method, the methods that it beats by more than `z` standard errors or equals.
+    """Return, for each setting and method, the methods that this method equals or beats by over `z` standard errors.
 
-    A difference of exactly 0 means that both methods have the same law: the budget allows the true posterior.
+    A difference of exactly 0 means that both methods have the same law, since the budget allows the true posterior.
     """
     by_setting: dict[tuple, dict[str, set[str]]] = {}
     for key, part in pairs.groupby(by):
@@ -32,7 +32,7 @@ def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
 
 
 def multiplicity(pairs):
-    """Yield the words `z`, the critical value at joint level, and `pairs`, the number of comparisons."""
+    """Yield two words of a claim: `z`, the critical value at the joint level, and `pairs`, the number of pairs."""
     yield word("z", critical_value(len(pairs), LEVEL))
     yield word("pairs", len(pairs))
 

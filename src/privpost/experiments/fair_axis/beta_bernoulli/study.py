@@ -1,4 +1,4 @@
-"""All mechanisms for bits at the same (ε, δ): divergence, error of one draw, and calibration."""
+"""All mechanisms for binary data at the same (ε, δ): divergence, error of one draw, and calibration."""
 
 import itertools
 import math
@@ -40,13 +40,13 @@ COUNT_NODES = 2000
 FEWEST_NODES = 4
 MOST_NODES = 24
 TINY = 1e-300
-# How mechanisms are calibrated to (ε, δ) and charged: by conversion of their stated guarantee, or by their exact
-# privacy curve. The values are the ledger's names for the two.
+# How mechanisms are calibrated to (ε, δ) and charged: by conversion of the stated guarantee, or by the exact privacy
+# curve. The values are the ledger's names for these two accountings.
 ACCOUNTINGS = {"converted": "stated", "exact": "exact"}
 
 
 class Scores(NamedTuple):
-    """|draw − θ|, |posterior mean − θ|, KL from the true posterior and quantile of θ per repeat; nan if undefined."""
+    """Per repeat |draw − θ|, |posterior mean − θ|, KL from the true posterior, and quantile of θ (nan if undefined)."""
 
     sample: np.ndarray
     mean: np.ndarray
@@ -55,7 +55,7 @@ class Scores(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A method at one (ε, δ), with its accounting and mechanism; for the true posterior only `method` is set."""
+    """A method at one (ε, δ), with its accounting and mechanism. The row of the true posterior has only `method`."""
 
     method: str
     accounting: str = ""
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
     @property
     def setting(self) -> float:
-        """The calibrated setting: ε of pure mechanisms, σ, or the coefficient; 1 for the direct posterior."""
+        """The calibrated setting: ε of a pure mechanism, σ of noise, or coefficient (1 for the direct posterior)."""
         if self.mechanism is None:
             return math.nan
         return 1.0 if self.mechanism.calibrated is None else float(getattr(self.mechanism, self.mechanism.calibrated))
@@ -79,9 +79,9 @@ class Row(NamedTuple):
 class Divergence:
     """KL from the true posterior to the law of one released draw, both restricted to [a0, 1−a0], by quadrature.
 
-    The law of a draw from noisy counts is a mixture of the posteriors K_c over the projected count c. If F is the
-    noise's distribution function and s the true count, integration by parts gives the law K_s + ∫_s^n K'_c (1 − F(c−s))
-    dc − ∫_0^s K'_c F(c−s) dc. All factors are smooth between whole numbers.
+    The law of a draw from noisy counts is a mixture of the posteriors K_c over the projected count c. Let F be the
+    noise's distribution function and s the true count. Integration by parts gives the law
+    K_s + ∫_s^n K'_c (1 − F(c−s)) dc − ∫_0^s K'_c F(c−s) dc. All factors are smooth between whole numbers.
     """
 
     def __init__(self, model: BetaBernoulli, n: int, a0: float):
@@ -99,7 +99,7 @@ class Divergence:
         return (a - 1) * np.log(self.nodes) + (b - 1) * np.log1p(-self.nodes) - betaln(a, b)
 
     def __call__(self, mechanism: Mechanism, successes) -> np.ndarray:
-        """Return the KL at each number of successes (k,); nan if the draw's law is not known."""
+        """Return the KL at each number of successes (k,), nan if the draw's law is not known."""
         statistics = np.stack([successes, self.n - successes], axis=-1)
         true = self._law(self.model.posterior(statistics))
         if mechanism.releases == "statistics":
@@ -116,18 +116,18 @@ class Divergence:
         return np.where(weight > 0, weight * (logs[0] - np.maximum(logs[1], -1e4)), 0.0).sum(axis=1)
 
     def _beyond(self, mechanism, successes) -> np.ndarray | None:
-        """Return P(noisy count > c) at nodes c above the true count and −P(noisy count ≤ c) at others, (k, nodes); None
-        if the distribution function of the noise is not known."""
+        """Return P(noisy count > c) at nodes c above the true count and −P(noisy count ≤ c) at other nodes (k, nodes).
+        Return None if the distribution function of the noise is not known."""
         away = self.counts - np.asarray(successes, float)[:, None]
         below = mechanism.noise_cdf(away)
         return None if below is None else np.where(away > 0, 1.0, 0.0) - below
 
 
 def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, successes, n, divergence, rng) -> Scores:
-    """Return the scores of one mechanism's releases on all trials; if it is None, those of the true posterior.
+    """Return the scores of a mechanism's releases on all trials, or of the true posterior if `mechanism` is None.
 
-    The quantile of θ is taken in the analyst's posterior: for noisy statistics, the conjugate posterior given the
-    release; for a released draw, the law that it was drawn from.
+    The quantile of θ is taken in the analyst's posterior. For noisy statistics, this is the conjugate posterior given
+    the release. For a released draw, it is the law of the draw.
     """
     statistics = np.stack([successes, n - successes], axis=-1)
     mean = quantile = np.full(len(theta), np.nan)
@@ -145,7 +145,7 @@ def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, suc
 
 
 def calibrated(config, model: BetaBernoulli, failed: Failed) -> list[Row]:
-    """Return rows: the true posterior, then each method at each (ε, δ) by both accountings, with noise on one count."""
+    """Return rows: the true posterior, then each method at each (ε, δ) by both accountings, with one noisy count."""
     rows = [Row("non_private")]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         mechanisms = calibration.converted(model, config.n, epsilon, delta, a0=config.a0, coordinates="free")
@@ -159,7 +159,7 @@ def calibrated(config, model: BetaBernoulli, failed: Failed) -> list[Row]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `scores` (rows, 4, repeats), and the rows' names and settings; rows share data and random numbers."""
+    """Return `scores` (rows, 4, repeats), and the rows' names and settings. Rows share data and random numbers."""
     model, n, failed = BetaBernoulli(config.alpha, config.beta), config.n, Failed()
     divergence, rows = Divergence(model, n, config.a0), calibrated(config, model, failed)
     for row in rows[1:]:
@@ -192,7 +192,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def ks_with_error(quantiles) -> tuple[float, float]:
-    """Return the KS distance from uniform, and the standard error of the empirical CDF at the largest gap."""
+    """Return the KS distance of quantiles from uniform, and the empirical CDF's standard error at the largest gap."""
     ordered = np.sort(quantiles)
     size = len(ordered)
     above, below = np.arange(1, size + 1) / size - ordered, ordered - np.arange(size) / size
@@ -202,7 +202,7 @@ def ks_with_error(quantiles) -> tuple[float, float]:
 
 
 def tabulate(cells):
-    """Return the metrics, and paired differences of error and KL between methods at the same (ε, δ)."""
+    """Return two tables: the metrics, and paired differences of error and KL between methods at the same (ε, δ)."""
     rows, pairs = [], []
     for cell in cells:
         arrays, n = cell.arrays, cell.config.n

@@ -1,4 +1,4 @@
-"""The joint privacy cost of several posterior draws for bits."""
+"""The joint privacy cost of several posterior draws for binary data."""
 
 from privpost.evaluation.rows import select
 from privpost.lab.claims import check, claim, number, word
@@ -9,7 +9,7 @@ SAVED = 4
 RENYI = 0.1
 # Smallest relative excess of OPS's Rényi cost over the exact cost.
 OPS = 2.0
-# Relative rounding error: the grid rounds upwards by less than a thousandth.
+# Relative rounding error of a cost: the grid of the exact composition rounds upwards by less than a thousandth.
 ROUNDING = 1e-3
 
 

@@ -1,4 +1,4 @@
-"""The joint privacy cost of k posterior draws for bits: exact composition, Rényi curves, and the sum of budgets."""
+"""The joint privacy cost of k posterior draws, binary data: exact composition, Rényi curves, and sum of budgets."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ ACCOUNTINGS = ("exact", "renyi", "naive")
 
 
 def samplers(config, epsilon: float) -> dict:
-    """Return, by method id, the mechanisms that draw from beta laws, each calibrated to (ε, δ) by its exact curve."""
+    """Return, by method id, the mechanisms that draw from beta laws, calibrated to (ε, δ) by exact privacy curves."""
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("approximate", epsilon, delta=config.delta)
     # This budget only starts the search along the exact curves.
     candidates = serving(model, config.n, Cost("rdp", 1.0, order=2.0), a0=config.a0)
@@ -44,7 +44,7 @@ def samplers(config, epsilon: float) -> dict:
 
 
 def spent(mechanism, config) -> np.ndarray:
-    """Return the joint ε at δ of each number of draws by each accounting, shape (accountings, draws)."""
+    """Return the joint ε at δ for each accounting and each number of draws, shape (accountings, draws)."""
     draws, delta = config.draws, config.delta
     renyi = [composition.renyi_epsilon(mechanism.rdp, k, delta) for k in draws]
     naive = [composition.naive_epsilon(mechanism.privacy_curve, k, delta) for k in draws]
@@ -54,7 +54,7 @@ def spent(mechanism, config) -> np.ndarray:
 def simulate(config, streams, ledger) -> dict:
     """Return `spent` (epsilons, methods, accountings, draws), `setting` (epsilons, methods) and `method`.
 
-    Everything is computed from public numbers; nothing is released.
+    Everything is computed from public numbers. Nothing is released.
     """
     calibrated = [samplers(config, epsilon) for epsilon in config.epsilon]
     methods = list(calibrated[0])
@@ -66,7 +66,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Yield the ε of all draws by method, n, ε of one draw, number of draws and accounting."""
+    """Yield the joint ε of all draws by method, n, ε of one draw, number of draws and accounting."""
     for cell in cells:
         config, arrays = cell.config, cell.arrays
         axes = {"method": arrays["method"].tolist(), "accounting": ACCOUNTINGS, "draws": config.draws}

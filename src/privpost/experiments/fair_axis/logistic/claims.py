@@ -36,7 +36,7 @@ DIFFUSED = "Diffused sampling has a higher test log-likelihood than concentrated
 def contest(logistic_pairs, id, says, one, other, metric):
     of_metric = logistic_pairs[logistic_pairs.metric == metric.replace(" ", "_")]
     rows = of_metric[[{*pair} == {one, other} for pair in zip(of_metric["first"], of_metric["second"], strict=True)]]
-    # If the budget allows the direct posterior, both methods give the same draws from it.
+    # If the budget allows the direct posterior, both methods give the same draws from this posterior.
     differ = rows[rows.difference_mean != 0]
     if differ.empty:
         return

@@ -1,4 +1,4 @@
-"""Logistic regression at the same (ε, δ), by exact privacy curves: all posterior draws on three data sets."""
+"""Logistic regression at the same (ε, δ) by exact privacy curves: all methods of posterior draws on three data sets."""
 
 import itertools
 import math
@@ -41,7 +41,7 @@ METRICS = ("test_error", "test_log_likelihood")
 
 
 class Row(NamedTuple):
-    """A method's mechanism at one (ε, δ) (nan for the true posterior), its converted coefficient, and its variant."""
+    """A method at one (ε, δ) (nan for the true posterior): its mechanism, converted coefficient, and variant."""
 
     method: str
     epsilon: float
@@ -62,8 +62,8 @@ class Row(NamedTuple):
 
 
 def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
-    """Return rows: the true posterior, then each method at each (ε, δ), calibrated by its exact privacy curve."""
-    # Releases need not take a public time in a simulation.
+    """Return the rows: the true posterior, then each method at each (ε, δ), calibrated by its exact privacy curve."""
+    # In a simulation, the time of a release need not be public.
     options = {"public_time": False}
     direct = LogisticDraw(model, n, calibration.ORDER, weighting="direct", **options)
     entries = [Row("non_private", math.nan, math.nan, direct)]
@@ -83,7 +83,7 @@ def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `metrics` (rows, 2, repeats), the rows' names and settings, and their proposals per draw.
+    """Return `metrics` (rows, 2, repeats), the rows' names and settings, and the rows' proposals per draw.
 
     The first row is the true posterior. All rows share the split and the sampler's random numbers. Features are scaled
     by public bounds.
@@ -102,7 +102,7 @@ def simulate(config, streams, ledger) -> dict:
     metrics = np.empty((len(entries), len(METRICS), config.trials))
     proposals, expected = np.zeros(len(entries)), np.empty(len(entries))
     starts: dict[str, object] = {}
-    # From the largest ε down: each search for a method's mode starts at its previous mode.
+    # The order is from the largest ε down, as each search for a method's mode starts at the method's previous mode.
     for i in sorted(range(len(entries)), key=lambda i: -np.nan_to_num(entries[i].epsilon, nan=np.inf)):
         row = entries[i]
         for block in () if row.name in failed else streams.blocks():
@@ -129,7 +129,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return the metrics, and paired differences between methods at the same data set, ε and δ."""
+    """Return two tables: the metrics, and paired differences between methods at the same data set, ε and δ."""
     scores, pairs = [], []
     for cell in cells:
         scores += _rows(cell)

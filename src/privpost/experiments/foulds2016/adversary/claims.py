@@ -9,13 +9,13 @@ from privpost.lab.claims import check, claim, number
 
 # Largest relative error of the first-order value 1/(n a0) of the gap to 2Δ, at the largest n.
 TOLERANCE = 0.1
-# Larger than the rounding errors of sums of a few hundred probabilities and of powers of kernels.
+# A tolerance above the rounding errors of sums of a few hundred probabilities and of powers of kernels.
 ROUNDING = 1e-9
-# Largest relative excess of a stopped chain's epsilon over that of an exact draw.
+# Largest relative excess of a stopped chain's epsilon over the epsilon of an exact draw.
 NEAR = 0.01
 # Number of sweeps after which the excess must be within NEAR.
 SWEEPS = 2
-# Some chain must then be this many times as far from an exact draw as those on the neighbours that lose most.
+# Some chain must then be this many times as far from an exact draw as the chains on the neighbours that lose most.
 FARTHER = 10
 STARTS = {"uniform": "from a uniform start", "mode": "from the mode"}
 

@@ -62,7 +62,7 @@ TABLES = {
 
 
 class LocalEpsilon(NamedTuple):
-    """Largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of a data set X, and its two terms; shapes (...)."""
+    """Largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of each data set X, and the maximum's two terms."""
 
     epsilon: np.ndarray
     likelihood: np.ndarray
@@ -76,7 +76,7 @@ def _log_partition(model: BetaBernoulli, statistics, a0) -> np.ndarray:
 
 
 def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsilon:
-    """Return the local ε of data sets: the maximum over a grid of θ in [a0, 1−a0] and over substituted records.
+    """Return the local ε of data sets: a maximum over a grid of θ in [a0, 1−a0] and over substitutions of a record.
 
     If X' has one success fewer or more, ln p(θ|X) − ln p(θ|X') = ±logit θ + ln Z(X') − ln Z(X). The likelihood's
     term is at most Δ = ln((1−a0)/a0), attained at an end of the interval. The partition functions' term is at most
@@ -84,9 +84,9 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
 
     Args:
         model: the prior before truncation.
-        statistics: (successes, failures), shape (..., 2), at least one record each.
-        a0: broadcast against the leading axes.
-        grid: number of values of θ, ends included.
+        statistics: numbers of successes and failures, shape (..., 2). Each data set has at least one record.
+        a0: lower end of the interval. It is broadcast against the leading axes of `statistics`.
+        grid: number of values of θ, including both ends of the interval.
     """
     statistics, a0 = np.asarray(statistics, float), np.asarray(a0, float)
     step = np.array([[-1.0, 1.0], [1.0, -1.0]])
@@ -96,7 +96,7 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
     log_partition = _log_partition(model, statistics, a0)
     partition = _log_partition(model, neighbours, a0[..., None]) - log_partition[..., None]
     theta = a0[..., None] + (1 - 2 * a0[..., None]) * np.linspace(0, 1, grid)
-    # The likelihood ratio p(X|θ)/p(X'|θ) is θ/(1−θ) if X' has one success fewer, its inverse if X' has one more.
+    # The likelihood ratio p(X|θ)/p(X'|θ) is θ/(1−θ) if X' has one success fewer, and (1−θ)/θ if it has one more.
     likelihood = logit(theta)[..., None, :] * np.array([1.0, -1.0])[:, None]
     difference = np.where(exists[..., None], likelihood + partition[..., None], 0.0)
     flat = np.abs(difference).reshape(*difference.shape[:-2], -1)
@@ -110,11 +110,11 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return losses on the greedy path and of stopped chains (`stopped`, `hidden`).
+    """Return privacy losses on the adversary's greedy path, and losses of stopped chains (`stopped`, `hidden`).
 
-    `epsilon`, its terms `likelihood` and `partition`, and `added` have shape (a0, n). The losses are of one draw from
-    the untempered posterior, at most 2Δ; nothing is released. `added` says whether the n-th record is a success: the
-    adversary adds the outcome with the higher local ε, and a success at ties (differences below 1e-12).
+    `epsilon`, its terms `likelihood` and `partition`, and `added` have shape (a0, n). The losses are those of one draw
+    from the untempered posterior and are at most 2Δ. Nothing is released. `added` says whether the n-th record is a
+    success. The adversary adds the outcome with the higher local ε, or a success if they differ by less than 1e-12.
     """
     model, a0 = BetaBernoulli(config.alpha, config.beta), np.array(config.a0)
     shape = (len(a0), config.largest_n)
@@ -135,7 +135,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return tables of the local ε and its two terms by a0 and n, and of the losses of stopped chains."""
+    """Return the tables: the local ε with its two terms by a0 and n, and the privacy losses of stopped chains."""
     return {
         "adversary": _paths(cells),
         "stopped_chains": _losses(cells, "stopped", stopped_chains.axes, stopped_chains.COLUMNS),
@@ -144,7 +144,7 @@ def tabulate(cells):
 
 
 def _losses(cells, name: str, axes, columns):
-    """Return a table of the array `name` (epsilons, rows, columns) of all cells; ε and `axes` label its rows."""
+    """Return a table of the array `name` (epsilons, rows, columns) of all cells. ε and `axes` label its rows."""
     import pandas as pd
 
     tables = []

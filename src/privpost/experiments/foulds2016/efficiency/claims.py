@@ -11,7 +11,7 @@ ONSET = 0.1
 
 
 def onset(rows) -> float:
-    """Return the smallest n from which the efficiency stays within 10 % of its limit; nan if it never does."""
+    """Return the smallest n from which on the efficiency is within 10 % of its limit, or nan if there is none."""
     rows = rows.sort_values("n")
     outside = (rows["are"] - rows.are_limit).abs() > ONSET * rows.are_limit + 2 * rows["sem"]
     if outside.iloc[-1]:

@@ -1,7 +1,8 @@
 """Asymptotic relative efficiency of private estimates of a Bernoulli parameter (Foulds et al. 2016, section 3.3).
 
-Theorems 3.1 and 3.2 and remark 1: n E[(θ̂−p)²] I(p), I the Fisher information 1/(p(1−p)), tends to 2 for one sample
-from the true or the Laplace posterior, to 1 for their means, and to 1+T for one OPS sample at temperature T.
+The relative efficiency is n E[(θ̂−p)²] I(p), where I(p) = 1/(p(1−p)) is the Fisher information. By theorems 3.1 and 3.2
+and remark 1, it tends to 2 for one sample from the true or the Laplace posterior, to 1 for the mean of either, and to
+1+T for one OPS sample at temperature T.
 """
 
 import itertools
@@ -29,7 +30,7 @@ STATISTICS = ("sample", "mean")
 
 
 def known() -> set[str]:
-    """Return the names of all methods for the study: the true posterior, and mechanisms for bits under pure DP."""
+    """Return the names of all methods for the study: the true posterior, and pure-DP mechanisms for binary data."""
     return {"non_private", *serving(BetaBernoulli(1, 1), 10, Cost("pure", 1.0), a0=0.25)}
 
 
@@ -53,7 +54,7 @@ TABLES = {
 
 
 def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
-    """Return the mechanisms of the study's methods under ε-DP; raises SettingError for one that does not serve bits."""
+    """Return the mechanisms of the methods under ε-DP. Raises SettingError for a method that does not serve bits."""
     model = BetaBernoulli(config.alpha, config.beta)
     served = serving(model, n, Cost("pure", epsilon), a0=config.a0, coordinates="all")
     missing = set(config.methods) - {"non_private", *served}
@@ -65,16 +66,16 @@ def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
 
 
 def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoulli, p: float, n: int) -> float:
-    """Return the efficiency to order 1/n; nan where it is not known.
+    """Return the relative efficiency to order 1/n, or nan if it is not known.
 
-    At temperature T (1 for the true and the Laplace posterior) prior and tempering act like u = T+α−1 successes among
-    w = 2T+α+β−2 records. With d = u − wp and q = 1−p, expanding the moments of Beta((u+s)/T, (w−u+n−s)/T) gives
+    At temperature T (1 for the true and the Laplace posterior), prior and tempering act like u = T+α−1 successes among
+    w = 2T+α+β−2 records. Let d = u − wp and q = 1−p. Expanding the moments of Beta((u+s)/T, (w−u+n−s)/T) gives
 
         mean    1 + [d²/(pq) − 2w + v] / n,
         sample  1 + T + [d²/(pq) − 2w + v + T(d(1−2p)/(pq) − 1 − w − T)] / n,
 
-    where v = 2b²(p² + q²)/(pq) for Laplace noise of scale b on both counts, else 0. Truncation and clipping, whose
-    effects are exponentially small in n, are left out.
+    where v = 2b²(p² + q²)/(pq) for Laplace noise of scale b on both counts, else 0. Truncation and clipping are left
+    out, as their effects are exponentially small in n.
     """
     temperature, noise = 1.0, 0.0
     if isinstance(mechanism, ExponentialMechanism):
@@ -92,10 +93,10 @@ def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoull
 
 
 def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> dict[str, np.ndarray]:
-    """Return `sample` and, where it is known, the posterior `mean`; shapes (trials,).
+    """Return a posterior `sample` (trials,) and, if it is known, the posterior `mean` (trials,).
 
     With additive noise both come from one release. The mean of an OPS density is computed from the data and cannot be
-    released; it shows what releasing it would gain.
+    released. It shows what its release would gain.
     """
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
         posterior = model.posterior(statistics) if mechanism is None else mechanism.naive_posterior(release)
@@ -107,11 +108,11 @@ def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> d
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `are`, `limit` and `first_order` over (method, statistic, epsilon, n), and facts about the methods.
+    """Return efficiencies `are`, `limit` and `first_order` over (method, statistic, epsilon, n), and two method facts.
 
-    `are` has a last axis (mean, standard error). Over methods: `released`, whether the mean is released, and
-    `truncated`, whether a0 is used. The true posterior does not depend on ε and fills only the first entry of that
-    axis. All methods see the same data.
+    `are` has a last axis (mean, standard error). The facts are `released`, whether a method releases the mean, and
+    `truncated`, whether it uses a0. The true posterior does not depend on ε and fills only the first entry of the
+    epsilon axis. All methods see the same data.
     """
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))
@@ -168,8 +169,8 @@ def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) 
 def tabulate(cells):
     """Yield one row per method, statistic, p, epsilon and n.
 
-    `are_first_order` is the efficiency to order 1/n. `released` says whether the estimate can be released within ε,
-    which the mean of an OPS density cannot.
+    `are_first_order` is the relative efficiency to order 1/n. `released` says whether the estimate can be released
+    within ε. The mean of an OPS density cannot.
     """
     for cell in cells:
         arrays, axes = cell.arrays, {"method": cell.config.methods, "statistic": STATISTICS}

@@ -1,4 +1,4 @@
-"""The two mechanisms side by side, with their constants checked by enumeration (Foulds et al. 2016, table 1)."""
+"""The two mechanisms side by side, and a check of their constants by enumeration (Foulds et al. 2016, table 1)."""
 
 import itertools
 
@@ -69,7 +69,7 @@ def data_sets(mechanism: Mechanism) -> np.ndarray:
 
 
 def _neighbours(n: int):
-    """Yield, for each bit, the indices (2^n,) of all `data_sets`, and of the same data sets with the bit flipped."""
+    """Yield two index arrays (2^n,) per bit: of all `data_sets`, and of the same data sets with the bit flipped."""
     index = np.arange(2**n)
     for bit in range(n):
         yield index, index ^ (1 << bit)
@@ -93,7 +93,7 @@ def largest_loss(mechanism: Mechanism, releases) -> float:
 
 
 def releases(mechanism: Mechanism) -> np.ndarray:
-    """Return releases that attain a mechanism's largest privacy loss: a grid of counts beyond [0, n], or of θ."""
+    """Return releases with a mechanism's largest privacy loss: a grid of θ, or a grid of counts that exceeds [0, n]."""
     if mechanism.releases == "statistics":
         axis = np.linspace(-1.0, mechanism.n + 1.0, 2 * mechanism.n + 5)
         return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -101,9 +101,9 @@ def releases(mechanism: Mechanism) -> np.ndarray:
 
 
 def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
-    """Return the cost of a Gibbs chain whose updates use the mechanism, when convergence is not proved.
+    """Return the cost of a Gibbs chain that uses the mechanism in its updates, if convergence is not proved.
 
-    Released statistics are paid for once and serve every update; samples are paid for at each update.
+    Released statistics are paid for once and serve every update. Samples are paid for at each update.
     """
     if mechanism.releases == "statistics":
         return mechanism.cost()
@@ -111,7 +111,7 @@ def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the numbers of table 1, each an array over (method, epsilon); nothing is released."""
+    """Return the numbers of table 1 as arrays over (method, epsilon). Nothing is released."""
     points = [point for _, point in places(config, "method", "epsilon")]
     numbers = [_numbers(calibrated(point.method, config, config.n, point.epsilon), config) for point in points]
     shape = len(config.method), len(config.epsilon)
@@ -132,7 +132,7 @@ def _numbers(mechanism: Mechanism, config) -> dict[str, float]:
 
 
 def tabulate(cells):
-    """Return table 1, a row per mechanism and ε: the paper's words, and numbers for bits beside them.
+    """Return table 1, a row per mechanism and ε: the words of the paper's table, and our numbers for binary data.
 
     `*_brute_force` are maxima over all neighbouring data sets of `n_brute_force` bits.
     """

@@ -31,8 +31,8 @@ TABLES = {
 def simulate(config, streams, ledger) -> dict:
     """Return `theta`, `true`, `ops_theta`, `ops` (points,), `laplace` (draws, points), and OPS's `temperature`.
 
-    The OPS density has its own grid over [a0, 1−a0] and is 0 outside; OPS draws nothing. Each Laplace posterior is that
-    of one release; all are repeats of one experiment.
+    `theta` is the grid of the true and the Laplace densities. The OPS density has its own grid over [a0, 1−a0] and is 0
+    outside. Nothing is drawn from it. Each Laplace posterior is given one release. The releases are repeats.
     """
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", config.epsilon)
     successes = float(round(config.p * config.n))
@@ -56,7 +56,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per curve and θ; `draw` numbers the Laplace posteriors from 0, `temperature` is that of OPS."""
+    """Return one row per curve and θ. `draw` numbers the Laplace posteriors from 0. OPS rows have a `temperature`."""
     import pandas as pd
 
     (cell,) = cells

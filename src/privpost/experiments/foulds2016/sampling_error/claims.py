@@ -12,12 +12,12 @@ SMALL = 10
 
 
 def by_n(table, method: str):
-    """Return a method's rows with the index n, sorted."""
+    """Return a method's rows, indexed and sorted by n."""
     return table[table.method == method].set_index("n").sort_index()
 
 
 def over_true(table, method: str):
-    """Return, by n, a method's mean error divided by the true posterior's on the same data, and its standard error."""
+    """Return the ratio of a method's mean error to the true posterior's, and the ratio's standard error, both by n."""
     rows, truth = by_n(table, method), by_n(table, "non_private").l1_mean
     return rows.l1_mean / truth, rows.over_true_sem / truth
 
@@ -81,7 +81,7 @@ def fewer_observations(sampling_error):
     ratio, sem = over_true(sampling_error, "ops")
     z, last, temperature = critical_value(len(ratio)), ratio.index[-1], float(ops.temperature.iloc[-1])
     limit, large = math.sqrt((1 + temperature) / 2), ratio[ratio.index >= 100]
-    # The n at which the true posterior has the error of OPS at the largest n; interpolated on log scales.
+    # The n at which the true posterior has the error that OPS has at the largest n, interpolated on log scales.
     size = np.exp(np.interp(-math.log(ops.l1_mean[last]), -np.log(truth), np.log(truth.index.to_numpy(float))))
     near = abs(ratio[last] - limit) < 0.05 * limit + z * sem[last]
     yield word("z", z)

@@ -33,10 +33,10 @@ TABLES = {
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return means and standard errors over trials of the error |θ − p|, and of its excess over other methods'.
+    """Return `l1`, `over_true` and `over_laplace` (method, n, 2), and `temperature` (method,).
 
-    `l1`, `over_true` and `over_laplace` (method, n, 2) have a last axis (mean, standard error); an excess is nan if the
-    other method takes no part. `temperature` is (method,). Differences are paired: all methods see the same data.
+    `l1` is the error |θ − p|. `over_true` and `over_laplace` are a method's error minus the error of the true or the
+    Laplace posterior on the same data, nan if this posterior takes no part. The last axis is (mean, standard error).
     """
     model = BetaBernoulli(config.alpha, config.beta)
     methods = list(config.method)
@@ -73,12 +73,12 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _summary(values) -> np.ndarray:
-    """Return mean and standard error over the last axis, stacked last."""
+    """Return mean and standard error of values over their last axis, stacked along a new last axis."""
     return np.stack(mean_and_sem(values), axis=-1)
 
 
 def tabulate(cells):
-    """Return one row per method and n; `over_true` and `over_laplace` are paired differences of the L1 error."""
+    """Return one row per method and n. `over_true` and `over_laplace` are paired differences of the L1 error."""
     names = ["method", "p", "epsilon", "a0", "temperature", "n", "l1_mean", "l1_sem", "n_repeats"]
     names += ["over_true_mean", "over_true_sem", "over_laplace_mean", "over_laplace_sem"]
     return framed(_rows(cells), *names)

@@ -21,14 +21,14 @@ HOLM = "one-sided paired t over splits, 5 % together by Holm's procedure over th
 
 
 def paper(differences, model: str):
-    """Return differences of clipped Laplace less OPS with tempered prior, for naive Bayes or for the paper's chains."""
+    """Return rows that compare clipped Laplace with prior-tempered OPS, for naive Bayes or for the paper's chains."""
     start = None if model == "naive_bayes" else "random"
     named = {"first": "laplace", "variant": "paper", "prior": "tempered"}
     return select(differences, model=model, start=start, **named).sort_values("epsilon")
 
 
 def leads(rows, score: str = "joint"):
-    """Yield each row's difference and its standard error as evidence."""
+    """Yield, as evidence, each row's paired difference in a score and the difference's standard error."""
     for row in rows.itertuples():
         name = f"{row.first} less {named(row)}, {score} score, epsilon = {row.epsilon:g}, {row.dataset}"
         yield from number(name, getattr(row, f"{score}_mean"), getattr(row, f"{score}_sem"), of=name)
@@ -152,7 +152,7 @@ def paid_updates(war_logs_differences):
 
 
 def family(rows, score: str, sign: int = 1) -> dict:
-    """Return, by epsilon, whether all tests there reject and whether any does; Holm's procedure covers all rows."""
+    """Return, by epsilon, whether all tests reject and whether any test rejects. Holm's procedure covers all rows."""
     rejected = rows.assign(rejected=holm(p_values(rows, score, sign))).groupby("epsilon").rejected
     return {epsilon: (part.all(), part.any()) for epsilon, part in rejected}
 
@@ -216,7 +216,7 @@ AWARE = (
 
 
 def gains(rows, behind_and_ahead):
-    """Yield, by data set and score, whether noise-aware leads at the smallest epsilon and is behind at none."""
+    """Yield checks by data set and score: noise-aware leads at the smallest epsilon, and is behind at no epsilon."""
     yield untestable("there are no noise-aware rows")
     for dataset, part in rows.groupby("dataset"):
         for score in SCORES:
@@ -228,7 +228,7 @@ def gains(rows, behind_and_ahead):
 
 
 def of_laplace(differences, model: str):
-    """Return noise-aware less clipped and less projected counts, for each data set's model with most states."""
+    """Return the rows of noise-aware less clipped or projected counts, for each data set's model with most states."""
     start = None if model == "naive_bayes" else "seeded"
     rows = select(differences, first="gibbs", second="laplace", model=model, start=start)
     rows = rows[rows.variant.isin(["paper", "corrected"])]

@@ -36,7 +36,7 @@ SETTINGS = Schema(
     prior=Choice("tempered", "untempered", says="whether OPS tempers the prior, too (as in the paper)"),
     epsilon=EPSILON,
 )  # fmt: skip
-# Columns on convergence for rows whose draws are exact, or paid for one by one.
+# Columns on convergence for rows with exact draws, and for rows that pay for each draw.
 EXACT = {"rhat_max": None, "ess_bulk": None, "converged": True}
 NATS = "[nats per event]"
 TABLES = {
@@ -63,7 +63,7 @@ TABLES = {
 
 
 def of(config) -> list[Row]:
-    """Return the rows of a cell: its methods at all their settings."""
+    """Return the rows of a cell of the grid: its methods at all their settings."""
     axes = (
         getattr(config, name) for name in ("n_states", "start", "epsilon", "method", "variant", "truncation", "prior")
     )
@@ -81,7 +81,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return the scores, one row per method and setting, and paired differences of a data set's rows."""
+    """Return two tables: scores, one row per method and setting, and paired differences between rows of a data set."""
     import pandas as pd
 
     scores: dict[str, dict[Row, dict]] = {}
@@ -97,7 +97,7 @@ def tabulate(cells):
         start = "seeded" if row.method == "private_gibbs" else row.start
         plain = scores[dataset].get(Row(row.n_states, "non_private", start))
         for name in SCORES if plain else ():
-            # One draw is compared with the non-private average over draws, as OPS's draw is.
+            # One draw is compared with the non-private average over draws, as in OPS's joint score.
             best = plain["joint" if name == "one_draw" else name]
             line.update(_difference(f"{name}_loss", best, scores[dataset][row][name]))
     differences = []
@@ -135,7 +135,7 @@ def _line(config, arrays, index: int, row: Row) -> dict[str, Any]:
 
 
 def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
-    """Yield what a row is compared with: a word for the column `first`, and the row that the word stands for.
+    """Yield pairs that say what a row is compared with: a word for the column `first`, and the row of that word.
 
     Args:
         most: the largest number of states from seeded starts.
@@ -144,7 +144,7 @@ def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
     if second.method == "ops":
         yield from (("laplace", bare._replace(method="laplace", variant=variant)) for variant in VARIANTS)
     if second.method == "private_gibbs":
-        # From this start, OPS's cost is finite even if its chain has not converged.
+        # From a random start, OPS's cost is finite even if its chain has not converged.
         yield "ops", second._replace(method="ops", start="random")
     if second.method not in ("gibbs", "non_private"):
         start = "seeded" if second.method == "private_gibbs" else second.start
@@ -158,7 +158,7 @@ def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
 
 
 def _pair(first: dict, second: dict, word: str, ours: dict, others: dict) -> dict[str, Any]:
-    """Return a row of `war_logs_differences` from two rows of `war_logs_likelihood` and their scores per event."""
+    """Return a row of `war_logs_differences`, given two rows of `war_logs_likelihood` and the scores per event."""
     said = ("dataset", "stand_in", "model", "n_states", "start", "variant", "truncation", "prior", "epsilon")
     line = {"first": word, "second": second["method"], **{name: second[name] for name in said}}
     if word == "laplace":
@@ -176,6 +176,6 @@ def _pair(first: dict, second: dict, word: str, ours: dict, others: dict) -> dic
 
 
 def _difference(name: str, first, second) -> dict[str, float]:
-    """Return mean and standard error of a paired difference over the splits that both have (the first ones)."""
+    """Return mean and standard error of a paired difference over the first splits, which both rows have."""
     number = min(len(first), len(second))
     return mean_columns(name, first[:number] - second[:number])

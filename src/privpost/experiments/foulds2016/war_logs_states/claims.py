@@ -7,7 +7,7 @@ from privpost.experiments.claim_helpers import ends, unpaired
 from privpost.experiments.foulds2016.war_log_claims import stands_in
 from privpost.lab.claims import check, claim, number, untestable
 
-# Counted operations of a chain.
+# Kinds of operations that are counted in a chain.
 KINDS = ["multiplications", "noise_variates", "sampling_variates", "elementary_functions"]
 # The data set of the paper's statements on Afghanistan, and the stand-ins for its Iraq data.
 AFGHANISTAN = "afghanistan"
@@ -27,7 +27,7 @@ PROCEDURE += "seeded starts beside them"
 
 
 def of_many(table, method: str):
-    """Yield data set, start and row of a method's largest model, for the map of most frequent states."""
+    """Yield data set, start and row of a method's model with most states, for the map of most frequent states."""
     rows = select(table, method=method, summary="mode")
     rows = rows[rows.n_states == rows.groupby("dataset").n_states.transform("max")]
     for _, row in rows.iterrows():
@@ -35,7 +35,7 @@ def of_many(table, method: str):
 
 
 def shares_used(row, case: str):
-    """Yield as evidence how many states hold any cell, 1 % and 5 % of the cells, and the chains' R-hat."""
+    """Yield as evidence how many states hold any cell, 1 % of cells, and 5 % of cells, and then the chains' R-hat."""
     yield from number(f"states that hold any cell, {case}", row.states_used_at_all, row.states_used_at_all_sem)
     yield from number(f"states that hold 1 %, {case}", row.states_over_1_percent, row.states_over_1_percent_sem)
     yield from number(f"states that hold 5 %, {case}", row.states_over_5_percent, row.states_over_5_percent_sem)
@@ -99,7 +99,7 @@ def run_time(war_logs_cpu, war_logs_operations):
 
 
 def operations(table, by=("method", "dataset", "n_states")):
-    """Return the operations of chains from random starts, divided by the non-private chain's, grouped by `by`."""
+    """Return operations of chains from random starts, as multiples of the non-private chain's, by the columns `by`."""
     table = select(table, start="random").assign(total=lambda rows: rows[KINDS].sum(axis=1))
     plain = select(table, method="non_private").set_index(["dataset", "n_states"]).total
     table = table[table.method != "non_private"].join(plain.rename("plain"), on=["dataset", "n_states"])
@@ -183,7 +183,7 @@ def noisier_map(war_logs_maps):
     for dataset, maps in select(war_logs_maps, start="seeded").groupby("dataset"):
         laplace = {kind: one(maps, method="laplace", summary=kind) for kind in MAPS}
         # With another non-private chain as reference, a map's disagreement changes by at most the distance between the
-        # two chains' maps (triangle inequality), and a difference of two methods by at most twice that.
+        # two chains' maps (triangle inequality). A difference of two methods changes by at most twice this distance.
         distance = float(one(maps, method="non_private", summary="mode").disagreement_mean)
         yield from number(
             f"cells in which other non-private maps differ from the one of reference, {dataset}", distance
@@ -245,7 +245,7 @@ READINGS = {
 def readings(war_logs_emissions):
     yield untestable("no data of Iraq with these fields are there")
     rates = select(war_logs_emissions, method="laplace", dataset=IRAQ[1])
-    # Each kind of casualties has its own field; the most probable kind counts.
+    # Each kind of casualties has its own field. The most probable kind counts.
     rates = rates[rates.field.isin(["type", "category"]) | (rates.level == "casualties")]
     hurt = rates.level == "casualties"
     rates = rates.assign(word=rates.level.mask(hurt, rates.field), field=rates.field.mask(hurt, "casualties"))

@@ -14,7 +14,7 @@ MOST_LEVELS = 4
 # Levels of a field are rare if no state of the non-private fit gives them a higher probability.
 RARE = 0.01
 AFGHANISTAN = "afghanistan"
-# Data sets of the paper's figures; a stand-in replaces the one of Iraq.
+# Data sets of the paper's figures. A stand-in replaces the Iraq data.
 MAPPED = ("iraq_sigact", AFGHANISTAN)
 # Data sets of the tables that no figure of the study draws.
 OURS = ("iraq_simulated", "afghanistan_dense")

@@ -74,17 +74,17 @@ USED = {"states_over_5_percent": 0.05, "states_used_at_all": 1e-12, "states_over
 
 
 def of(config, n_states: int) -> list[Row]:
-    """Return a cell's rows with `n_states`; few and many states have separate budgets, as in the paper."""
+    """Return the rows of a cell of the grid with `n_states`. As in the paper, few and many states have two budgets."""
     axes = [config.epsilon], config.method, ["paper"], config.truncation
     return [row for start in config.start for row in rows(n_states, start, *axes)]
 
 
 class Fit(NamedTuple):
-    """The result of one row's chains; the leading axis is the repeats.
+    """The result of one row's chains. A repeat is a release or, if none is made, a chain.
 
-    `mode` and `final` (repeats, cells): most frequent state after burn-in, and last state; `frequency`
-    (repeats, cells): share of iterations with the most frequent state; `parameters` (repeats, K, levels); `variates`:
-    random variates of a chain for its emissions; `checks`: `convergence.ARRAYS` of the first repeat.
+    `mode` and `final` (repeats, cells): most frequent state after burn-in, and last state. `frequency` (repeats,
+    cells): share of iterations with the most frequent state. `parameters` (repeats, K, levels): emissions. `variates`:
+    number of random variates of a chain for its emissions. `checks`: `convergence.ARRAYS` of the first repeat.
     """
 
     mode: np.ndarray
@@ -96,7 +96,7 @@ class Fit(NamedTuple):
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return maps and emissions of the fits with few states, aligned to the non-private, and all fits' summaries."""
+    """Return maps and emissions of fits with few states, aligned to the non-private fit, and all fits' summaries."""
     logs = without_level(war_logs.load(config.dataset), config.without)
     sizes, arrays = (config.repeats, config.chains), {}
     for name, n_states in (("few", config.n_states), ("many", config.many_states)):
@@ -114,9 +114,10 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, ledger) -> list[Fit]:
-    """Return a `Fit` to counts (cells, levels) for each row; a repeat is a release or, if none is made, a chain.
+    """Return a `Fit` to counts (cells, levels) for each row. A repeat is a release or, if none is made, a chain.
 
-    Convergence is assessed on `chains` chains: the first ones or, for noisy counts, those on the first release.
+    Convergence is assessed on `chains` chains. For noisy counts, they run on the first release. Otherwise they are the
+    first chains.
     """
     setup.open(ledger, all_rows)
     n_states, fits = setup.model.n_states, []
@@ -139,7 +140,7 @@ def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, 
         final, share = end.state.states[:, given], seen.shares(iterations)
         parameters = end.state.probabilities[given]
         if row.method != "ops":
-            # The posterior mean given the last states; OPS releases its last draw.
+            # Emissions are the posterior mean given the last states. OPS instead releases its last draw.
             own = run.law.counts if run.law.counts.ndim == 2 else run.law.counts[given]
             parameters = gibbs.state_totals(own, final, observed[given], n_states) + setup.prior.emission
             for field in setup.prior.fields:
@@ -152,7 +153,8 @@ def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, 
 def maps_of(fits: list[Fit], all_rows: list[Row], logs) -> dict[str, np.ndarray]:
     """Return maps, emissions and turns of each row's first repeat, and scores of the maps of all repeats.
 
-    States are in the order of their mean month in the reference: the non-private fit, from seeded starts if it has any.
+    States are in the order of their mean month in the reference. The reference is the non-private fit from seeded
+    starts, or from random starts if there are no seeded starts.
     """
     reference = [fit for fit, row in zip(fits, all_rows, strict=True) if row.method == "non_private"][-1]
     n_states = reference.parameters.shape[1]
@@ -176,7 +178,7 @@ def maps_of(fits: list[Fit], all_rows: list[Row], logs) -> dict[str, np.ndarray]
 
 
 def used(maps, n_states: int) -> np.ndarray:
-    """Return how many states hold each share in `USED` of the cells, (shares, repeats), for maps (repeats, cells)."""
+    """Return how many states hold each share in `USED` of the cells (shares, repeats), for maps (repeats, cells)."""
     shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
     return np.array([(shares >= share).sum(axis=0) for share in USED.values()])
 
@@ -184,7 +186,7 @@ def used(maps, n_states: int) -> np.ndarray:
 def tabulate(cells):
     """Return the `TABLES`: emissions, maps, numbers of used states, turns, and operations and times of chains.
 
-    Emissions, maps of states and turns are of the first repeat.
+    Emissions, maps of states and turns are those of the first repeat.
     """
     import pandas as pd
 
@@ -222,7 +224,7 @@ def tabulate(cells):
 
 
 def recorded_times():
-    """Return the CPU time of a release and a chain over that without privacy, by method, from the last benchmark."""
+    """Return the ratio of private to non-private CPU time (release and chain) by method, from the last benchmark."""
     import pandas as pd
 
     table = pd.read_csv(BENCHMARKS) if BENCHMARKS.is_file() else pd.DataFrame(columns=["what", "ratio"])
@@ -246,7 +248,7 @@ def _fixed(logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
 
 
 def _paid(fixed: dict, kind: str) -> dict:
-    """Return the columns of a summary of maps; OPS's `mode` has no guarantee, as ε covers its last sample only."""
+    """Return the columns of a summary of maps. The `mode` of OPS has no guarantee, as ε covers the last sample only."""
     free = {"guarantee": "none", "worst_case_epsilon": None} if (fixed["method"], kind) == ("ops", "mode") else {}
     return {**fixed, "summary": kind, **free}
 
@@ -276,7 +278,7 @@ def _used(fixed: dict, counts) -> dict:
 
 
 def _map(fixed: dict, fit) -> dict:
-    # The reference is the first non-private chain's map; it is not compared with itself.
+    # The reference is the first non-private chain's map. The reference is not compared with itself.
     first = 1 if fixed["method"] == "non_private" else 0
     values = {name: fit[f"{name}_{fixed['summary']}"] for name in ("switches", "disagreement", "misses")}
     values["disagreement"] = values["disagreement"][first:]

@@ -10,12 +10,12 @@ from privpost.lab.claims import check, claim, number, untestable
 
 # Limit of a difference paired over data sets, in standard errors.
 THRESHOLD = 5.0
-# A claim judges settings that are farther than this factor from where the lead should change.
+# A claim judges only settings that are farther than this factor from the setting where the lead should change.
 FACTOR = 3.0
 
 
 def checked(rows, sides):
-    """Yield, for each score and side, whether all settings pass, how many pass, and the smallest and largest lead."""
+    """Yield for each score and side a check that all settings pass, how many do, and the smallest and largest lead."""
     yield untestable("no setting is that far away")
     for (score, prefix), (words, part, right) in itertools.product(SCORES.items(), sides):
         if part.any():

@@ -5,9 +5,9 @@ import pandas as pd
 from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
 
-# Each pair of methods has a row of maps; all show OPS's loss less the other's.
+# Each pair of methods has a row of maps. All maps show OPS's loss less the other method's loss.
 MAPS = {("ops", "laplace"): "OPS less\nclipped Laplace", ("gibbs", "ops"): "OPS less\nnoise-aware"}
-# First methods of the study's pairs; paid updates have claims but no map.
+# First methods of the study's pairs. Paid updates have claims but no map.
 METHODS = ("ops", "gibbs", "private_gibbs")
 LAWS = {1.0: "all levels about as frequent", 0.1: "most levels rare"}
 

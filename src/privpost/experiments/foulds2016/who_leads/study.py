@@ -1,8 +1,9 @@
 """Which private hidden Markov model leads on events whose states, emissions and density are known (ours).
 
-A region is a Markov chain over months. It starts uniformly, stays in its state with a given probability, and else moves
-to any other state. Each field of an event has equally many levels, with probabilities from a symmetric Dirichlet law.
-All methods of a trial see the same events and held-out cells; those that read noisy counts share one release.
+A region is a Markov chain over months. It starts in a uniform state. Each month it stays in its state with a given
+probability, and else moves to any other state. All fields of an event have equally many levels, with probabilities from
+a symmetric Dirichlet law. All methods of a trial see the same events and held-out cells. Methods that read noisy counts
+share one release.
 """
 
 import itertools
@@ -48,13 +49,13 @@ TABLES = {
         "crossings": "events of a level in a cell, over the number at which noise and tempering blur it equally",
     },
 }
-# Scores of `held_out`, and the prefixes of their columns.
+# Scores in `held_out`, and the prefixes of these scores' columns.
 SCORES = {"joint": "", "predictive": "predictive_"}
 PAIRS = (("ops", "laplace"), ("private_gibbs", "laplace"), ("gibbs", "laplace"), ("gibbs", "ops"))
 
 
 def rows(config) -> list[event_methods.Row]:
-    """Return the methods at all their settings, from seeded starts."""
+    """Return the rows of the study: the methods at all their settings, from seeded starts."""
     return event_methods.rows(config.n_states, "seeded", config.epsilon, config.method, truncation=config.truncation)
 
 
@@ -62,7 +63,7 @@ def critical_count(sizes, truncation: float) -> float:
     """Return the product m ε at which noise on cells and tempering blur the count of a level equally.
 
     m is the mean number of the level's events in a cell. In a state with S cells and n = S m such events, the noise has
-    variance 2S(2D/ε)², and a draw at temperature T ≈ 2Δ/ε has variance n T. They are equal at m ε = 4D²/Δ.
+    variance 2S(2D/ε)², and a draw at temperature T ≈ 2Δ/ε has variance n T. The variances are equal at m ε = 4D²/Δ.
     """
     return 4 * len(sizes) ** 2 / count_tables.log_likelihood_range(sizes, truncation)
 
@@ -115,7 +116,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return losses against the non-private model by method and setting, and differences paired over data sets."""
+    """Return two tables: losses against the non-private model, and differences of methods paired over data sets."""
     import pandas as pd
 
     table, pairs = [], []

@@ -9,8 +9,8 @@ ROUNDING = 1e-9
 
 
 def exact(table):
-    """Yield a name and the rows with an exact supremum for each number of categories and prior."""
-    # At the asymptote itself rounding decides whether ε is finite.
+    """Yield, for each number of categories and prior, a name and the rows with the exact supremum."""
+    # At the asymptote itself, rounding errors decide whether ε is finite.
     rows = table[(table.supremum == "exact") & ((table.order - table.asymptote).abs() > 1e-9)]
     for (categories, prior), part in rows.groupby(["categories", "prior"]):
         yield f"{prior}, {categories} categories", part

@@ -36,35 +36,35 @@ TABLES = {
 
 
 def concentration(prior: str, categories: int, total: float) -> np.ndarray:
-    """Return a prior's d concentrations, which are equal or proportional to 1, ..., d, and whose sum is `total`."""
+    """Return the d concentrations of a prior: equal, or proportional to 1, ..., d. Their sum is `total`."""
     shares = np.ones(categories) if prior == "symmetric" else np.arange(1, categories + 1, dtype=float)
     return total * shares / shares.sum()
 
 
 def truncated_bound(order, smallest: float, r: float, truncation) -> np.ndarray:
-    """Return the truncated concentrated DP bound of Dirichlet posterior sampling (Ponnoprat 2022), inf beyond its end.
+    """Return the bound of truncated concentrated DP on Dirichlet posterior sampling (Ponnoprat 2022), inf if λ > ω.
 
-    (ρ, ω)-tCDP means D_λ ≤ ρλ for λ ≤ ω. Here ω = 1 + γ/Δ∞ and ρ = ½ Δ₂² ψ₁(α_min − γ) for any γ < α_min; Δ₂² = 2r² and
-    Δ∞ = r. The bound is a second-order Taylor expansion of the log-partition function; its curvature is bounded by
-    the trigamma function ψ₁ at the smallest concentration that is reached.
+    (ρ, ω)-tCDP means D_λ ≤ ρλ for λ ≤ ω. Here ω = 1 + γ/Δ∞ and ρ = ½ Δ₂² ψ₁(α_min − γ) for any γ < α_min, with
+    Δ₂² = 2r² and Δ∞ = r. The bound is a second-order Taylor expansion of the log-partition function. The curvature of
+    this function is bounded by the trigamma function ψ₁ at the smallest concentration that is reached.
 
     Args:
         order: λ > 1.
         smallest: α_min > 0.
         r: weight of the data.
-        truncation: γ/α_min in (0, 1), or None for the best γ at each order, (λ − 1)r.
+        truncation: γ/α_min in (0, 1), or None for the best γ at each order, which is (λ − 1)r.
     """
     order = np.asarray(order, float)
     gamma = (order - 1) * r if truncation is None else np.full_like(order, truncation * smallest)
-    # The order ω itself is covered; the factor allows for its rounding.
+    # The bound covers the order ω itself. The factor allows for the rounding of ω.
     covered = (gamma < smallest) & ((order - 1) * r <= gamma * (1 + 1e-12))
     return np.where(covered, order * r**2 * polygamma(1, np.where(covered, smallest - gamma, 1.0)), np.inf)
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `epsilon` (priors, methods, coefficients, suprema, orders) and `smallest` (priors,); nothing is released.
+    """Return `epsilon` (priors, methods, coefficients, suprema, orders) and `smallest` concentrations (priors,).
 
-    The direct posterior has no coefficient: its curves are NaN except at coefficient 1.
+    Nothing is released. The direct posterior has no coefficient, so its curves are NaN except at coefficient 1.
     """
     shape = tuple(map(len, (config.prior, config.method, config.coefficient, config.supremum, config.order)))
     epsilon = np.full(shape, np.nan)
@@ -83,8 +83,8 @@ def simulate(config, streams, ledger) -> dict:
 def tabulate(cells):
     """Yield one row per prior, number of categories, method, coefficient, supremum and order.
 
-    Rows of the diffused mechanism also have the ratio of `truncated_bound`, where finite, to the exact supremum:
-    `bound_ratio` with the best γ at each order, `tcdp_ratio` with the γ of the settings.
+    Rows of the diffused mechanism also have ratios of `truncated_bound` to the exact supremum, if the bound is finite:
+    `bound_ratio` with the best γ at each order, and `tcdp_ratio` with the γ of the settings.
     """
     for cell in cells:
         for at, point in places(cell.config, "prior", "method", "coefficient", "supremum", "order"):
@@ -92,7 +92,7 @@ def tabulate(cells):
             if np.isnan(epsilon):
                 continue
             asymptote, ratios = 1 + smallest / point.coefficient, np.full(2, np.nan)
-            # At the asymptote itself rounding decides whether ε is finite.
+            # At the asymptote itself, rounding errors decide whether ε is finite.
             if (point.method, point.supremum) == ("diffused", "exact") and abs(point.order - asymptote) > 1e-9:
                 ends = (None, point.truncation)
                 bounds = np.array([truncated_bound(point.order, smallest, point.coefficient, end) for end in ends])

@@ -1,4 +1,4 @@
-"""Private logistic regression without an exact draw: error of Langevin steps against their privacy charge (ours)."""
+"""Private logistic regression without an exact draw: error and privacy charge of Langevin steps (ours)."""
 
 import numpy as np
 
@@ -38,8 +38,8 @@ METRICS = ("test_error", "test_log_likelihood")
 def compared(config, budget: Cost, model: BinaryRegression, n: int) -> list:
     """Return the compared mechanisms: an exact draw, noise on the mode, Langevin chains of each length, and OPS.
 
-    The exact draw fixes the power of the Langevin chains. OPS, on its smallest ball, takes the budget's ε as a pure ε,
-    which holds at every order.
+    The exact draw fixes the power of the likelihood in the Langevin chains. OPS, on its smallest ball, takes the
+    budget's ε as a pure ε, which holds at every order.
     """
     exact = LogisticDraw.calibrate(model, n, budget, weighting="diffused", public_time=False)
     steps = [
@@ -63,7 +63,7 @@ def simulate(config, streams, ledger) -> dict:
     for i, mechanism in enumerate(mechanisms):
         ledger.open(f"{mechanism.method}/{i}", budget, mechanism)
     for block in streams.blocks():
-        # All lengths share one chain: each continues from the end of the shorter one.
+        # All lengths share one chain. Each length continues from the end of the next shorter length.
         chain, settings = streams("sampler", block.index), {}
         for i, mechanism in enumerate(mechanisms):
             steps = isinstance(mechanism, LogisticLangevin)
@@ -89,7 +89,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Yield one row per mechanism and metric; `behind` is how much worse it is than the exact draw at the budget."""
+    """Yield one row per mechanism and metric. `behind` says how much worse a mechanism is than an exact draw."""
     for cell in cells:
         arrays = cell.arrays
         for (i, k), point in places(cell.config, "mechanism", "metric", mechanism=arrays["method"], metric=METRICS):
@@ -106,7 +106,7 @@ def tabulate(cells):
                 "charge": arrays["charge"][i],
                 "share_of_budget": arrays["charge"][i] / arrays["charge"][0],
                 "power": arrays["power"][i],
-                # Not paired, as the methods use their random numbers differently.
+                # The difference is not paired, as the methods use their random numbers differently.
                 "behind_mean": sign * float(means[0] - means[1]),
                 "behind_sem": float(np.hypot(*sems)),
                 "n_train": int(arrays["n"]),

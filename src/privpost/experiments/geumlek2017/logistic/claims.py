@@ -10,11 +10,11 @@ from privpost.lab.claims import check, claim, number, word
 
 # One-sided joint level of all comparisons of a claim (Bonferroni).
 LEVEL = 0.05
-# ln ε at which OPS on its smallest ball is compared: at smaller budgets OPS is near guessing on any ball.
+# ln ε at which OPS on its smallest ball is compared. At smaller budgets, OPS on any ball is near guessing.
 LARGE = (0, 1, 2, 3)
 # OPS on its smallest ball has to have a test error smaller by at least this.
 GAIN = 0.01
-# A sampler is no better than guessing if its test error is at least this share of that of guessing the majority.
+# A sampler is no better than guessing if its test error is at least this share of the error of guessing the majority.
 MAJORITY = 0.9
 # Largest loss in test error of the smallest ball against the best radius.
 LOSS = 0.05
@@ -23,7 +23,7 @@ RIM = 1e-6
 
 
 def leads(rows):
-    """Return rows with `lead`: how much better the second method is than the first, in standard errors."""
+    """Return the rows with a column `lead`: the gain of the second method over the first, in standard errors."""
     sign = np.where(rows.metric == "test_error", 1, -1)
     return rows.assign(lead=sign * in_standard_errors(rows))
 
@@ -34,7 +34,7 @@ def critical(rows, comparisons: int) -> float:
 
 
 def counts(rows, limit: float) -> dict[str, int]:
-    """Return in how many cells the second method is significantly ahead, and in how many behind."""
+    """Return the number of cells where the second method is significantly ahead, and where it is behind, by name."""
     return {"significantly ahead": (rows.lead > limit).sum(), "significantly behind": (rows.lead < -limit).sum()}
 
 
@@ -194,7 +194,7 @@ def smallest_ball_beside_samplers(logistic_pairs):
         evidence = {"critical t": limit, "smallest t": least.lead, "its difference": least.difference_mean}
         yield from number(f"{second} on abalone", {**evidence, "its standard error": least.difference_sem})
     for (dataset, second), part in rows[rows.draws == rows.draws.min()].groupby(["dataset", "second"]):
-        # Evidence from all cells, on one split: the samplers are not pure and are charged at their order.
+        # Evidence from all cells, on one split. The samplers are not pure and are charged at their order.
         evidence = {"cells": len(part), **counts(part, critical(part, len(rows)))}
         yield from number(f"all cells, {second} on {dataset}", evidence)
 

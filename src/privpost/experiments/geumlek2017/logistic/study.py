@@ -30,8 +30,8 @@ from privpost.models.regression.logistic import predictive_metrics
 from privpost.privacy.accounting.costs import Cost
 from privpost.privacy.divergences.glm import ops_rdp, posterior_rdp
 
-# For each variant of OPS, the variant that supplies the other methods for comparison. The `corrected` ones have public
-# feature bounds.
+# For each variant of OPS, the variant that supplies the other methods for comparison. The `corrected` variants have
+# public feature bounds.
 BESIDE = {
     "paper": "paper",
     "corrected_charge": "paper",
@@ -102,8 +102,8 @@ def check(config) -> None:
 
 
 def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
-    """Return for each ε and radius the budget and a function that makes the mechanism, from n but no other data."""
-    # Releases need not take a public time in a simulation.
+    """Return a pair for each ε and radius: the budget, and a function that makes the mechanism from n alone."""
+    # In a simulation, the time of a release need not be public.
     options: dict = {"public_time": False}
     kind: type[LogisticSampling] = LogisticDraw
     if config.method in ("output_noise", "langevin"):
@@ -133,7 +133,7 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
 
 
 def is_pure(config) -> bool:
-    """Return whether a cell's method is OPS charged by a pure ε, the same at every order."""
+    """Return whether a cell's method is OPS, charged by a pure ε that is the same at every order."""
     return config.variant == "smallest_ball" or (config.variant, config.method) == ("paper", "ops")
 
 
@@ -145,11 +145,11 @@ def on_balls(config) -> bool:
 def simulate(config, streams, ledger) -> dict:
     """Return the metrics of every repeat, the coefficients and the proposals per draw.
 
-    `metrics` (numbers of splits, epsilons, radii, 2, repeats): a repeat is the mean over `draws` draws; repeats are
-    divided evenly among the splits. Shape (epsilons, radii): `coefficient`, β or ρ; `radius` of the ball, nan without
-    one; and `spent`, the ε of the draw's cost. `proposals`, `expected_proposals` (numbers of splits, epsilons, radii):
-    per draw, on the first split. `n` (): training examples. `majority_error` (): test error of guessing the larger
-    class of the training data.
+    `metrics` (numbers of splits, epsilons, radii, 2, repeats): a repeat is the mean over `draws` draws. Repeats are
+    divided evenly among the splits. Three arrays have shape (epsilons, radii): `coefficient`, which is β or ρ; `radius`
+    of the ball, nan if there is no ball; and `spent`, the ε of the draw's cost. `proposals` and `expected_proposals`
+    (numbers of splits, epsilons, radii) are per draw, on the first split. `n` () is the number of training examples.
+    `majority_error` () is the test error of guessing the larger class of the training data.
     """
     shape = len(config.log_epsilon), len(config.times_smallest) if on_balls(config) else 1
     metrics = np.full((len(config.n_splits), math.prod(shape), len(METRICS), config.trials), np.nan)
@@ -170,8 +170,8 @@ def simulate(config, streams, ledger) -> dict:
         where = slice(split * repeats, (split + 1) * repeats)
         statistics = model.statistics_of(data.train_features, data.train_labels)
         start = None if split == 0 else nearest
-        # From the largest ε down: each search starts from the posterior at the previous ε, the first one from the
-        # previous split's posterior at the largest ε.
+        # The order is from the largest ε down. Each search starts from the posterior at the previous ε. The first
+        # search starts from the previous split's posterior at the largest ε.
         for j in reversed(range(math.prod(shape))):
             draws, drawn = _draws(config, ledger, *mechanisms[n_splits, j], statistics, streams, split, repeats, start)
             start = drawn.start
@@ -198,22 +198,22 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _draws(config, ledger, account: str, mechanism, statistics, streams, split: int, repeats: int, start):
-    """Return the release of one split at one ε: the draws of all its repeats, and how they were made."""
+    """Return the release of one split at one ε: the draws of all the split's repeats, and how they were made."""
     rng, size = streams("sampler", split), repeats * config.draws
     trials = slice(split * size, (split + 1) * size)
     return ledger.release(account, mechanism, statistics, rng, size=size, repeats=trials, start=start)
 
 
 def _account(config, n_splits: int, budget: Cost, j: int) -> str:
-    """Return the name of a budget's ledger account; each draw of each repeat may spend the whole budget."""
+    """Return the name of a budget's ledger account. Each draw of each repeat may spend the whole budget."""
     name = f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
     times = config.times_smallest
     return f"{name}/times={times[j % len(times)]}" if on_balls(config) else name
 
 
 def tabulate(cells):
-    """Return the metrics on one split, the metrics on several splits, paired differences, the guarantees `rdp_glm`, and
-    the metrics of OPS on balls of many radii."""
+    """Return five tables: metrics on one split, metrics on several splits, paired differences, the guarantees
+    `rdp_glm`, and metrics of OPS on balls of many radii."""
     import pandas as pd
 
     balls = [cell for cell in cells if on_balls(cell.config)]
@@ -235,7 +235,7 @@ def tabulate(cells):
         kind="stable",
         key=lambda column: column.map(ranks[column.name].index) if column.name in ranks else column,
     )
-    # The curves use the rows with the fewest draws and splits, by default one draw on one split.
+    # The curves use the rows with the fewest draws and splits. By default this is one draw on one split.
     single = table[table["draws"] == table["draws"].min()].drop(columns="draws")
     fewest = single.n_splits.min()
     studied = single.dataset.isin(single.dataset[single.n_splits > fewest]) & (single.variant == "paper")
@@ -249,7 +249,7 @@ def tabulate(cells):
 
 
 def _orders(cell, cells) -> list:
-    """Return the orders at which a cell's results are compared: its own, or else all orders run on its data set."""
+    """Return the orders at which a cell's results are compared: the cell's order, else all orders of its data set."""
     config = cell.config
     if not is_pure(config) or config.order is not None:
         return [config.order]
@@ -276,11 +276,11 @@ def _rows(cell):
 
 
 def _glm_rows(cells):
-    """Yield the Rényi guarantees of one posterior draw and of OPS with the same parameters, by data set."""
+    """Yield by data set the Rényi guarantees of one posterior draw, and of OPS with the same parameters."""
     sizes = {cell.config.dataset: (int(cell.arrays["n"]), cell.config) for cell in cells}
     for dataset, (n, config) in sorted(sizes.items()):
         for power in config.glm_powers:
-            # Orders on both sides of n/ρ and 2n/ρ, beyond which OPS is claimed to be better.
+            # Orders on both sides of n/ρ and of 2n/ρ. OPS is claimed to be better beyond these orders.
             near = [factor * n / power for factor in (0.99, 1.01, 1.98, 2.02)]
             orders = np.array(sorted({*config.glm_orders, *near}))
             draw = "direct" if power == 1 else "diffused"
@@ -295,15 +295,15 @@ def _glm_rows(cells):
 
 
 def decisive(pairs):
-    """Return each cell's pairs with the most draws, which detect smaller differences and vary the split."""
+    """Return each cell's pairs with the most draws. These pairs detect smaller differences and vary the split."""
     return pairs[pairs["draws"] == pairs.groupby(["dataset", "order", "log_epsilon"])["draws"].transform("max")]
 
 
 def _pairs(cells):
     """Yield differences of both metrics, first method minus second, paired by repeat.
 
-    Methods share splits and random numbers. With one split, each repeat is one draw; with several, a repeat is the mean
-    of many draws on its own split.
+    Methods share splits and random numbers. With one split, each repeat is one draw. With several splits, each repeat
+    is the mean of many draws on the repeat's own split.
     """
     metrics = {}
     for cell in cells:

@@ -58,7 +58,7 @@ def pairs(rdp_curves):
     wide = rdp_curves.pivot_table(index=by, columns="supremum", values="epsilon")
     finite = wide[np.isfinite(wide).all(axis=1)]
     ratio = finite["paper"] / finite["exact"]
-    # An infinite charge is a bound too, though no neighbours attain it where the supremum is finite.
+    # An infinite charge is a bound too, although no neighbours attain it if the supremum is finite.
     above = wide[wide["paper"] > wide["exact"] * (1 + ROUNDING)]
     yield check("the pairs give an upper bound", (wide["paper"] >= wide["exact"] * (1 - ROUNDING)).all())
     yield check("some neighbours attain it", above.empty)

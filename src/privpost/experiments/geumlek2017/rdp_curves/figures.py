@@ -28,7 +28,7 @@ def curves(rdp_curves):
             exact = select(table, method=method, coefficient=coefficient, supremum="exact")
             curve = exact[np.isfinite(exact.epsilon)].sort_values("order")
             asymptote = curve.asymptote.iloc[0]
-            # The curve rises to infinity at its asymptote, so it is drawn up to there.
+            # The curve rises to infinity at its asymptote, so the curve is drawn up to the asymptote.
             end = ([asymptote], [2 * TOP]) if asymptote <= largest else ([], [])
             panel.plot(np.append(curve.order, end[0]), np.append(curve.epsilon, end[1]), color=shade)
             if asymptote <= largest:

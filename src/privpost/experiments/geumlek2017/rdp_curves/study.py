@@ -36,11 +36,11 @@ TABLES = {
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `epsilon` (methods, suprema, orders): the RDP curves at one coefficient; nothing is released.
+    """Return `epsilon` (methods, suprema, orders), the RDP curves at one coefficient, and arrays on rounded draws.
 
-    For rounded draws, nan where they are not asked for: `rounded` (methods, bits, orders + 1), where the last order is
-    infinite; `ideal` (methods, orders + 1), without rounding; and `error_ratio` (methods, bits). The direct posterior
-    has no coefficient: it is nan except in the cell of coefficient 1.
+    Nothing is released. `rounded` (methods, bits, orders + 1) has the ε of rounded draws, last at order infinity.
+    `ideal` (methods, orders + 1) is the ε without rounding. `error_ratio` (methods, bits) is the error over the error
+    without rounding. These are nan if not asked for. The direct posterior is nan except in the cell of coefficient 1.
     """
     epsilon = np.full((len(config.method), len(config.supremum), len(config.order)), np.nan)
     orders, bits = _axes(config)
@@ -61,13 +61,13 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _axes(config) -> tuple[list[float], list[int]]:
-    """Return the orders of rounded draws, ending with infinity, and their numbers of bits in ascending order."""
+    """Return the orders for rounded draws, the last of which is infinity, and the numbers of bits, ascending."""
     return [*config.rounded_orders, math.inf], sorted(config.bits)
 
 
 def tabulate(cells):
-    """Return `rdp_curves`, one row per method, coefficient, supremum and order (`epsilon` is inf beyond the asymptote),
-    and `rounding`, one row per method, coefficient, number of bits and order."""
+    """Return two tables: `rdp_curves` with one row per method, coefficient, supremum and order, and `rounding` with
+    one row per method, coefficient, number of bits and order. `epsilon` is inf beyond the asymptote."""
     return {"rdp_curves": _curves(cells), "rounding": _rounding(cells)}
 
 

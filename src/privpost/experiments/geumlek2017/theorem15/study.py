@@ -1,4 +1,4 @@
-"""Theorem 15 of Geumlek et al. (2017) for bits: where neighbours differ most, and convexity in the second posterior."""
+"""Theorem 15 of Geumlek et al. (2017), binary data: where neighbours differ most, and convexity of the divergence."""
 
 import itertools
 
@@ -44,10 +44,10 @@ def neighbours(config) -> tuple[float, float]:
 
 
 def convexity(config) -> tuple[float, int]:
-    """Return the smallest relative excess of the mean of two divergences over that at the midpoint, and how many pairs.
+    """Return the smallest relative excess of two divergences' mean over the midpoint's divergence, and the pair count.
 
-    The divergence is convex in the second posterior if no excess is negative. The first posterior has no success. The
-    midpoint of natural parameters is that of beta parameters, as one is linear in the other.
+    The divergence is convex in the second posterior if no excess is negative. The first posterior has no success.
+    Natural and beta parameters have the same midpoint, as the natural parameters are linear in the beta parameters.
     """
     axis = np.linspace(0, config.n, config.points)
     first = laws(config, [0, config.n])
@@ -62,7 +62,7 @@ def convexity(config) -> tuple[float, int]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `found` (n, orders, 4), the columns of the table in their order; nothing is released."""
+    """Return `found` (n, orders, 4), where the last axis is the columns of the table. Nothing is released."""
     values = np.empty((len(config.n), len(config.order), 4))
     for at, point in places(config, "n", "order"):
         values[at] = *neighbours(point), *convexity(point)

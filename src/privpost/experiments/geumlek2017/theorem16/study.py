@@ -1,4 +1,4 @@
-"""The share of theorem 16's bound that the worst data sets in a plane reach, by quadrature (Geumlek et al. 2017)."""
+"""The share of theorem 16's bound (Geumlek et al. 2017) that the worst data sets in a plane reach, by quadrature."""
 
 import math
 
@@ -59,7 +59,7 @@ def _event(margin):
     return np.where(margin < -30, -margin, -np.log(-np.expm1(-np.exp(np.maximum(margin, -30)))))
 
 
-# Losses of the changed record and of a record that pushes the weights away, as functions of their margin.
+# Losses of the changed record and of a record that pushes the weights away, as functions of the record's margin.
 LOSSES = {
     "logistic": (_logistic, _logistic),
     "probit": (_probit, _probit),
@@ -68,14 +68,14 @@ LOSSES = {
 
 
 def worst_pair(config, n: float, beta: float, order: float, radius: float | None) -> tuple[float, float, float]:
-    """Return the largest Rényi divergence between two posteriors of weights in a plane, with its angle a and length t.
+    """Return the largest Rényi divergence of two posteriors of weights in a plane, and the a and t that attain it.
 
-    The changed record is (± cos a, sin a). The other records, called pushers, are (0, −t) with the other label, which
-    makes the first label unlikely. Short pushers move the mode farther: one pushes a mode at distance M with the force
-    t/(1 + exp(tM)).
+    The changed record is (± cos a, sin a). The other records, called pushers, are (0, −t) with the other label. They
+    make the changed record's label unlikely. Short pushers move the mode farther: a pusher of length t pushes a mode
+    at distance M with the force t/(1 + exp(tM)).
     """
     changed, pushing = LOSSES[config.link]
-    # A logistic record moves the mode by at most 1/(nβ); the slopes of the other losses fall as they push.
+    # A logistic record moves the mode by at most 1/(nβ). The slopes of the other losses fall as their records push.
     reach = min(1 / beta + _WIDTHS / math.sqrt(n * beta), radius or math.inf)
     best = (-math.inf, math.nan, math.nan)
     for length in config.pushing:
@@ -95,13 +95,13 @@ def worst_pair(config, n: float, beta: float, order: float, radius: float | None
 
 
 def limit_share(beta: float) -> tuple[float, float, float]:
-    """Return the share of the bound that the worst pairs reach as n → ∞, for the logistic link, with M and sin a.
+    """Return the share of the bound that the worst pairs reach as n → ∞ (logistic link), the distance M, and sin a.
 
-    The mode's distance M satisfies βM = t/(1 + exp(tM)). So M² ≤ κ/β with κ = max x/(1 + exp(x)), attained by pushers
-    of length x/M. Around the mode the posteriors become Gaussians of precision nβ along the first axis, which the
-    pushers do not affect; their log-densities differ by the slope 2 cos a/(1 + exp(−M sin a)). The divergence is
-    proportional to the squared slope over the precision; its share of the bound is cos² a/(1 + exp(−M sin a))² at every
-    order. The share tends to 1 as β → 0, with sin² a = 1/M.
+    The mode's distance M from 0 satisfies βM = t/(1 + exp(tM)). So M² ≤ κ/β with κ = max x/(1 + exp(x)). Pushers of
+    length x/M attain this. Around the mode both posteriors become Gaussian. The pushers do not affect the precision
+    along the first axis, nβ. The log-densities differ by the slope 2 cos a/(1 + exp(−M sin a)) along this axis. The
+    divergence is proportional to the squared slope over the precision, and its share of the bound is
+    cos² a/(1 + exp(−M sin a))² at every order. The share tends to 1 as β → 0, with sin² a = 1/M.
     """
     from scipy.optimize import minimize_scalar
 
@@ -123,11 +123,11 @@ def check(config) -> None:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `pairs` (sizes, orders, 2, 3): divergence, angle and pushers' length, without and with a ball; and
-    `limits` (betas, 3): `limit_share` of the logistic link.
+    """Return `pairs` (sizes, orders, 2, 3) and `limits` (betas, 3), the `limit_share` of the logistic link.
 
-    Without a ball the divergence is infinite for the loss exp(z), which outgrows every Gaussian, and for λ − 1 probit
-    losses that outweigh the prior, as they grow like z²/2.
+    The axes of length 2 and 3 of `pairs` are (no ball, ball) and (divergence, angle, pushers' length). Without a ball,
+    the divergence is infinite in two cases: for the cloglog loss exp(z), which outgrows every Gaussian, and for the
+    probit loss, which grows like z²/2, if λ − 1 times this loss outweighs the prior.
     """
     pairs = np.full((len(config.n), len(config.orders), 2, 3), math.nan)
     for i, j, k in np.ndindex(pairs.shape[:3]):
@@ -142,9 +142,9 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return the divergence and its shares of the bounds by link, n, order and ball, and the limits by β.
+    """Return two tables: divergences with their shares of the bounds by link, n, order and ball, and limits by β.
 
-    `bound_paper` uses B = 1, as the paper does for all three links; `bound_own` uses the ball's B.
+    `bound_paper` uses the slope bound B = 1, as the paper does for all three links. `bound_own` uses the ball's B.
     """
     import pandas as pd
 

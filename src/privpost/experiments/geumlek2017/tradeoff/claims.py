@@ -14,7 +14,7 @@ BOTH = "paper, corrected"
 
 
 def curves(tradeoff, order):
-    """Return groups ((variant, method), rows) of KL at an order, sorted by log epsilon."""
+    """Return the rows of KL at an order, sorted by log epsilon and grouped by (variant, method)."""
     rows = select(tradeoff[tradeoff.method != "non_private"], metric="kl", order=order)
     return rows.sort_values("log_epsilon").groupby(["variant", "method"])
 
@@ -61,7 +61,7 @@ def floors(tradeoff):
 
 
 def modes(curve) -> int:
-    """Return the number of a density's local maxima, also at the grid's ends, that reach 5 % of the highest one."""
+    """Return the number of local maxima of a density (grid ends included) that reach 5 % of its highest maximum."""
     density = np.concatenate([[0.0], curve.sort_values("theta").density.to_numpy(), [0.0]])
     middle = density[1:-1]
     return int(np.sum((middle > density[:-2]) & (middle > density[2:]) & (middle > 0.05 * middle.max())))
@@ -105,7 +105,7 @@ def small_budgets(tradeoff, limits):
             yield from number(f"weight of the data, diffused, {name}", weight)
             yield from number(f"fall of that weight per step, diffused, {name}", fall)
             yield from number(f"growth of KL per step, diffused, {name}", kl / kl_next)
-            # A small divergence is quadratic in r, so r falls like the root of epsilon. The KL tends to that of the
+            # A small divergence is quadratic in r, so r falls like the root of epsilon. The KL tends to the KL of the
             # prior, so its growth per step vanishes.
             yield check(f"diffused forgets the data ({name})", abs(fall - math.exp(-step / 2)) < 0.02)
             yield check(f"diffused stays near the posterior ({name})", 1 <= kl / kl_next < 1.02)
@@ -149,7 +149,7 @@ def held_out(tradeoff):
     nll = select(tradeoff, metric="neg_log_likelihood")
     truth = float(select(nll, method="non_private")["mean"].iloc[0])
     groups = nll[nll.method != "non_private"].groupby(["variant", "order"])
-    # Per group: diffused against concentrated, and each method against the true posterior.
+    # Comparisons per group: diffused against concentrated, and each method against the true posterior.
     limit, words = joint_limit(int((1 + groups.method.nunique()).sum()), sides=2)
     yield word("allowed", words)
     for (variant, order), rows in groups:
@@ -165,6 +165,6 @@ def held_out(tradeoff):
         for method, row in at_largest.iterrows():
             excess = float(row["mean"]) - truth
             yield from number(f"excess over the true posterior at the largest epsilon, {method}, {name}", excess)
-            # The excess has to vanish where the KL does, and to have a floor where the KL has one.
+            # The excess has to vanish where the KL vanishes, and to have a floor where the KL has a floor.
             small = abs(excess) < limit * math.sqrt(2) * row["sem"]
             yield check(f"limits agree for {method} ({name})", small == (kl[method].iloc[-1] < 1e-3))

@@ -25,7 +25,7 @@ def tradeoff(tradeoff):
     from matplotlib.patches import Patch
 
     table = tradeoff[tradeoff.metric.isin(LIMITS)]
-    # For the samplers, the paper's charges coincide with the exact ones.
+    # For the samplers, the paper's charges coincide with the exact charges.
     table = table[(table.variant != "paper") | (table.method == "gaussian")]
     grid = facets.lines(
         facets.named(table, "variant", names=NAMES), "log_epsilon", "mean", row="metric", col="order", names=NAMES,

@@ -1,8 +1,8 @@
 """Privacy against utility of the beta-Bernoulli mechanisms under RDP (Geumlek et al. 2017, figure 2).
 
-Panels (a, b): KL divergence from the true posterior to each mechanism's output. Panels (c, d): negative log-likelihood
-of held-out data under one released parameter, both of the ordered records and of their count. The two differ by
-ln C(n, k); the paper plots that of the count.
+Panels (a, b) show the KL divergence from the true posterior to each mechanism's output. Panels (c, d) show the negative
+log-likelihood of held-out data under one released parameter. The study has two versions: the likelihood of the ordered
+records, and that of their count. The versions differ by ln C(n, k). The paper plots the version of the count.
 """
 
 import itertools
@@ -51,12 +51,12 @@ TABLES = {
 SAMPLERS = "diffused", "concentrated"
 LIMIT_POINTS = 241
 LIKELIHOODS = ("neg_log_likelihood", "neg_log_likelihood_count")
-# Densities are cut off at this many standard deviations: the normal mass beyond is below 1e-32.
+# Densities are cut off at this many standard deviations. The normal mass beyond them is below 1e-32.
 WIDTHS = 12
 
 
 def _calibrated(method: str, config, log_epsilon: float, prior=None):
-    """Return the mechanism with the smallest noise, or largest coefficient, that (order, epsilon)-RDP allows."""
+    """Return the mechanism with the smallest noise, or the largest coefficient, that (order, epsilon)-RDP allows."""
     model = BetaBernoulli(*(prior or (config.alpha, config.beta)))
     budget = Cost("rdp", math.exp(log_epsilon), order=config.order)
     if method == "gaussian":
@@ -66,10 +66,10 @@ def _calibrated(method: str, config, log_epsilon: float, prior=None):
 
 
 def released_log_density(theta, mechanism: GaussianMechanism, successes: float, nodes: int) -> np.ndarray:
-    """Return the log-density of a draw from the posterior that the Gaussian mechanism releases, shape of `theta`.
+    """Return the log-density at `theta` of a draw from the posterior that the Gaussian mechanism releases.
 
-    The noisy count, projected to [0, n], has two atoms and a continuum between them; the continuum is integrated
-    by Gauss-Legendre quadrature with `nodes` nodes over the counts that the noise can reach.
+    The noisy count, projected to [0, n], has two atoms and a continuum between them. The continuum is integrated by
+    Gauss-Legendre quadrature with `nodes` nodes over the counts that the noise can reach.
     """
     model, n, sd = mechanism.model, mechanism.n, mechanism.sigma
     low, high = max(0.0, successes - WIDTHS * sd), min(float(n), successes + WIDTHS * sd)
@@ -98,7 +98,7 @@ def gaussian_kl(mechanism: GaussianMechanism, successes: float, nodes: int) -> f
 
 
 def _kl(method: str, mechanism, config) -> tuple[float, float]:
-    """Return KL(true posterior || output) and a bound on its numerical error."""
+    """Return KL(true posterior || output) and a bound on the numerical error of this KL."""
     if method == "gaussian":
         fine = gaussian_kl(mechanism, config.successes, config.quadrature_nodes)
         coarse = gaussian_kl(mechanism, config.successes, config.quadrature_nodes // 2)
@@ -122,10 +122,10 @@ def check(config) -> None:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (method, log epsilon), and the table of limits and reach.
+    """Return arrays over (method, log epsilon), and three arrays for the tables `limits` and `reach`.
 
-    `kl` and its numerical `error`; `coefficient`: r, m, or the standard deviation of the noise; for both `LIKELIHOODS`,
-    mean and standard deviation over trials, named with `_mean` and `_sd`. `theta` and `density` (method, points): the
+    Over (method, log epsilon): `kl` and its numerical `error`; `coefficient`, which is r, m or the standard deviation
+    of the noise; and for each of `LIKELIHOODS`, `_mean` and `_sd` over trials. `theta`, `density` (method, points): the
     output's density at the smallest ε. `reached` (priors, 2, budgets): coefficients of `SAMPLERS` under other priors.
     """
     model = BetaBernoulli(config.alpha, config.beta)
@@ -172,7 +172,7 @@ def _reached(config) -> np.ndarray:
 
 
 def _draws(config, mechanisms, statistics, streams, block, ledger):
-    """Yield the array index (method, log epsilon) and one released parameter per trial."""
+    """Yield pairs: an array index (method, log epsilon), and one released parameter per trial."""
     requests = {}
     for (i, method), (j, log_epsilon) in itertools.product(enumerate(config.method), enumerate(config.log_epsilon)):
         rng = streams("mechanism", block.index)
@@ -187,7 +187,7 @@ def _draws(config, mechanisms, statistics, streams, block, ledger):
 
 
 def _data(config, streams, block) -> tuple[np.ndarray, np.ndarray]:
-    """Return the statistics (size, 2) of a block's data, and of its held-out data."""
+    """Return the statistics (size, 2) of a block's data, and the statistics (size, 2) of the held-out data."""
     rng = streams("data", block.index)
     counts = rng.binomial(config.n, config.held_out_probability, size=(2, block.size)).astype(float)
     statistics = np.stack([counts, config.n - counts], axis=-1)
@@ -208,7 +208,7 @@ def _limit(method: str, mechanism, config) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _prior(config) -> dict[str, float]:
-    """Return the prior's mean, and its KL divergence from the true posterior."""
+    """Return the prior's mean, and KL(true posterior || prior)."""
     model = BetaBernoulli(config.alpha, config.beta)
     posterior = model.posterior(np.array([config.successes, config.n - config.successes], dtype=float))
     prior = np.array([config.alpha, config.beta], dtype=float)
@@ -216,8 +216,8 @@ def _prior(config) -> dict[str, float]:
 
 
 def tabulate(cells):
-    """Return the curves (`tradeoff`), the densities at the smallest ε (`limits`), and the coefficients at some budgets
-    under several priors (`reach`)."""
+    """Return three tables: the curves (`tradeoff`), the densities at the smallest ε (`limits`), and the coefficients
+    at some budgets under several priors (`reach`)."""
     import pandas as pd
 
     curves, limits, reach = [], [], []
@@ -234,7 +234,7 @@ def tabulate(cells):
             fixed = {"variant": config.variant, "method": method, "order": config.order}
             rows = range(len(config.log_epsilon))
             if method == "non_private":
-                # The true posterior has neither order nor ε, and its draws are equal in every cell.
+                # The true posterior has neither order nor ε, and the draws from it are equal in every cell.
                 fixed, rows = {"variant": None, "method": method, "order": None}, rows[:1]
             for j in rows:
                 log_epsilon = None if method == "non_private" else config.log_epsilon[j]

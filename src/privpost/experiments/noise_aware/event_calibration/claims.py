@@ -10,7 +10,7 @@ from privpost.experiments.claim_helpers import above
 from privpost.experiments.noise_aware.event_calibration.study import AWARE
 from privpost.lab.claims import check, claim, number, numbers, word
 
-# Which law the counts are drawn from: that of the noise-aware chain, or that of the hidden Markov model.
+# The law that counts are drawn from: the law of the noise-aware chain, or the law of the hidden Markov model.
 LAWS = {"poisson": "its own law", "multinomial": "the model's law"}
 
 

@@ -1,18 +1,18 @@
 """Calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws.
 
 Every trial draws emissions, states and counts, and releases the counts as the study of war logs does. `law` is the law
-of the counts. `poisson` is that of the noise-aware chain: each cell has a rate, and all counts are independent.
-`multinomial` is that of the hidden Markov model: a cell's fields share its number of events, and n is public. Poisson
-counts do not sum to n, so they get the noise of a release of n further events.
+of the counts. `poisson` is the law of the noise-aware chain: each cell has a rate, and all counts are independent.
+`multinomial` is the law of the hidden Markov model: all fields of a cell share the cell's number of events, and n is
+public. Poisson counts do not sum to n, so they get the noise of a release of n further events.
 
-U is the quantile of an emission probability in its posterior, that of the first level in the state of the first cell,
-which does not depend on the states' labels. From draws, U is the rank of the true probability among draws that are far
-enough apart to be independent; it is uniform for any number of draws. `kl` is the divergence of the posterior mean of
-the first field in that cell from the true law. Its mean over trials is smallest for the true posterior.
+U is the quantile of the true probability of the first level, in the state of the first cell, in its posterior. This
+probability does not depend on the states' labels. From draws, U is the rank of the true probability among draws that
+are far enough apart to be independent. The rank is uniform for any number of draws. `kl` is the divergence of the
+posterior mean of the first cell's first field from the true law. The mean of `kl` is smallest for the true posterior.
 
-The levels of a field are exchangeable, so the sum of z² over all levels of the first field tests the width of their
-posteriors (`evaluation.spread`). Two small cases have an exact reference for the first level: one state, cell and
-field by convolution, and two months, two states and fields of two levels by enumeration.
+The levels of a field are exchangeable, so the sum of z² over all levels of the first field tests the width of the
+levels' posteriors (`evaluation.spread`). Two small cases have an exact reference for the first level: one state, cell
+and field by convolution, and two months, two states and fields of two levels by enumeration.
 """
 
 import numpy as np
@@ -61,12 +61,12 @@ TABLES = {
         "kl_gain_mean": "KL divergence of the noise-naive predictive law, less the noise-aware one's; paired [nats]",
     },
 }
-# Noise-aware methods. A model has one of them: exact draws for one state in one cell, else a chain.
+# Noise-aware methods. Each model has one: exact draws for a model with one state and one cell, else a chain.
 AWARE = ("gibbs", "exact")
 
 
 def rows(config) -> list[Row]:
-    """Return each method at all its settings; raises SettingError if the model has none of the methods."""
+    """Return the rows: each method at all its settings. Raises SettingError if the model has none of the methods."""
     one = (config.n_states, config.regions, config.months) == (1, 1, 1)
     methods = [name for name in config.method if name != ("gibbs" if one else "exact")]
     if not methods:
@@ -82,7 +82,7 @@ check = rows
 
 def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the true emission probabilities (trials, levels) of the first cell's state, counts (trials, cells, levels)
-    from the setting's law, and counts of n events. The last two differ under the Poisson law only."""
+    from the setting's law, and counts of n events. The two arrays of counts differ under the Poisson law only."""
     n_states, n_cells = config.n_states, len(layout.first)
     moves = rng.dirichlet(np.full(n_states, config.transition_concentration), (size, n_states))
     states = np.empty((size, n_cells), int)
@@ -103,11 +103,12 @@ def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return quantiles, divergences and diagnostics of all rows; nan where not known.
+    """Return quantiles, divergences and diagnostics of all rows, nan if not known.
 
-    `quantiles` (rows, levels, trials): of the first field's levels. Shape (rows, trials): `kl`; and for the first level
-    `oracle`, its exact quantile, and `averaged`, the share of draws below the truth. `variances` (rows, 2, trials): of
-    the first level's posterior and of the exact one. `rhat` and `ess` (rows,): medians over trials, from split chains.
+    `quantiles` (rows, levels, trials) are of the first field's levels. `kl`, `oracle` and `averaged` have shape
+    (rows, trials). `oracle` is the first level's exact quantile, and `averaged` the share of draws below the truth.
+    `variances` (rows, 2, trials): of the method's and of the exact posterior of the first level. `rhat` and `ess`
+    (rows,): medians over trials, from split chains.
     """
     listed, setup = rows(config), _setup(config)
     shape = len(listed), config.trials
@@ -140,7 +141,7 @@ def _setup(config) -> Setup:
 
 
 def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
-    """Return a block's values of the arrays of `simulate`, given its counts and the true emission probabilities."""
+    """Return a block's values of the arrays of `simulate`, given noisy counts and the true emission probabilities."""
     field, found = setup.prior.fields[0], {}
     given = noisy if row.variant is None else processed(noisy, config.sizes, row.variant)
     if row.n_states == 1 and row.method not in AWARE:
@@ -168,7 +169,7 @@ def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
 
 
 def _independent_draws(config, setup, noisy, scale, rng):
-    """Return independent draws (draws, trials, levels) of the first field's probabilities, and posterior means."""
+    """Return independent draws (draws, trials, levels) of the first field's probabilities, and the posterior means."""
     field, b, number = setup.prior.fields[0], setup.prior.emission, config.iterations - config.burn_in
     arguments = config.sizes, b, config.n, scale, number, rng
     counts = np.stack([exact_counts.class_counts(release, *arguments)[:, 0, field] for release in noisy], axis=1)
@@ -178,7 +179,7 @@ def _independent_draws(config, setup, noisy, scale, rng):
 
 
 def _chain_draws(setup, row, counts, scale, burn_in, rng) -> np.ndarray:
-    """Return a chain's draws (iterations, trials, levels) of the probabilities in the first cell's state."""
+    """Return a chain's draws (iterations, trials, levels) of the first field's probabilities in the first cell."""
     observed, draws, field = np.ones(counts.shape[:2], bool), [], setup.prior.fields[0]
     noise_aware = row.method == "gibbs"
     law = event_counts.NoisyCounts(counts, observed, scale, setup.n) if noise_aware else gibbs.Law(counts, observed)
@@ -192,7 +193,7 @@ def _chain_draws(setup, row, counts, scale, burn_in, rng) -> np.ndarray:
 
 
 def tabulate(cells):
-    """Return calibration and divergence by method, and the divergence's paired differences from the noise-aware one."""
+    """Return two tables: calibration and divergence by method, and paired differences from noise-aware divergences."""
     table, pairs = [], []
     for cell in cells:
         config, arrays, listed = cell.config, cell.arrays, rows(cell.config)

@@ -1,4 +1,4 @@
-"""Naive Bayes from counts with Laplace noise: the exact noise-aware posterior against one that ignores the noise."""
+"""Naive Bayes from counts with Laplace noise: the exact noise-aware posterior, and one that ignores the noise."""
 
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.rows import select

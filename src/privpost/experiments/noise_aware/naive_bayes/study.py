@@ -1,4 +1,4 @@
-"""Naive Bayes from counts with Laplace noise: the exact noise-aware posterior against one that ignores the noise."""
+"""Naive Bayes from counts with Laplace noise: the exact noise-aware posterior, and one that ignores the noise."""
 
 import functools
 from typing import NamedTuple
@@ -32,8 +32,8 @@ TABLES = {
     "naive_bayes_calibration": {},
     "naive_bayes_ecdf": {},
 }
-# Parameters with rows in the tables, as (attribute, class); None is the class probability. The attributes are
-# exchangeable, so one stands for all; z² sums over all of them.
+# Parameters with rows in the tables, as (attribute, class). None is the class probability. The attributes are
+# exchangeable, so one attribute stands for all. z² sums over all attributes.
 PARAMETERS = {"y": None, "x1 | y = 0": (0, 0), "x1 | y = 1": (0, 1)}
 # Columns that identify a cell.
 PLACES = ("n", "concentration")
@@ -47,11 +47,11 @@ def simulate(config, streams, ledger) -> dict:
     """Return the scores of every (method, variant), a line of `scores.lines`, at every ε.
 
     `quantile` (lines, epsilons, 3, trials): of the true parameters in their posteriors. `others` (lines, epsilons,
-    2 (attributes − 1), trials): the same of the other attributes' parameters, nan if families are taken one at a time.
+    2 (attributes − 1), trials): quantiles of the other attributes' parameters, nan if families are taken one at a time.
     `sd_of_prior` (epsilons, 3): the noise-aware posterior's standard deviation over the prior's, root mean square over
-    trials. Shape (lines, epsilons, trials): `accuracy`, `log_likelihood` of class and attributes, and
-    `label_log_likelihood` of the class given the attributes, means over a trial's test records; `mmd2` to the true
-    posterior, mean over the parameters; `truncated`, the share of counts that naive methods truncate.
+    trials. The others have shape (lines, epsilons, trials). `accuracy`, `log_likelihood` (of class and attributes) and
+    `label_log_likelihood` (of the class given the attributes) are means over a trial's test records. `mmd2` is the
+    mean MMD² to the true posterior over parameters. `truncated` is the share of counts that naive methods truncate.
     """
     model, n = network(config), config.n
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
@@ -91,8 +91,8 @@ def simulate(config, streams, ledger) -> dict:
 
 
 class Rest(NamedTuple):
-    """Quantiles (epsilons, 2 (d − 1), trials) of the other attributes' parameters, and for the noise-aware posterior
-    the variances (epsilons, 3) of class, x | y = 0 and x | y = 1, mean over trials."""
+    """Quantiles (epsilons, 2 (d − 1), trials) of the parameters of all attributes but the first, and the noise-aware
+    posterior's mean variances over trials (epsilons, 3) of class, x | y = 0 and x | y = 1 (None for other methods)."""
 
     quantiles: np.ndarray
     variance: np.ndarray | None = None
@@ -100,7 +100,7 @@ class Rest(NamedTuple):
 
 def _posteriors(config, mechanisms, theta, statistics, releases, attributes, embedding):
     """Yield for each (method, variant): method, features, quantiles of `theta`, log-predictive of `attributes`,
-    truncated share, and `Rest`, which is None if families are taken one at a time."""
+    truncated share, and `Rest`. The `Rest` is None if families are taken one at a time."""
     model, n = mechanisms[0].model, mechanisms[0].n
     for method, variant in scores.lines(config.method):
         truncated: np.ndarray | float = 0.0
@@ -133,7 +133,7 @@ def conjugate_log_predictive(theta, attributes) -> np.ndarray:
 
     Args:
         theta: the parameters' posterior means (..., trials, 2d+1).
-        attributes: x, shape (trials, tests, d).
+        attributes: attributes x of the test records, shape (trials, tests, d).
     """
     attributes = np.asarray(attributes, float)
     both = []
@@ -145,7 +145,7 @@ def conjugate_log_predictive(theta, attributes) -> np.ndarray:
 
 
 def _predictions(log_predictive, labels) -> dict[str, np.ndarray]:
-    """Return the scores (..., trials) of log-predictives (..., trials, tests, 2) for labels (trials, tests)."""
+    """Return accuracy and log-scores (..., trials) of log-predictives (..., trials, tests, 2), given labels."""
     true_label = np.where(labels == 1, log_predictive[..., 1], log_predictive[..., 0])
     total = np.logaddexp(log_predictive[..., 0], log_predictive[..., 1])
     right = (log_predictive[..., 1] > log_predictive[..., 0] + scores.TIE) == (labels == 1)
@@ -157,14 +157,14 @@ def _predictions(log_predictive, labels) -> dict[str, np.ndarray]:
 
 
 def _conjugate(pairs, theta) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (12, 3, epsilons, trials) and quantiles (epsilons, 3, trials) of beta posteriors."""
+    """Return features (12, 3, epsilons, trials) of beta posteriors, and quantiles (epsilons, 3, trials) of `theta`."""
     a, b = (np.moveaxis(pairs[..., : len(PARAMETERS), side], -1, 0) for side in (0, 1))
     quantiles = betainc(a, b, theta[:, : len(PARAMETERS)].T[:, None])
     return beta_embedding(a, b), np.swapaxes(quantiles, 0, 1)
 
 
 def family_means(posterior) -> np.ndarray:
-    """Return the means (..., 2d+1) of all parameters, each given the noisy counts of its family and parent alone."""
+    """Return the posterior means (..., 2d+1) of all parameters, each given only the noisy counts of its family."""
     root, families = naive_bayes_exact.by_family(posterior)
     means = np.einsum("...dck,...dk->...dc", posterior.means, families)
     return np.concatenate([(root @ posterior.class_mean)[..., None], means.reshape(*means.shape[:-2], -1)], axis=-1)
@@ -182,7 +182,7 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
 
 
 def _aware_rest(posterior, config, theta) -> Rest:
-    """Return the noise-aware posterior's `Rest`: quantiles of the attributes after the first, and variances."""
+    """Return the noise-aware posterior's `Rest`: quantiles for all attributes but the first, and mean variances."""
     # Compiled code is loaded only when it is used.
     from privpost.samplers.naive_bayes.quantiles import quantiles
 
@@ -194,7 +194,7 @@ def _aware_rest(posterior, config, theta) -> Rest:
 
     placed = np.empty((len(posterior.weights), theta.shape[1] - start, len(theta)))
     for index in range(start, theta.shape[1]):
-        # The class's parameter comes first, then two of each attribute, class 0 before class 1.
+        # The class's parameter comes first, then two parameters of each attribute: class 0 before class 1.
         placed[:, index - start] = quantiles(posterior, divmod(index - 1, 2), prior, theta[:, index])
     variances = []
     for place in PARAMETERS.values():
@@ -204,11 +204,11 @@ def _aware_rest(posterior, config, theta) -> Rest:
 
 
 def network(config) -> BayesianNetwork:
-    """Return the network of a cell's classifier, with its prior."""
+    """Return the network of a cell's classifier, with the prior of its parameters."""
     return BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
 
 
 def tabulate(cells):
-    """Return scores, paired differences, tests of calibration and empirical distribution functions."""
+    """Return four tables: scores, paired differences, tests of calibration, and empirical distribution functions."""
     tables = scores.tabulate(cells, lambda config: columns(config, *PLACES), network)
     return {f"naive_bayes_{name}".rstrip("_"): table for name, table in tables.items()}

@@ -5,10 +5,10 @@ from privpost.evaluation.rows import select
 from privpost.experiments import width_claims
 from privpost.lab.claims import check, claim, number, numbers
 
-# Distances vary by a third between releases, so with eight of them this is four standard errors above the floor.
+# Distances vary by a third between releases. For eight releases, this is four standard errors above the floor.
 LIMIT = 1.5
 KEYS = ["n", "epsilon"]
-# At the smallest epsilon the noise-aware posterior has to be wider than the naive one by this factor.
+# At the smallest epsilon the noise-aware posterior has to be wider than the naive posterior by this factor.
 WIDER = 1.5
 
 

@@ -1,6 +1,6 @@
-"""Calibration of linear regression from noisy second moments (Bernstein and Sheldon 2019), one feature, with an oracle.
+"""Calibration of linear regression on one feature from noisy second moments (Bernstein and Sheldon 2019).
 
-The posteriors of the first releases are computed by quadrature and compared with the chains' draws.
+The posteriors of the first releases are computed by quadrature (the oracle) and compared with the chains' draws.
 """
 
 from functools import partial
@@ -55,10 +55,10 @@ KOLMOGOROV = np.sqrt(np.pi / 2) * np.log(2)
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return for the weight `quantile`, `ess` and `variance` (methods, epsilons, trials), `oracle` distances (methods,
-    epsilons, oracles), and `of_prior`, its prior variance."""
+    """Return five arrays on the weight: `quantile`, `ess` and `variance` (methods, epsilons, trials), distances to the
+    `oracle` (methods, epsilons, oracles), and the prior variance `of_prior`."""
     prior = config.own_precision, config.shape, config.rate, config.degrees, config.feature_scale
-    # Only the prior and the records of this benchmark task are used; the mechanisms are made below, one for each ε.
+    # Only the prior and the records of this benchmark task are used. The mechanisms are made below, one for each ε.
     task = RegressionTask("regression", prior, config.n, "laplace", Cost("pure", 1.0))
     model, n = task.model, config.n
     accounts, mechanisms = [f"epsilon={epsilon:g}" for epsilon in config.epsilon], []
@@ -114,8 +114,8 @@ def _chains(config, mechanism, releases, method: str, rng) -> np.ndarray:
 
 
 def _distances(mechanism, release, draws) -> list[float]:
-    """Return, for each method's draws (draws,), the largest distance of their distribution function from that by
-    quadrature, at `POINTS` quantiles of all methods' draws together."""
+    """Return for each method's draws (draws,) the largest distance between the draws' distribution function and the
+    oracle's, at `POINTS` quantiles of all methods' draws together."""
     levels = (np.arange(POINTS) + 0.5) / POINTS
     at = np.quantile(np.concatenate(draws), levels)
     exact = noise_aware_regression_quadrature.weight_cdf(
@@ -125,7 +125,7 @@ def _distances(mechanism, release, draws) -> list[float]:
 
 
 def tabulate(cells):
-    """Yield tests of the weight's quantile, distances from the oracle and effective sizes by n, method and ε."""
+    """Yield tests of the weight's quantile, distances from the oracle and effective sample sizes by n, method and ε."""
     for cell in cells:
         for (k, i), point in places(cell.config, "method", "epsilon"):
             arrays = cell.arrays

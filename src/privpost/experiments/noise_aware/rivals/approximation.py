@@ -1,9 +1,9 @@
 """Total variation between the exact posterior and the normal approximation of Bernstein and Sheldon (2018).
 
-Bits: the sampler draws θ from its exact conditional given the count, but the count from a normal law. The two
-conditionals belong to no joint distribution, so the chain's stationary law is computed as a fixed point, by quadrature
-over the count. Redacted sums: the posterior under a normal law of the sum is computed in the cells of the exact one.
-The only Monte Carlo error of the distances is that of the releases.
+For binary data, the sampler draws θ from the exact conditional given the count, but it draws the count from a normal
+law. These two conditionals belong to no joint distribution, so the chain's stationary law is computed as a fixed point,
+by quadrature over the count. For redacted sums, the posterior under a normal law of the sum is computed on the same
+grid of θ as the exact posterior. The distances have no Monte Carlo error except the choice of releases.
 """
 
 import functools
@@ -23,7 +23,7 @@ NODES = 100
 
 
 def distances(task, releases) -> np.ndarray:
-    """Return the total variation distances (k,) from the exact posteriors given releases (k, q); nan if not known."""
+    """Return the total variation distances (k,) from the exact posteriors given releases (k, q), nan if not known."""
     if task.noise == "laplace" and task.size == 1 and isinstance(task, CountsTask):
         return bits(tuple(task.model.prior), releases[:, 0], task.n, task.scale)
     if isinstance(task, RedactedTask):
@@ -34,7 +34,7 @@ def distances(task, releases) -> np.ndarray:
     return np.full(len(releases), np.nan)
 
 
-# Cached, as computing the nodes takes as long as everything else.
+# The result is cached, as computing the nodes takes as long as everything else.
 _gauss_legendre = functools.cache(np.polynomial.legendre.leggauss)
 
 
@@ -48,7 +48,7 @@ def _beta_density(theta, a, b):
 
 
 def parameter_grid(prior, release: float, n: int, scale: float, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes and weights for integrals over θ that cover the exact posterior of one release."""
+    """Return nodes and weights of a quadrature over θ that covers the exact posterior of one release."""
     from scipy.stats import beta as beta_law
 
     alpha, beta = prior
@@ -60,7 +60,7 @@ def parameter_grid(prior, release: float, n: int, scale: float, nodes: int) -> t
 def _count_range(prior, release, n, scale):
     cumulative = np.cumsum(count_weights(prior, np.array([release]), n, scale)[0])
     low, high = np.searchsorted(cumulative, [_TAIL, 1 - _TAIL])
-    # The normal approximation has other tails, so half of the range is added on either side.
+    # The normal approximation has other tails than the exact posterior, so half of the range is added on either side.
     margin = 1 + (high - low) / 2
     return max(0.0, low - margin), min(float(n), high + margin)
 
@@ -75,8 +75,8 @@ def stationary_density(prior, release: float, n: int, scale: float, theta, weigh
         release: y.
         n: public number of records.
         scale: scale of the Laplace noise.
-        theta, weights: quadrature over θ, from `parameter_grid`.
-        nodes: quadrature nodes over s on either side of y, where the Laplace density has its kink.
+        theta, weights: nodes and weights of the quadrature over θ, from `parameter_grid`.
+        nodes: number of quadrature nodes over s on either side of y, where the Laplace density has its kink.
     """
     alpha, beta = prior
     low, high = _count_range(prior, release, n, scale)
@@ -99,7 +99,7 @@ def stationary_density(prior, release: float, n: int, scale: float, theta, weigh
 
 
 def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarray:
-    """Return the distances (k,) of the chain's stationary law from the exact posterior, given noisy counts (k,)."""
+    """Return total variation distances (k,) of the chain's stationary law from the exact posterior, by noisy count."""
     distances = np.empty(len(releases))
     for k, release in enumerate(releases):
         theta, weights = parameter_grid(prior, release, n, scale, nodes)
@@ -110,10 +110,10 @@ def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarra
 
 
 def redacted(exact, log_prior, mean, variance, releases, scale: float) -> np.ndarray:
-    """Return the distances (k,) between the exact posterior and that under a normal law of the redacted sum.
+    """Return the distances (k,) between the exact posterior and the posterior under a normal law of the redacted sum.
 
     Args:
-        exact: the exact posteriors of the releases (k,), in cells of θ.
+        exact: the exact posteriors of the releases (k,), as masses in cells of θ.
         log_prior: the prior's log-density, shape (cells,).
         mean, variance: mean and variance of the sum given θ, shape (cells,).
         releases: noisy sums.

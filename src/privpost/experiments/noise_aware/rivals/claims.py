@@ -11,14 +11,14 @@ from privpost.inference_benchmark.leaderboard import POINT, TOLD
 from privpost.lab.claims import check, claim, number, numbers, word
 
 # Largest `excess` that draws from the exact posterior may have. It is above 1, as the estimated effective sample size
-# varies by about a quarter.
+# has an error of about a quarter.
 LIMIT = 1.6
 # √m times the expected 1-Wasserstein distance of m normal draws from the normal law: √(2/π) ∫ √(F(1 − F)), m large.
 NORMAL = 1.288
-# Chains have reached the posterior if the mean distance is at most this, in standard deviations; 50 effective draws
-# have 0.2.
+# Chains have reached the posterior if the mean distance is at most this, in standard deviations. The mean distance of
+# 50 effective draws is 0.2.
 FAR = 0.3
-# Largest mean relative error of a method's posterior sd over its rows; with 400 exact draws it is 0.3 % too low.
+# Largest mean relative error of a method's posterior sd over the method's rows. The sd of 400 exact draws is 0.3 % low.
 OF_SD = 0.01
 # Rows with fewer effective draws are left out, as they carry too little information.
 FEW = 50
@@ -27,38 +27,38 @@ EXACT = ("data_augmentation", "simulation", "abc_smc", "reversible_jump", "recor
 LEVEL = 0.05
 NETWORKS = ("collider", "three_parents")
 COUNTS = ("binomial", "multinomial")
-# Fewest effective draws of the samplers that the classifier is asked about, and the share of points at which it has to
-# detect an error.
+# Fewest effective draws of the samplers that the classifier is asked about, and the share of points at which the
+# classifier has to detect an error.
 MANY, SEEN = 500, 0.8
 
 
 def excess(rows):
-    """Return each row's distance to the reference draws, over the expected distance of `ess` independent draws."""
+    """Return each row's distance to the reference draws, over the distance expected of `ess` independent draws."""
     return rows.distance / (NORMAL * np.sqrt(1 / rows.ess + 1 / rows.reference_draws))
 
 
 def of_method(rivals, method: str):
-    """Return a method's rows with at least FEW effective draws, with their `excess`."""
+    """Return a method's rows with at least FEW effective draws, with a column `excess`."""
     rows = select(rivals, method=method)
     return rows.assign(excess=excess(rows))[rows.ess >= FEW]
 
 
 def sd_error(rows) -> float:
-    """Return the mean relative error of the posterior's sd over rows, weighted by their precision."""
+    """Return the mean relative error of the posterior's sd over rows, weighted by the rows' precision."""
     # The standard error from few releases can be small by chance, so it counts as at least 0.003.
     weight = 1 / np.maximum(rows.sd_error_sem, 0.003) ** 2
     return float((weight * rows.sd_error).sum() / weight.sum())
 
 
 def spread_of(rows) -> Spread:
-    """Return the test of z² over rows of one method, whose data sets are the same at every ε."""
+    """Return the test of z² over rows of one method. These rows have the same data sets at every ε."""
     values = float(rows.groupby(["task", "n"]).n_releases.max().sum())
     mean = float((rows.z2 * rows.n_releases).sum() / rows.n_releases.sum())
     return Spread(mean, values, *halves(mean, values))
 
 
 def spread_at(points) -> Spread:
-    """Return the test of z² over one method's rows of `rivals_calibration`, whose data sets are independent."""
+    """Return the test of z² over one method's rows of `rivals_calibration`. These rows have independent data sets."""
     values = float(points.z2_values.sum())
     mean = float((points.z2 * points.z2_values).sum() / values)
     return Spread(mean, values, *halves(mean, values))
@@ -151,7 +151,7 @@ def networks(rivals):
             yield check(f"{method} is nearer ({at}, {network})", bool(gap > limit * error), of=network)
             gains[at] = other.distance / row.distance
         yield from number(f"distance of the naive posterior over that of {method}, {network}", gains)
-        # Both networks have equally many values, so the last one stands for both.
+        # Both networks have equally many values, so the last network stands for both.
         narrow, wide = seen(spread.values, LEVEL / 2)
         seen_by_it = f"it sees an sd {narrow:.0%} too small or {wide:.0%} too large with a chance of 80 %"
         told = [word("seen", seen_by_it), word("allowed", allowed)]

@@ -101,7 +101,7 @@ TABLES = {
     },
 }
 REFUSED = ["task", "noise", "method", "status", "reason"]
-# Number of draws of each reference that a cell stores; all draws would take a hundred megabytes.
+# Number of draws of each reference that a cell stores. All draws would take a hundred megabytes.
 STORED = 1000
 # Number of draws from a posterior with n known.
 KNOWN = 4000
@@ -114,11 +114,12 @@ NOTES = [
 def simulate(config, streams, ledger) -> dict:
     """Return `seconds`, `reasons` and `status` (methods, epsilons), and either ranks or scores.
 
-    If `ranks` > 0: `ranked` (methods, epsilons, releases, p), the ranks of the true parameters. Else `scores` (methods,
-    epsilons, scores, releases), nan if a method has no finite draws, and arrays that start with (epsilons, releases):
-    `approximation`, distances of the normal approximation; `narrow`, the classifier's accuracy on exact draws that are
-    too narrow; `unknown_n`, a ratio of widths. With these come, for scoring other methods later, `releases` (q),
-    `reference` (draws, p), 1,000 exact draws in single precision, and all draws' `reference_mean`, `reference_sd` (p).
+    If `ranks` > 0, there is `ranked` (methods, epsilons, releases, p), the ranks of the true parameters. Else there is
+    `scores` (methods, epsilons, scores, releases), nan if a method has no finite draws, and arrays with first axes
+    (epsilons, releases): `approximation`, the distance of the normal approximation; `narrow`, the classifier's
+    accuracy on exact draws that are too narrow; `unknown_n`, the ratio of posterior widths without and with a known n.
+    To score other methods later, `releases` (q), 1,000 exact draws `reference` (draws, p) in single precision, and
+    `reference_mean` and `reference_sd` (p) of all draws are stored with the same first axes.
     """
     names, trials = config.methods, config.ranks or config.trials
     size = len(names), len(config.epsilon)
@@ -188,11 +189,11 @@ def _of_reference(case: scoring.Case, statistics, streams, block: int) -> dict:
 
 
 def tabulate(cells):
-    """Return all tables: scores, refusals with reasons, calibration, the leaderboard and those of no method."""
+    """Return all tables: scores, refusals with reasons, calibration, the leaderboard, and tables about no method."""
     import pandas as pd
 
     tables: dict[str, list[dict]] = {name: [] for name in TABLES}
-    # The same reason at several n and ε gives one row; the keys keep their order.
+    # The same reason at several n and ε gives one row. A dict keeps the order of its keys.
     refused: dict[tuple, None] = {}
     for cell in cells:
         for place, point in places(cell.config, "epsilon"):
@@ -219,7 +220,7 @@ def tabulate(cells):
 
 
 def _by_point(tables, point, arrays) -> None:
-    """Append the rows of a task at one n and ε that do not depend on a method."""
+    """Append to `tables` the rows of a task at one n and ε that do not depend on a method."""
     place = columns(point, "task", "noise", "n", "epsilon")
     if not np.isnan(arrays["approximation"]).any():
         distances = arrays["approximation"]
@@ -239,7 +240,7 @@ def _by_point(tables, point, arrays) -> None:
 
 
 def _row(point, name: str, scores, seconds: float) -> dict:
-    """Return a method's scores as means over the releases with finite draws, nan if there are none."""
+    """Return a method's scores as means over the releases with finite draws, nan if no release has them."""
     done = np.isfinite(scores[0])
     means, errors = {}, {}
     for score, values in zip(metrics.SCORES, scores[:, done], strict=True):
@@ -253,7 +254,7 @@ def _row(point, name: str, scores, seconds: float) -> dict:
         "distance": means["distance"],
         "distance_sem": errors["distance"],
         "mean_error": root,
-        # The error of a root, by the delta method.
+        # The standard error of a root, by the delta method.
         "mean_error_sem": errors["mean_error"] / (2 * root) if root else math.nan,
         "sd_error": means["sd_error"],
         "sd_error_sem": errors["sd_error"],
@@ -274,14 +275,14 @@ def _row(point, name: str, scores, seconds: float) -> dict:
 
 
 def _calibration(point, name: str, ranks) -> dict:
-    """Return a row of `rivals_calibration`: coverage and tests from ranks (releases, p)."""
+    """Return a row of `rivals_calibration`: coverage and tests, computed from ranks (releases, p)."""
     ranks = ranks[np.isfinite(ranks).all(axis=1)]
     row = columns(point, "task", "noise", "n", "epsilon") | {"method": name, "n_releases": len(ranks)}
     if not len(ranks):
         return row
     for share in (50, 95):
         inside = (np.abs(ranks - 0.5) < share / 200).mean(axis=1)
-        # If all values are equal, `_error` is the standard error of a share.
+        # If all values are equal, `_error` returns the standard error of a share instead of 0.
         row[f"coverage_{share}"], row[f"coverage_{share}_sem"] = float(inside.mean()), _error(inside)
     p_value = np.min(ks_p_value(ks_statistic(ranks.T), len(ranks)))
     row |= {"rank_p": min(1.0, float(p_value) * ranks.shape[1])}

@@ -6,7 +6,7 @@ from privpost.experiments.claim_helpers import below, student_limit
 from privpost.experiments.noise_aware.score_claims import AWARE
 from privpost.lab.claims import check, claim, number, untestable
 
-# A loss of accuracy of this size, one record in twenty, counts as worse.
+# A loss of accuracy of at least this size, one record in twenty, counts as worse.
 MARGIN = 0.05
 
 

@@ -9,7 +9,7 @@ ROUNDING = 1e-12
 # Smallest t, and smallest number of subsets in a closure, for which corollary 3 can be proved.
 PROVABLE_T = 1.0
 PROVABLE_CLOSURE = 4
-# One constant suffices if, at the last step of n, the loss over the sum of both terms grows by less than this factor.
+# One constant suffices if the ratio of the loss to the sum of both terms grows by less than this factor at the last n.
 LEVEL_OFF = 1.1
 
 
@@ -34,7 +34,7 @@ def marginals_agree(consistency):
 
 
 def statements(table) -> dict:
-    """Return, by each statement in words, which rows of a table of bounds are about it."""
+    """Return, for each statement in words, which rows of a table of bounds are about the statement."""
     prior = table.parameter.str.extract(r"beta=([0-9.e+-]+)")[0].astype(float)
     t = table.parameter.str.extract(r"^t=([0-9.e+-]+)")[0].astype(float)
     of = {name: table.statement == name for name in table.statement.unique()}
@@ -133,13 +133,13 @@ def naive_bayes_closure(noise_scale):
 
 
 def exact(table, statement: str) -> tuple[bool, list]:
-    """Return whether all rows of a statement hold, and the smallest and largest ratio of exact value and bound."""
+    """Return whether all rows of a statement hold, and the list of smallest and largest ratio of value to bound."""
     rows = select(table, statement=statement)
     return bool(len(rows)) and rows.holds.all(), ends(rows.empirical / rows.bound) if len(rows) else []
 
 
 def exact_parts(table, names: dict[str, str], evidence: str):
-    """Yield a check for each statement, by its name in the table, and how much of its bound is used."""
+    """Yield, for each statement in `names`, a check that it holds and the share of the bound that is used."""
     for statement, name in names.items():
         holds, shares = exact(table, statement)
         yield check(name, holds)

@@ -18,5 +18,5 @@ COLUMNS = (
 
 
 def documents(tables) -> dict[str, str]:
-    """Return the Markdown of table 1 by file name; `tables` has its rows as read from the CSV."""
+    """Return the Markdown of table 1 by file name. `tables` has the rows of table 1 as read from the CSV."""
     return {"table1.md": rows.rendered(tables["table1"], COLUMNS)}

@@ -1,6 +1,6 @@
 """Utility bounds of Zhang et al. (2016) against simulated releases, consistency of marginals, and noise scales.
 
-There are m = Σ_i 2^|π_i| parameters and |I| nodes; N_I is the downward closure of the families. Statements with a δ
+There are m = Σ_i 2^|π_i| parameters and |I| nodes. N_I is the downward closure of the families. Statements with a δ
 hold with probability ≥ 1 − δ:
 
 - proposition 1: no count is perturbed by more than (2|I|/ε) ln(2m/δ);
@@ -9,7 +9,7 @@ hold with probability ≥ 1 − δ:
 - corollary 3: all cells are non-negative with probability at least 1 − exp(−t);
 - lemma 4: P(u ≤ u* − 2t) ≤ exp(−εt/(2Δ)) / μ(u > u* − t).
 
-Statements that need no simulation are in `guarantees`; the loss of one node as n grows is in `expected_loss`.
+Statements that need no simulation are in `guarantees`. The loss of one node as n grows is in `expected_loss`.
 """
 
 import itertools
@@ -117,14 +117,14 @@ TABLES = {
         "second_term": "second term of table 1, without a constant [nats]",
     },
 }
-# A frequency contradicts a bound that it exceeds by more than this many standard errors.
+# A frequency contradicts a bound if it exceeds the bound by more than this many standard errors.
 LIMIT = 4.0
 # Releases from which consistency is measured.
 CONSISTENCY_RELEASES = 200
 
 
 def divergences(truth, released) -> np.ndarray:
-    """Return KL(Beta(truth) ‖ Beta(released)) for pairs (m, 2) and (..., m, 2); shape (..., m).
+    """Return KL(Beta(truth) ‖ Beta(released)) for pairs `truth` (m, 2) and `released` (..., m, 2), shape (..., m).
 
     This textbook form is several times as fast as `dirichlet_divergence`, and accurate enough for sums of a few nats.
     """
@@ -135,7 +135,7 @@ def divergences(truth, released) -> np.ndarray:
 
 
 def family_tables(model: BayesianNetwork, counts) -> list[np.ndarray]:
-    """Return each node's family table from counts (..., 2m), with one axis of length 2 per member."""
+    """Return each family's table from counts (..., 2m). A table has one axis of length 2 per member of the family."""
     counts = np.asarray(counts, float)
     tables = []
     for i, family in enumerate(model.families):
@@ -146,8 +146,8 @@ def family_tables(model: BayesianNetwork, counts) -> list[np.ndarray]:
 
 
 def largest_disagreement(model: BayesianNetwork, counts) -> float:
-    """Return the largest difference of a cell between two families' marginals on their shared nodes, for counts
-    (trials, 2m)."""
+    """Return the largest difference between two families in a cell of the marginal table of their shared nodes, for
+    counts (trials, 2m)."""
     tables = family_tables(model, counts)
     worst = 0.0
     for (i, first), (k, second) in itertools.combinations(enumerate(model.families), 2):
@@ -159,7 +159,7 @@ def largest_disagreement(model: BayesianNetwork, counts) -> float:
 
 
 def _marginal(table, family, shared) -> np.ndarray:
-    """Return a family's table (trials, 2, 2, ...) summed over all but the shared nodes, in the order of `shared`."""
+    """Return a family's table (trials, 2, 2, ...) summed over all nodes not in `shared`, with axes in its order."""
     left_out = tuple(1 + place for place, node in enumerate(family) if node not in shared)
     nodes = [node for node in family if node in shared]
     return table.sum(axis=left_out).transpose(0, *(1 + nodes.index(node) for node in shared))
@@ -196,7 +196,7 @@ def _account(mechanism) -> str:
 
 
 def _releases(mechanism, statistics, streams, ledger):
-    """Return blocks with their releases about one data set; a bound is on one release, so all are repeats."""
+    """Return pairs of a block and its releases about one data set. A bound is on one release: releases are repeats."""
     account, blocks = _account(mechanism), list(streams.blocks())
     requests = [
         Request(account, mechanism, statistics, streams(mechanism.method, block.index), block.size, block.trials)
@@ -217,7 +217,7 @@ def _frame(arrays, table):
 
 
 def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=math.nan, *, holds=None, trials=1) -> dict:
-    """Return the row of a statement; it holds unless `rate` exceeds `allowed` by more than LIMIT standard errors."""
+    """Return a statement's row. The statement fails if `rate` exceeds `allowed` by more than LIMIT standard errors."""
     if holds is None:
         holds = rate <= allowed + LIMIT * math.sqrt(allowed * (1 - allowed) / trials)
     parameter = ",".join(f"{name}={value:.4g}" for name, value in setting.items())
@@ -226,13 +226,13 @@ def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=mat
 
 
 def _upper(statement, values, bound, delta, point, **setting) -> dict:
-    """Return the row of a bound that values (releases,) may exceed with probability δ."""
+    """Return the row of a statement: values (releases,) exceed a bound with probability at most δ."""
     exceeded, setting = np.mean(values > bound), {"delta": delta, **setting}
     return _row(statement, point, setting, np.quantile(values, 1 - delta), bound, exceeded, delta, trials=len(values))
 
 
 def _laplace_rows(mechanism, statistics, releases, config, point):
-    """Return the rows of proposition 1 and theorem 1, and the disagreement of Laplace's marginals."""
+    """Return two lists: rows of proposition 1 and theorem 1, and rows on disagreement of Laplace's marginals."""
     model, n = mechanism.model, point["n"]
     largest, divergence = np.empty(config.trials), np.empty(config.trials)
     sums = np.zeros((2, model.theta_shape[0]))
@@ -246,7 +246,7 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
             published = mechanism.project(release)[:CONSISTENCY_RELEASES]
     rows = []
     noise = 2 * len(model.nodes) / mechanism.epsilon
-    # c_ij squared, as in McDiarmid's inequality, and not squared, as the text prints it.
+    # c_ij is squared in McDiarmid's inequality, but not squared in the paper's text.
     range_ = difference_bound(config.alpha, config.beta, n)
     widths = {"theorem_1": range_**2, "theorem_1_unsquared": range_}
     for delta in config.delta:
@@ -267,7 +267,7 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
 
 
 def _fourier_rows(mechanism, statistics, releases, config, point):
-    """Return the rows of theorem 3 and corollary 3, and the disagreement of Fourier's marginals."""
+    """Return two lists: rows of theorem 3 and corollary 3, and rows on disagreement of Fourier's marginals."""
     model, size = mechanism.model, len(closure(mechanism.model))
     widths = np.array([2 ** (len(family) - 1) for family in model.families])
     needed = np.empty(config.trials)
@@ -285,7 +285,7 @@ def _fourier_rows(mechanism, statistics, releases, config, point):
     for j, t in enumerate(config.t):
         for delta in config.delta:
             bounds = 4 * size / mechanism.epsilon * (widths * math.log(size / delta) + t * size)
-            # The node nearest to its bound.
+            # The row is about the node nearest to its bound.
             reached = np.quantile(distances[j], 1 - delta, axis=-1)
             worst = int(np.argmax(reached / bounds))
             rows.append(_upper("theorem_3", distances[j, worst], float(bounds[worst]), delta, point, t=t))
@@ -309,9 +309,10 @@ def _consistency(method, variant, model, counts, point) -> dict:
 
 
 def _map_rows(mechanism, statistics, releases, config, point):
-    """Return the rows of lemma 4, as printed and with the weights' constant, at the parameter nearest to the bound.
+    """Return two lists: rows of lemma 4, as printed and with the weights' constant, and an empty list.
 
-    The base measure is uniform over the grid. The second value is empty: a MAP estimate has no marginals to compare.
+    A row is about the parameter nearest to the bound. The base measure is uniform over the grid. The second list is
+    empty, as a MAP estimate has no marginals to compare.
     """
     model = mechanism.model
     scores = mechanism.scores(statistics)
@@ -320,7 +321,7 @@ def _map_rows(mechanism, statistics, releases, config, point):
     index = np.rint((draws - GRID[0]) / (GRID[1] - GRID[0])).astype(int)
     reached = values[np.arange(len(values)), index]
     top = values.max(axis=-1)
-    # The factor of u in the exponent: ε_i/(2Δ_i), and ε_i as printed.
+    # The factor of u in the exponent: ε_i/(2Δ_i) in the weights, and ε_i as printed.
     weight, budget = scores.max(axis=-1) / top, mechanism.epsilon / len(model.nodes)
     rows = []
     for share in config.t_shares:
@@ -329,7 +330,7 @@ def _map_rows(mechanism, statistics, releases, config, point):
         mass = np.mean(values > (top - t)[:, None], axis=-1)
         for statement, factor in (("lemma_4", weight), ("lemma_4_printed", np.full_like(weight, budget))):
             bounds = np.exp(-factor * t) / mass
-            # Subnormal floats have few digits, and processors differ in the last one.
+            # Subnormal floats have few digits, and processors differ in the last digit.
             bounds[bounds < np.finfo(float).tiny] = 0.0
             worst = _worst(outside, bounds)
             setting, missed, bound = {"t_share": share, "t": t[worst]}, outside[worst], bounds[worst]
@@ -339,15 +340,15 @@ def _map_rows(mechanism, statistics, releases, config, point):
 
 
 def _worst(missed, bounds) -> int:
-    """Return the index of the largest probability relative to its bound; a probability of 0 counts as a ratio of 0."""
+    """Return the index of the largest ratio of a probability to its bound. The ratio of a probability of 0 is 0."""
     # A ratio that overflows is larger than any other.
     with np.errstate(over="ignore", divide="ignore"):
         return int(np.argmax(np.divide(missed, bounds, out=np.zeros_like(bounds), where=missed > 0)))
 
 
 def tabulate(cells):
-    """Return the tables: statements with empirical values and bounds, table 1, disagreement of marginals, noise scales,
-    and the loss of one node as n grows."""
+    """Return five tables: statements with empirical values and bounds, table 1, disagreement of marginals, scales of
+    the noise, and the loss of one node as n grows."""
     import pandas as pd
 
     bounds, consistency = [], []
@@ -379,8 +380,9 @@ def tabulate(cells):
 def _noise_rows(networks):
     """Yield the scales of the noise at ε = 1, one row per graph and in-degree.
 
-    `laplace`: 2|I| on a count. `fourier_coefficient`: 2|N_I|/2^(|I|/2) on an orthonormal coefficient. `fourier_cell`:
-    2|N_I|/2^(k/2) with k = 1 + in-degree, the scale of Laplace noise with a rebuilt count's standard deviation.
+    `laplace` is the scale on a count, 2|I|. `fourier_coefficient` is the scale on an orthonormal coefficient,
+    2|N_I|/2^(|I|/2). `fourier_cell` is the scale of Laplace noise that has the standard deviation of a rebuilt count,
+    2|N_I|/2^(k/2) with k = 1 + in-degree.
     """
     for network in networks:
         name, graph = parse(network)

@@ -5,7 +5,7 @@ from privpost.lab.claims import about, check, claim, number, untestable, word
 
 
 def curves(table):
-    """Yield, for each data set and noise variance, a name and its rows in the order of b."""
+    """Yield, for each data set and noise variance, a name and the rows in the order of b."""
     for (dataset, variance), rows in table.groupby(["dataset", "noise_variance"]):
         yield f"noise variance {variance:g}, {dataset}", rows.sort_values("prior_precision")
 
@@ -47,7 +47,7 @@ def proportional(linear_regression):
     "slightly: less than 1 % of the MSE, the height of the paper's figure",
 )
 def errors(linear_regression):
-    # Comparisons: one rise of each method's curve, and the excess of the private one at every b.
+    # Comparisons: one rise of each method's curve, and the excess of the private curve at every b.
     rises = linear_regression.groupby(["dataset", "noise_variance"]).method.nunique().sum()
     limit, words = joint_limit(int(rises + (linear_regression.method == "sampler_record").sum()))
     for name, rows in curves(linear_regression):

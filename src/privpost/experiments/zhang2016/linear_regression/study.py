@@ -44,12 +44,12 @@ SCORES = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", 
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (noise variance, prior precision, trial), and facts about the data.
 
-    `non_private` and `sampler_record`: mean squared errors on the test rows. `acceptance`: that of rejection from the
-    untruncated posterior; `proposal_acceptance`: that of the proposals in use. `mean_norm`: norm of the untruncated
-    posterior mean. `epsilon` and `radius` (noise variance, prior precision); `residual_variance` (trial,): of least
-    squares on the training rows; `clipped_share` of the labels; `stand_in`.
+    `non_private` and `sampler_record` are mean squared errors on the test rows. Two acceptance rates are `acceptance`,
+    of proposals from the untruncated posterior, and `proposal_acceptance`, of the proposals in use. `mean_norm` is the
+    norm of the untruncated posterior mean. The facts are `epsilon` and `radius` (noise variance, prior precision),
+    `residual_variance` (trial,) of least squares on the training rows, `clipped_share` of the labels, and `stand_in`.
 
-    Raises SettingError if a draw costs more than the target, and ValueError for records beyond the bounds that
+    Raises SettingError if a draw costs more than the target, and ValueError if records lie beyond the bounds that
     the stated privacy cost assumes.
     """
     dataset = catalogue.load(config.dataset)
@@ -68,7 +68,7 @@ def simulate(config, streams, ledger) -> dict:
         sampler = streams("sampler", block.index)
         trains = splits(features, labels, rows, block.size, streams("data", block.index))
         statistics = np.stack([train.statistics for train in trains])
-        # One draw per split, whose proposals are counted.
+        # One draw per split. The proposals for this draw are counted.
         requests = [Request(*opened, statistics, sampler, repeats=block.trials) for opened in mechanisms.values()]
         releases = dict(zip(mechanisms, ledger.release_all(requests), strict=True))
         for number, (trial, train) in enumerate(zip(range(config.trials)[block.trials], trains, strict=True)):
@@ -89,7 +89,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _scores(mechanisms, releases, number: int, train: Moments, test: Moments, normals):
-    """Yield place and scores (`SCORES`) of every mechanism's release about one split, the block's `number`-th."""
+    """Yield place and scores (`SCORES`) of every mechanism's release about the block's split number `number`."""
     # All precisions b I + XᵀX/σ² have the eigenvectors of XᵀX.
     values, vectors = np.linalg.eigh(train.gram)
     for place, (_, mechanism) in mechanisms.items():
@@ -109,7 +109,7 @@ def _scores(mechanisms, releases, number: int, train: Moments, test: Moments, no
 
 
 def _mechanisms(config, dimension: int, rows: int, ledger) -> dict:
-    """Return account and sampler by place (noise variance, prior precision)."""
+    """Return (account, sampler) by the indices (noise variance, prior precision) of the settings."""
     mechanisms = {}
     for place in itertools.product(range(len(config.noise_variance)), range(len(config.prior_precision))):
         variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]
@@ -135,8 +135,8 @@ def splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
 def tabulate(cells):
     """Return mean squared errors per data set, method, noise variance and prior precision, and paired differences.
 
-    `excess` is an error less the non-private one. `rise` is an error less that at the smallest prior precision, with
-    the same splits and noise.
+    `excess` is an error less the non-private error. `rise` is an error less the error at the smallest prior precision,
+    with the same splits and noise.
     """
     names = ["dataset", "stand_in", "variant", "method", "noise_variance", "prior_precision", "epsilon"]
     names += ["mse_mean", "mse_sem", "n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]

@@ -4,20 +4,20 @@ from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import above, below, ends, joint_limit
 from privpost.lab.claims import check, claim, number, word
 
-# Half a standard deviation of the accuracy over models: a difference of that size is not small.
+# Half a standard deviation of the accuracy over models. A difference of this size is not small.
 SMALL = 0.05
 FIGURE = "section on naive Bayes, figure 1"
 
 
 def pair(pairs, method, other, *, variant="paper", runs="all", average=False):
-    """Return the rows of one comparison, sorted by ε, or with `average` its row averaged over ε."""
+    """Return the rows of one comparison, sorted by ε. With `average`, return the comparison's row averaged over ε."""
     contest = {"method": method, "variant": variant, "runs": runs, "other": other, "other_variant": "paper"}
     rows = select(pairs, **contest).sort_values("epsilon")
     return rows[rows.epsilon.isna()].iloc[0] if average else rows[rows.epsilon.notna()]
 
 
 def difference(name: str, row):
-    """Yield a row's difference and its standard error as evidence."""
+    """Yield a row's difference and the difference's standard error as evidence."""
     return number(name, row.difference_mean, row.difference_sem)
 
 
@@ -50,7 +50,7 @@ def loss(naive_bayes_pairs):
 def fourier(naive_bayes, naive_bayes_pairs):
     # The paper plots stealthy runs only.
     rows = pair(naive_bayes_pairs, "fourier", "laplace", runs="stealthy")
-    # If increments are the reason, a far larger one must raise the loss everywhere.
+    # If increments are the reason, a far larger increment must raise the loss everywhere.
     larger = pair(naive_bayes_pairs, "fourier", "fourier", variant="bound")
     limit, words = joint_limit(2 * len(rows) + len(larger))
     behind, gains = below(rows, "difference", limit), above(larger, "difference", limit)

@@ -8,7 +8,7 @@ from privpost.drawing.figures import figure
 from privpost.evaluation.rows import select
 
 PARTS = {"accuracy": "Accuracy on unseen examples [share]", "gain": "Accuracy less Laplace's [points]"}
-# Labels of Fourier's rows by variant and runs: the paper's, and those with the larger t of corollary 3.
+# Labels of Fourier's rows by variant and runs: the paper's rows, and the rows with the larger t of corollary 3.
 FOURIER = {("paper", "stealthy"): "runs without a negative count", ("bound", "all"): "all runs, t = ln 10"}
 
 

@@ -17,7 +17,7 @@ from privpost.models.networks import graphs
 from privpost.models.networks.bayesian_network import BayesianNetwork
 from privpost.privacy.ledger.gate import Request
 
-# `one`: the repeats of a block are random splits of one data set, as in the paper; `many`: each repeat has its own
+# `one`: the repeats of a block are random splits of one data set, as in the paper. `many`: each repeat has its own
 # model and data, so that averages are over models, too.
 DATA = ("many", "one")
 SETTINGS = Schema(
@@ -49,23 +49,23 @@ TABLES = {
         "bound": "share of stealthy releases that corollary 3 promises [share]",
     },
 }
-# Fourier: `paper` sets t for the target share of stealthy runs, `bound` as corollary 3 asks, `corrected` like `paper`,
-# with the number of records released without noise. MAP: the utility.
+# Variants of Fourier: `paper` sets t for the target share of stealthy runs. `bound` sets t as corollary 3 asks.
+# `corrected` is like `paper`, but the number of records is released without noise. Variants of MAP are utilities.
 VARIANTS = {"fourier": ("paper", "bound", "corrected"), "map": UTILITIES}
 
 
 def lines(methods) -> list[tuple[str, str]]:
-    """Return every method with each of its variants."""
+    """Return all pairs (method, variant): every method with each of its variants."""
     return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
 
 
 def accuracy(theta, attributes, labels) -> np.ndarray:
-    """Return the share (..., trials) of test records that naive Bayes classifies correctly; a tie predicts class 0.
+    """Return the share (..., trials) of test records that naive Bayes classifies correctly. Ties predict class 0.
 
     Args:
         theta: probabilities (..., trials, 2d+1) in the order of the network `graphs.naive_bayes(d)`.
-        attributes: floats (trials, tests, d).
-        labels: shape (trials, tests).
+        attributes: attributes of the test records as floats (trials, tests, d).
+        labels: classes of the test records (trials, tests).
     """
     one, zero = theta[..., 2::2], theta[..., 1::2]
     weights = np.log(one / (1 - one)) - np.log(zero / (1 - zero))
@@ -85,8 +85,8 @@ def accuracy(theta, attributes, labels) -> np.ndarray:
 def simulate(config, streams, ledger) -> dict:
     """Return `accuracy` and `stealthy` (line, epsilon, trial), and the increments t of the Fourier variants.
 
-    A line is an entry of `lines`. `t` (line, epsilon) is the increment in use; `smallest_t` (epsilon, trial) is the
-    least t with which a run of the paper's mechanism is stealthy.
+    A line is an entry of `lines`. A run is stealthy if no released count is negative. `t` (line, epsilon) is the
+    increment in use. `smallest_t` (epsilon, trial) is the least t with which the paper's mechanism is stealthy.
     """
     model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
     variants = lines(config.method)
@@ -119,7 +119,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _open(model, config, variants, ledger) -> dict[tuple[int, int], tuple[str, Mechanism]]:
-    """Return account and mechanism by line and ε; the Fourier variants have no increment yet."""
+    """Return (account, mechanism) by the indices of line and ε. The Fourier variants have no increment yet."""
     opened = {}
     for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(variants), enumerate(config.epsilon)):
         if method != "non_private":
@@ -136,13 +136,13 @@ def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
     records = model.sample_data(theta, config.n, rng)
     if config.data == "one":
         records = records[0, rng.permuted(np.tile(np.arange(config.n), (size, 1)), axis=1)]
-    # Records of one model are exchangeable: the first ones are a random split.
+    # Records of one model are exchangeable, so the first records are a random split.
     return model.sufficient_statistics(records[:, : config.n_train]), records[:, config.n_train :]
 
 
 def _with_increments(model, config, variants, opened, streams, ledger):
-    """Return the mechanisms with t set. Variant `bound` has corollary 3's t; for other Fourier variants a target share
-    of releases about pilot data is stealthy. Pilot data have the same law but no private record, so t is public."""
+    """Return the mechanisms with t set. Variant `bound` has corollary 3's t. Other Fourier variants have the t at which
+    the target share of releases about pilot data is stealthy. Pilot data have no private record, so t is public."""
     pilot, complete = [], dict(opened)
     for place, (account, mechanism) in opened.items():
         if variants[place[0]][0] == "fourier":
@@ -170,7 +170,7 @@ def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
 
 
 def tabulate(cells):
-    """Return mean accuracies, paired differences, and rates of stealth."""
+    """Return three tables: mean accuracies, paired differences, and rates of stealthy runs."""
     (cell,) = cells
     rows, pairs = [], []
     for row, runs, differences in _curves(cell):
@@ -187,7 +187,7 @@ def tabulate(cells):
 
 
 def _curves(cell):
-    """Yield, per line, ε and kind of runs, a row's first columns, its accuracies, and their excess over other lines."""
+    """Yield, per line, ε and kind of runs, a row's first columns, the accuracies, and the excess over other lines."""
     config, arrays = cell.config, cell.arrays
     variants = lines(config.method)
     for i, (method, variant) in enumerate(variants):
@@ -207,7 +207,7 @@ def _curves(cell):
 
 
 def _stealth(config, arrays) -> list[dict]:
-    """Return the share of stealthy runs at each t and ε, and the bound of corollary 3."""
+    """Return one row per t and ε: the share of stealthy runs, and the bound of corollary 3 on this share."""
     return [
         {
             "t": t,
@@ -222,10 +222,10 @@ def _stealth(config, arrays) -> list[dict]:
 
 
 def _averages(cell) -> list[dict]:
-    """Return paired differences between mechanisms, averaged over ε: rows without an ε, of all and of stealthy runs.
+    """Return paired differences between mechanisms, averaged over ε, for all runs and for stealthy runs.
 
-    The average over stealthy runs is the mean over ε of the means over the runs that are stealthy at that ε. Its error
-    follows from the contributions of the repeats, which are independent.
+    The rows have no ε. The average over stealthy runs is the mean over ε of the mean over the runs that are stealthy at
+    this ε. The standard error follows from the contributions of the repeats, which are independent.
     """
     accuracies, stealthy = cell.arrays["accuracy"], cell.arrays["stealthy"]
     variants, rows = lines(cell.config.method), []
