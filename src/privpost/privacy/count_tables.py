@@ -61,6 +61,14 @@ def project(noisy, sizes: Sequence[int]) -> np.ndarray:
     return projected
 
 
+def processed(noisy, sizes: Sequence[int], variant: str) -> np.ndarray:
+    """Return what a sampler takes for the counts: noisy counts clipped at 0 (`paper`), projected so that each field
+    keeps its noisy sum (`corrected`), or unchanged (`sums`). For `sums`, the sampler clips the sums over each state."""
+    if variant == "sums":
+        return noisy
+    return clip(noisy) if variant == "paper" else project(noisy, sizes)
+
+
 def smallest_probabilities(sizes: Sequence[int], truncation: float) -> list[float]:
     """Smallest probabilities a0 = 1/(M K_d) of the fields, for truncation M and K_d levels.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privpost.experiments.foulds2016.state_labels import Frequencies, align
+from privpost.experiments.foulds2016.war_logs_states.maps import Frequencies, align
 from privpost.samplers.hidden_markov.gibbs import State
 
 

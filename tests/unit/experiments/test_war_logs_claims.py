@@ -8,9 +8,10 @@ import pytest
 from war_log_toys import claims_of
 
 from privpost.datasets import war_logs as data
-from privpost.experiments.foulds2016.turning_points import turning_months, without_level
+from privpost.experiments.foulds2016.event_methods import without_level
 from privpost.experiments.foulds2016.war_log_claims import holm, p_values, stands_in
 from privpost.experiments.foulds2016.war_logs_states import claims as states
+from privpost.experiments.foulds2016.war_logs_states.maps import turning_months
 
 
 def test_the_verdict_on_run_time_follows_the_measured_times() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from privpost.datasets import catalogue
 from privpost.distributions.noise import Common
-from privpost.lab.schema import Integer
+from privpost.experiments.ranges import DATASET
+from privpost.lab.schema import Choice, DatasetName, Integer
 from privpost.mechanisms.draws.event_states import HiddenMarkovSampler
 from privpost.mechanisms.draws.private_gibbs import PrivateGibbs
 from privpost.mechanisms.noise.event_counts import EventCountsLaplace, prior_of
@@ -26,6 +28,12 @@ from privpost.samplers.noise_aware import event_counts
 SAMPLED = ("ops", "private_gibbs")
 # Variants of the Laplace mechanism, which differ in how they turn noisy counts into valid counts (see `processed`).
 VARIANTS = {"paper": "clipped", "corrected": "projected", "sums": "sums clipped"}
+COUNTS = DatasetName(task="counts", says=DATASET)
+START = Choice(
+    "random", "seeded",
+    says="start of the chains: states at `random` (as in the paper), or `seeded`, the best of several by log joint; "
+    "empty where no chain runs",
+)  # fmt: skip
 # Settings of chains, which are the same for all data sets.
 CHAINS = {
     "iterations": Integer(at_least=2, says="Gibbs iterations of a chain"),
@@ -177,9 +185,9 @@ class Setup:
 
     def noisy(self, ledger: Ledger, row: Row, counts, noise: Common, repeats: slice) -> np.ndarray:
         """Return noisy counts (repeats, cells, levels) of counts (cells, levels) or (repeats, cells, levels)."""
-        size = repeats.stop - repeats.start if np.ndim(counts) == 2 else None
+        mechanism, size = self.mechanism(row), repeats.stop - repeats.start if np.ndim(counts) == 2 else None
         statistics = counts.reshape(-1) if size else counts.reshape(len(counts), -1)
-        release = ledger.release(row.account, self.mechanism(row), statistics, noise, size=size, repeats=repeats)
+        release = ledger.release(row.account, mechanism, statistics, noise, size=size, repeats=repeats)
         return self.model.tables(release.values)
 
     def given(self, ledger: Ledger, row: Row, counts, noise: Common, repeats: slice, observed, split) -> Run:
@@ -199,7 +207,7 @@ class Setup:
         noisy = self.noisy(ledger, row, counts, noise, repeats)
         if row.method == "gibbs":
             return Run(row, mechanism, event_counts.NoisyCounts(noisy[split], observed, mechanism.scale, self.n))
-        valid, own = processed(noisy, self.model.sizes, row.variant), observed[: len(noisy)]
+        valid, own = count_tables.processed(noisy, self.model.sizes, row.variant), observed[: len(noisy)]
         clipped = np.mean(((valid <= 0) & (noisy != 0))[own]) if row.variant != "sums" else np.nan
         return Run(row, mechanism, gibbs.Law(valid[split], observed), float(clipped))
 
@@ -209,7 +217,7 @@ class Setup:
         The first chains are released, one per repeat. The other chains are for diagnosis, and so is `watch`, which is
         None or a function that gets the number of each iteration and the chains' `State`.
         """
-        row, size = run.row, repeats.stop - repeats.start
+        row, size, iterations = run.row, repeats.stop - repeats.start, self.length(run.row)[0]
         if row.method in SAMPLED:
             # One data set for all repeats, or one for each.
             counts = run.law.counts.reshape((-1,) if run.law.counts.ndim == 2 else (size, -1))
@@ -218,15 +226,7 @@ class Setup:
             return ledger.release(row.account, run.mechanism, counts, rng, **given).info
         kind = event_counts.Chains if row.method == "gibbs" else gibbs.Chains
         sampler = kind(run.law, self.layout, self.prior, self.start(row))
-        return gibbs.follow(sampler, rng, self.length(row)[0], watch)
-
-
-def processed(noisy, sizes: Sequence[int], variant: str) -> np.ndarray:
-    """Return what a chain takes for the counts: noisy counts clipped at 0 (`paper`), projected so that each field keeps
-    its noisy sum (`corrected`), or unchanged (`sums`). For `sums`, the sampler clips the sums over each state."""
-    if variant == "sums":
-        return noisy
-    return count_tables.clip(noisy) if variant == "paper" else count_tables.project(noisy, sizes)
+        return gibbs.follow(sampler, rng, iterations, watch)
 
 
 def guarantee(setup: Setup, row: Row, converged: bool) -> dict:
@@ -242,3 +242,31 @@ def guarantee(setup: Setup, row: Row, converged: bool) -> dict:
             condition, worst = "none", None
     temperature = getattr(mechanism, "temperature", None)
     return {"guarantee": condition, "temperature": temperature, "worst_case_epsilon": worst}
+
+
+def without_level(logs, level: str):
+    """Return the logs without one level of a field and without cells that become empty. `none` keeps all levels."""
+    if level == "none":
+        return logs
+    columns = np.array([word != level for levels in logs.levels.values() for word in levels])
+    counts = logs.counts[:, columns]
+    full = counts.sum(axis=1) > 0
+    levels = {field: [word for word in levels if word != level] for field, levels in logs.levels.items()}
+    parts = {name: getattr(logs, name)[full] for name in ("region", "month")}
+    return logs._replace(counts=counts[full], levels=levels, truth=None, **parts)
+
+
+def setup_of(config, logs, n_states: int) -> Setup:
+    """Return the setup that makes releases and samples with `n_states`. Naive Bayes has one cell and one state."""
+    concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
+    region = logs.region if n_states > 1 else [0]
+    model = EventCounts.of(region, tuple(logs.sizes), n_states, **concentrations)
+    return Setup.of(model, int(logs.counts[:, : logs.sizes[0]].sum()), config)
+
+
+def uses_private_metadata(dataset: str) -> bool:
+    """Return whether cells, regions or spellings of levels were read off the private records.
+
+    As in the paper, real data sets leave out empty cells. Simulated data sets do not.
+    """
+    return catalogue.load(dataset).access != "generated"

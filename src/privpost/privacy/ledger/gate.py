@@ -151,7 +151,6 @@ class Ledger:
         if account in self._accounts:
             raise ValueError(f"account {account!r} is already open with budget {self._accounts[account].budget}")
         check_choice("accounting", accounting, ("stated", "exact"))
-        check_cost("budget", budget)
         entry = Account(account, budget, accounting, self._trials if repeats is None else repeats)
         _asked(entry, check_budget, budget)
         if callable(mechanism) and not isinstance(mechanism, type):

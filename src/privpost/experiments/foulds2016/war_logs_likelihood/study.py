@@ -8,9 +8,18 @@ from typing import Any
 from privpost.datasets import war_logs
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016.convergence import verdict
-from privpost.experiments.foulds2016.event_methods import CHAINS, VARIANTS, Row, guarantee, rows
+from privpost.experiments.foulds2016.event_methods import (
+    CHAINS,
+    COUNTS,
+    START,
+    VARIANTS,
+    Row,
+    guarantee,
+    rows,
+    setup_of,
+    uses_private_metadata,
+)  # fmt: skip
 from privpost.experiments.foulds2016.held_out import SCORES, evaluate
-from privpost.experiments.foulds2016.war_logs import COUNTS, START, setup_of, uses_private_metadata
 from privpost.experiments.ranges import EMISSION, EPSILON, METHOD, SHARE, TRANSITION, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Schema
 

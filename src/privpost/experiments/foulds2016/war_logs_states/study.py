@@ -11,10 +11,19 @@ from privpost.datasets import war_logs
 from privpost.distributions.noise import Common
 from privpost.evaluation.summaries import mean_and_sem, mean_columns
 from privpost.experiments.foulds2016.convergence import ARRAYS, Diagnosis, verdict
-from privpost.experiments.foulds2016.event_methods import CHAINS, Row, Setup, guarantee, rows
-from privpost.experiments.foulds2016.state_labels import Frequencies, align, misses
-from privpost.experiments.foulds2016.turning_points import turning_months, turns, without_level
-from privpost.experiments.foulds2016.war_logs import COUNTS, START, setup_of, uses_private_metadata
+from privpost.experiments.foulds2016.event_methods import (
+    CHAINS,
+    COUNTS,
+    START,
+    Row,
+    Setup,
+    guarantee,
+    rows,
+    setup_of,
+    uses_private_metadata,
+    without_level,
+)  # fmt: skip
+from privpost.experiments.foulds2016.war_logs_states.maps import KINDS, USED, Frequencies, maps_of, turns, used
 from privpost.experiments.ranges import EMISSION, EPSILON, METHOD, TRANSITION, TRUNCATION
 from privpost.lab.schema import Choice, Integer, Schema
 from privpost.samplers.hidden_markov import gibbs
@@ -66,11 +75,8 @@ TABLES = {
     },
     "war_logs_cpu": {"ratio": "CPU time of a release and a chain, by benchmark, over that of a chain without privacy"},
 }
-KINDS = ("mode", "final")
 # Written by benchmarks/run.py.
 BENCHMARKS = Path("results/benchmarks.csv")
-# Columns that count the states with at least this share of the cells.
-USED = {"states_over_5_percent": 0.05, "states_used_at_all": 1e-12, "states_over_1_percent": 0.01}
 
 
 def of(config, n_states: int) -> list[Row]:
@@ -96,16 +102,12 @@ class Fit(NamedTuple):
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return maps and emissions of fits with few states, aligned to the non-private fit, and all fits' summaries."""
-    logs = without_level(war_logs.load(config.dataset), config.without)
-    sizes, arrays = (config.repeats, config.chains), {}
-    for name, n_states in (("few", config.n_states), ("many", config.many_states)):
-        if name == "many" and config.without != "none":
-            continue
+    """Return maps and emissions of the fits with few states, aligned to the non-private, and all fits' summaries."""
+    arrays = {}
+    for name, n_states in sizes(config):
         all_rows = of(config, n_states)
-        fits = fit_all(setup_of(config, logs, n_states), all_rows, logs.counts.astype(float), *sizes, streams, ledger)
-        if name == "few":
-            arrays |= maps_of(fits, all_rows, logs)
+        logs, fits = fit_all(config, n_states, all_rows, streams, ledger)
+        arrays |= maps_of(fits, all_rows, logs) if name == "few" else {}
         arrays |= {f"{name}_{key}": np.array([fit.checks[key] for fit in fits]) for key in ARRAYS}
         arrays[f"{name}_variates"] = np.array([fit.variates for fit in fits])
         for kind in KINDS:
@@ -113,22 +115,28 @@ def simulate(config, streams, ledger) -> dict:
     return arrays
 
 
-def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, ledger) -> list[Fit]:
-    """Return a `Fit` to counts (cells, levels) for each row. A repeat is a release or, if none is made, a chain.
+def sizes(config) -> list[tuple[str, int]]:
+    """Return the models of a cell, by name, with their numbers of states; without a level only the small one."""
+    return [("few", config.n_states), ("many", config.many_states)][: 2 if config.without == "none" else 1]
 
-    Convergence is assessed on `chains` chains. For noisy counts, they run on the first release. Otherwise they are the
-    first chains.
+
+def fit_all(config, n_states: int, all_rows, streams, ledger) -> tuple[war_logs.WarLogs, list[Fit]]:
+    """Return the logs, and a `Fit` of each row to them; a repeat is a release or, if none is made, a chain.
+
+    Convergence is assessed on several chains: the first ones or, for noisy counts, those on the first release.
     """
+    logs = war_logs.load(config.dataset)
+    logs = without_level(logs, config.without)
+    setup, repeats, chains = setup_of(config, logs, n_states), config.repeats, config.chains
     setup.open(ledger, all_rows)
-    n_states, fits = setup.model.n_states, []
-    noise = Common(streams("mechanism", n_states=n_states))
+    counts, fits, noise = logs.counts.astype(float), [], Common(streams("mechanism", n_states=n_states))
     for row in all_rows:
         more = chains - 1 if row.method == "laplace" else max(0, chains - repeats)
         split = np.concatenate([np.arange(repeats), np.zeros(more, int)])
         watched = [0, *range(repeats, repeats + more)] if row.method == "laplace" else range(chains)
         observed, given = np.ones((len(split), len(counts)), bool), slice(0, repeats)
-        run = setup.given(ledger, row, counts, noise, given, observed, split)
         iterations, burn_in = setup.length(row)
+        run = setup.given(ledger, row, counts, noise, given, observed, split)
         seen = Frequencies((n_states, len(counts), repeats), burn_in)
         diagnosis = Diagnosis(run.traced, setup.layout, setup.prior, watched, burn_in)
 
@@ -137,50 +145,17 @@ def fit_all(setup: Setup, all_rows, counts, repeats: int, chains: int, streams, 
                 one(iteration, state)
 
         end = setup.follow(ledger, run, streams("sampler", **row._asdict()), given, watch)
-        final, share = end.state.states[:, given], seen.shares(iterations)
-        parameters = end.state.probabilities[given]
+        final, parameters = end.state.states[:, given], end.state.probabilities[given]
         if row.method != "ops":
-            # Emissions are the posterior mean given the last states. OPS instead releases its last draw.
+            # The posterior mean given the last states; OPS releases its last draw.
             own = run.law.counts if run.law.counts.ndim == 2 else run.law.counts[given]
             parameters = gibbs.state_totals(own, final, observed[given], n_states) + setup.prior.emission
             for field in setup.prior.fields:
                 parameters[..., field] /= parameters[..., field].sum(axis=-1, keepdims=True)
+        share = seen.shares(iterations)
         mode, frequency = share.argmax(axis=0).T, share.max(axis=0).T
         fits.append(Fit(mode, frequency, final.T, parameters, end.variates / len(split), diagnosis.summary()))
-    return fits
-
-
-def maps_of(fits: list[Fit], all_rows: list[Row], logs) -> dict[str, np.ndarray]:
-    """Return maps, emissions and turns of each row's first repeat, and scores of the maps of all repeats.
-
-    States are in the order of their mean month in the reference. The reference is the non-private fit from seeded
-    starts, or from random starts if there are no seeded starts.
-    """
-    reference = [fit for fit, row in zip(fits, all_rows, strict=True) if row.method == "non_private"][-1]
-    n_states = reference.parameters.shape[1]
-    # A state without cells comes last.
-    months = [np.mean([*logs.month[reference.mode[0] == k]] or [np.inf]) for k in range(n_states)]
-    target = reference.parameters[0][np.argsort(months)]
-    target_map = align(reference.parameters[0], target, logs.sizes)[reference.mode[0]]
-    neighbours, arrays = logs.region[1:] == logs.region[:-1], {}
-    for fit in fits:
-        places = np.array([align(parameters, target, logs.sizes) for parameters in fit.parameters])
-        first = {"parameters": fit.parameters[0][np.argsort(places[0])], "frequency": fit.frequency[0]}
-        first["turns"] = turning_months(logs, fit.mode[0])
-        for kind in KINDS:
-            maps = np.take_along_axis(places, getattr(fit, kind), axis=1)
-            first |= {kind: maps[0], f"switches_{kind}": (maps[:, 1:] != maps[:, :-1])[:, neighbours].mean(axis=1)}
-            first[f"disagreement_{kind}"] = (maps != target_map).mean(axis=1)
-            first[f"misses_{kind}"] = misses(maps, logs.truth, n_states)
-        for name, value in first.items():
-            arrays.setdefault(name, []).append(value)
-    return {name: np.array(values) for name, values in arrays.items()}
-
-
-def used(maps, n_states: int) -> np.ndarray:
-    """Return how many states hold each share in `USED` of the cells (shares, repeats), for maps (repeats, cells)."""
-    shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
-    return np.array([(shares >= share).sum(axis=0) for share in USED.values()])
+    return logs, fits
 
 
 def tabulate(cells):
@@ -194,9 +169,7 @@ def tabulate(cells):
     for cell in cells:
         config, arrays = cell.config, cell.arrays
         logs = without_level(war_logs.load(config.dataset), config.without)
-        for name, n_states in (("few", config.n_states), ("many", config.many_states)):
-            if f"{name}_rhat" not in arrays:
-                continue
+        for name, n_states in sizes(config):
             setup = setup_of(config, logs, n_states)
             for index, row in enumerate(of(config, n_states)):
                 fit = {key: values[index] for key, values in arrays.items()}

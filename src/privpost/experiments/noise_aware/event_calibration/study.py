@@ -24,11 +24,12 @@ from privpost.evaluation.diagnostics import diagnose
 from privpost.evaluation.spread import among, spread_columns
 from privpost.evaluation.summaries import mean_columns
 from privpost.experiments.foulds2016 import event_methods
-from privpost.experiments.foulds2016.event_methods import Row, Run, Setup, processed
+from privpost.experiments.foulds2016.event_methods import Row, Run, Setup
 from privpost.experiments.noise_aware.event_calibration import exact
 from privpost.experiments.ranges import BURN_IN, EMISSION, EPSILON, METHOD, THIN, TRANSITION, VARIANT, N
 from privpost.lab.schema import Choice, Integer, Schema, SettingError, Vector
 from privpost.models.events import EventCounts
+from privpost.privacy import count_tables
 from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.noise_aware import event_counts, exact_counts
 
@@ -143,7 +144,7 @@ def _setup(config) -> Setup:
 def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
     """Return a block's values of the arrays of `simulate`, given noisy counts and the true emission probabilities."""
     field, found = setup.prior.fields[0], {}
-    given = noisy if row.variant is None else processed(noisy, config.sizes, row.variant)
+    given = noisy if row.variant is None else count_tables.processed(noisy, config.sizes, row.variant)
     if row.n_states == 1 and row.method not in AWARE:
         alpha = setup.prior.emission + given[..., field].sum(axis=1)
         total = alpha.sum(axis=-1, keepdims=True)
