@@ -74,7 +74,7 @@ USED = {"states_over_5_percent": 0.05, "states_used_at_all": 1e-12, "states_over
 
 
 def of(config, n_states: int) -> list[Row]:
-    """Return the rows of a cell of the grid with `n_states`. As in the paper, few and many states have two budgets."""
+    """Return a cell's rows with `n_states`. As in the paper, fits with few and many states have separate budgets."""
     axes = [config.epsilon], config.method, ["paper"], config.truncation
     return [row for start in config.start for row in rows(n_states, start, *axes)]
 
