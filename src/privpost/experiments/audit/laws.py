@@ -224,7 +224,7 @@ def _convolved(alpha, low: float, left_out: int | None = None, points: int = 400
 
 @lru_cache(maxsize=4096)
 def _log_normaliser(alpha: tuple[float, ...], low: float) -> float:
-    """Return the log-normaliser of the Dirichlet law with x ≥ low. Cached, as laws of neighbours share most fields."""
+    """Return the log-normaliser of the Dirichlet law with x ≥ low. It is cached, as laws of neighbours share most."""
     concentrations = np.array(alpha)
     _, _, total, shift = _convolved(concentrations, low)
     return float(np.log(total[-1]) + shift + (concentrations.sum() - len(alpha)) * (1 - len(alpha) * low))

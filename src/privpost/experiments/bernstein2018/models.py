@@ -21,7 +21,7 @@ def titled(table):
 
 
 def shown(table):
-    """Return the first parameter's rows, with joint OPS only. `solid` marks private rows and the non-private ones."""
+    """Return the first parameter's rows, with joint OPS only. `solid` marks rows with a finite ε and reference rows."""
     table = table[table.parameter.isin(["theta", "theta_1"])]
     if "tempered" in table:
         table = table[table.tempered.isna() | (table.tempered == "joint")]

@@ -170,7 +170,7 @@ def tabulate(cells):
     """Yield one row per method, statistic, p, epsilon and n.
 
     `are_first_order` is the relative efficiency to order 1/n. `released` says whether the estimate can be released
-    within ε. The mean of an OPS density cannot.
+    within ε. The mean of an OPS density cannot be released within ε.
     """
     for cell in cells:
         arrays, axes = cell.arrays, {"method": cell.config.methods, "statistic": STATISTICS}

@@ -27,7 +27,7 @@ PROCEDURE += "seeded starts beside them"
 
 
 def of_many(table, method: str):
-    """Yield data set, start and row of a method's model with most states, for the map of most frequent states."""
+    """Yield data set, start and row of a method's model with the most states, for the map of most frequent states."""
     rows = select(table, method=method, summary="mode")
     rows = rows[rows.n_states == rows.groupby("dataset").n_states.transform("max")]
     for _, row in rows.iterrows():

@@ -80,7 +80,7 @@ BENCHMARKS = Path("results/benchmarks.csv")
 
 
 def of(config, n_states: int) -> list[Row]:
-    """Return the rows of a cell of the grid with `n_states`. As in the paper, few and many states have two budgets."""
+    """Return a cell's rows with `n_states`. As in the paper, fits with few and many states have separate budgets."""
     axes = [config.epsilon], config.method, ["paper"], config.truncation
     return [row for start in config.start for row in rows(n_states, start, *axes)]
 

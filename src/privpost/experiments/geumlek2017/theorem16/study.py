@@ -98,10 +98,10 @@ def limit_share(beta: float) -> tuple[float, float, float]:
     """Return the share of the bound that the worst pairs reach as n → ∞ (logistic link), the distance M, and sin a.
 
     The mode's distance M from 0 satisfies βM = t/(1 + exp(tM)). So M² ≤ κ/β with κ = max x/(1 + exp(x)). Pushers of
-    length x/M attain this. Around the mode both posteriors become Gaussian. The pushers do not affect the precision
-    along the first axis, nβ. The log-densities differ by the slope 2 cos a/(1 + exp(−M sin a)) along this axis. The
-    divergence is proportional to the squared slope over the precision, and its share of the bound is
-    cos² a/(1 + exp(−M sin a))² at every order. The share tends to 1 as β → 0, with sin² a = 1/M.
+    length x/M attain this bound. Around the mode both posteriors become Gaussian. Their precision along the first axis
+    is nβ, as the pushers do not affect it. Along this axis, the log-densities differ by the slope
+    2 cos a/(1 + exp(−M sin a)). The divergence is proportional to the squared slope over the precision. Its share of
+    the bound is cos² a/(1 + exp(−M sin a))² at every order. The share tends to 1 as β → 0, with sin² a = 1/M.
     """
     from scipy.optimize import minimize_scalar
 
