@@ -277,7 +277,7 @@ def spend(mechanism, statistics, rng, **given):
             lambda: LAPLACE.posterior([np.nan, 3.0], 5, RNG),
             r"^release is \[nan, 3.0\]; it must be finite$",
         ),
-        (lambda: privpost.Ledger().open("survey", 1.0), r"^budget is 1.0; it must be a Cost"),
+        (lambda: privpost.Ledger().open("survey", 1.0), r"budget is 1.0; it must be a Cost"),
         (lambda: privpost.Ledger().open("survey", PURE, "laplace"), r"^mechanism is 'laplace'; it must be one"),
         (lambda: spend(LAPLACE, [3, 7], RNG, size="2"), r"^size is '2'; it must be an integer >= 1$"),
         (lambda: spend(LAPLACE, [3, 7], RNG, repeats=3), r"^repeats are 3; they must be a slice"),

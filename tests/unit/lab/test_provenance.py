@@ -243,7 +243,7 @@ EDITS = {
     "a sampler": ("samplers/hidden_markov/gibbs.py", WAR_LOGS),
     "a model": ("models/regression/logistic.py", LOGISTIC),
     "a study": ("experiments/geumlek2017/logistic/study.py", ("geumlek2017/logistic",)),
-    "what studies share": ("experiments/foulds2016/war_logs.py", WAR_LOGS),
+    "what studies share": ("experiments/foulds2016/convergence.py", WAR_LOGS),
     "a data set's loader": ("datasets/adult.py", ("zhang2016/naive_bayes",)),
     "downloads": ("datasets/fetch.py", ()),
 }

@@ -311,8 +311,7 @@ def _consistency(method, variant, model, counts, point) -> dict:
 def _map_rows(mechanism, statistics, releases, config, point):
     """Return two lists: rows of lemma 4, as printed and with the weights' constant, and an empty list.
 
-    A row is about the parameter nearest to the bound. The base measure is uniform over the grid. The second list is
-    empty, as a MAP estimate has no marginals to compare.
+    A row is about the parameter nearest to its bound. The base measure is uniform over the grid.
     """
     model = mechanism.model
     scores = mechanism.scores(statistics)
@@ -380,9 +379,8 @@ def tabulate(cells):
 def _noise_rows(networks):
     """Yield the scales of the noise at ε = 1, one row per graph and in-degree.
 
-    `laplace` is the scale on a count, 2|I|. `fourier_coefficient` is the scale on an orthonormal coefficient,
-    2|N_I|/2^(|I|/2). `fourier_cell` is the scale of Laplace noise that has the standard deviation of a rebuilt count,
-    2|N_I|/2^(k/2) with k = 1 + in-degree.
+    `laplace`, on a count: 2|I|. `fourier_coefficient`, on an orthonormal coefficient: 2|N_I|/2^(|I|/2). `fourier_cell`,
+    with the standard deviation of a rebuilt count: 2|N_I|/2^(k/2), where k = 1 + in-degree.
     """
     for network in networks:
         name, graph = parse(network)
