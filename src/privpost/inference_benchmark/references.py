@@ -111,7 +111,7 @@ def second_moments(model, moments, n: int, noise):
 
 
 def counts(model, n: int, scale: float, releases) -> list:
-    """Return for each release (k, 2m) a function that draws a network's counts (draws, 2m) given the noisy counts.
+    """Return a function for each of the releases (k, 2m), which draws the network's counts (draws, 2m) given it.
 
     Counts of nodes with children may be nan if they are not released.
 

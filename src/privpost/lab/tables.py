@@ -22,8 +22,8 @@ def write(study: Study, results: Sequence[store.Result], code: str) -> list[Path
     """Write a study's tables, ledger and times of cells from the stored cells; return the paths of the tables.
 
     If the study has a module `documents`, the files that this module returns (a map from file name to text) are written
-    too. No old file is replaced before all new files are written. `code` is what `code_of` returned before the cells
-    were computed, since later edits did not affect these cells.
+    too. No old file is replaced before all new files are written. `code` is the result of `code_of`
+    before the cells were computed: source that was edited during the run is not their code.
     """
     tables = tables_of(study, results)
     texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}

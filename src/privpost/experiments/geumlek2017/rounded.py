@@ -70,7 +70,7 @@ def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray)
 
 
 def curves(mechanism: PosteriorDraw, bits: list[int], orders) -> tuple[np.ndarray, np.ndarray]:
-    """Return ε (bits, orders) of the rounded draw, and the factor (bits,) by which rounding raises the error."""
+    """Return the rounded draw's Rényi ε, shape (bits, orders), and the factor (bits,) by which its error rises."""
     successes = np.arange(mechanism.n + 1.0)
     parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1))
     epsilon, error = np.empty((len(bits), len(orders))), np.empty(len(bits))

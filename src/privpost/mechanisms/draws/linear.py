@@ -65,7 +65,7 @@ class LinearSampler(Batched, Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """L = (Y + RX)²/(2σ²), the largest change of a record's log-likelihood on the ball."""
+        """L = (Y + RX)²/(2σ²), the most by which replacing a record changes the log-likelihood in the ball."""
         model = self.model
         return (model.label_bound + self.radius * model.feature_bound) ** 2 / (2 * model.noise_variance)
 

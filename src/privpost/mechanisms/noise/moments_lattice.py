@@ -78,7 +78,7 @@ class LatticeMoments:
 
     @property
     def loss(self) -> Law:
-        """The law that dominates a release (`losses`): randomised response, or N(0, 1) shifted by Δ/σ."""
+        """A release's dominating pair (module `losses`): that of randomised response, or N(Δ/σ, 1) and N(0, 1)."""
         return Response(self.setting) if self.law == "laplace" else Normal(self.sensitivity / self.setting)
 
     @property
@@ -104,7 +104,7 @@ class LatticeMoments:
         return noise.add(exact, drawn, source)
 
     def moments(self, release) -> tuple[np.ndarray, Noise]:
-        """All second moments (q + 1,) of (1, x, y) and the law of their noise. The noise of n is negligible."""
+        """All second moments (q + 1,) of (1, x, y), and the law of their noise. That of n, the moment of 1, is tiny."""
         scale = (self.scale if self.law == "laplace" else self.sigma) / 4.0**SHIFT
         moments = np.append(self.n, np.asarray(release, float) / 4.0**SHIFT)
         return moments, Noise(self.law, np.append(1e-4 * self.n, np.full(len(moments) - 1, scale)))

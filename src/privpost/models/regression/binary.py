@@ -58,10 +58,10 @@ class BinaryRegression(Regression):
         return data.reshape(*data.shape[:-2], -1)
 
     def checked(self, statistics, n: int) -> np.ndarray:
-        """Check and return one data set's statistics, shape (n times a record's width,).
+        """Check and return one data set's statistics: its n records, flattened to shape (n · width,).
 
         Raises:
-            ValueError: another number of records than n, or a record longer than c.
+            ValueError: another number of records than n, or a record with a Euclidean norm above c.
         """
         statistics = np.asarray(statistics, float)
         if statistics.shape != (n * self.width,):

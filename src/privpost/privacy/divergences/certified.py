@@ -1,7 +1,7 @@
 """Upper bounds of privacy costs in rigorous interval arithmetic, for releases of real data.
 
-A mechanism's coefficients are found in floating point. This module bounds the cost of a draw, from the same numbers
-that the draw uses. A number is enclosed in a ball, which is an interval that contains the true value.
+A mechanism finds its coefficients in floating point, so they may be slightly wrong. This module bounds the cost of a
+draw with these coefficients as they are. Each number is enclosed in a ball: an interval that contains the true value.
 """
 
 import math

@@ -178,14 +178,15 @@ def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
 def independence_chain_guarantee(epsilon, rejected, height, order=None) -> np.ndarray:
     """Pure ε, or Rényi ε at an order, of the state after k steps of an independence Metropolis-Hastings chain.
 
-    Let π be the target, and q the law of the proposals with π/q ≤ M. A step is then π/M + (1 − 1/M)R with a reversible
+    Let π be the target, q the law of the proposals with π/q ≤ M, and H a bound on the density of the start with respect
+    to π. A step is then π/M + (1 − 1/M)R with a reversible
     kernel R. The density of the state with respect to π lies in [1 − a, 1 + a(H − 1)] for a = (1 − 1/M)^k. The pure
     cost is ε + ln[(1 + a(H − 1))/(1 − a)], and the Rényi cost is ε + λ/(λ − 1) ln(1 + a(H − 1)) − ln(1 − a).
 
     Args:
         epsilon: pure or Rényi ε of an exact draw from π.
         rejected: the larger a, in [0, 1), of the two neighbouring data sets.
-        height: the larger H ≥ 1 of the two, where H bounds the density of the start with respect to π.
+        height: the larger H ≥ 1 of the two neighbouring data sets.
         order: order λ > 1 of a Rényi guarantee; None for pure DP.
 
     Raises:

@@ -232,7 +232,7 @@ def _upper(statement, values, bound, delta, point, **setting) -> dict:
 
 
 def _laplace_rows(mechanism, statistics, releases, config, point):
-    """Return two lists: rows of proposition 1 and theorem 1, and rows on disagreement of Laplace's marginals."""
+    """Return two lists: rows of proposition 1 and theorem 1, and how far the Laplace mechanism's marginals disagree."""
     model, n = mechanism.model, point["n"]
     largest, divergence = np.empty(config.trials), np.empty(config.trials)
     sums = np.zeros((2, model.theta_shape[0]))
@@ -267,7 +267,7 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
 
 
 def _fourier_rows(mechanism, statistics, releases, config, point):
-    """Return two lists: rows of theorem 3 and corollary 3, and rows on disagreement of Fourier's marginals."""
+    """Return two lists: rows of theorem 3 and corollary 3, and how far the Fourier mechanism's marginals disagree."""
     model, size = mechanism.model, len(closure(mechanism.model))
     widths = np.array([2 ** (len(family) - 1) for family in model.families])
     needed = np.empty(config.trials)
