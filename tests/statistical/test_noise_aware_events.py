@@ -186,8 +186,8 @@ def test_states_follow_their_law_by_enumeration(transition) -> None:
     weight[~observed] = 0
     sequences = np.array(list(itertools.product(range(n_states), repeat=6)))
     prior = gibbs.Prior(n_states, (2,), transition)
-    law = gibbs.Law(np.zeros((6, 2)), np.zeros((len(sequences), 6), bool))
-    logs = log_joint(gibbs.State(sequences.T), law, layout, prior)[1]
+    empty = gibbs.Law(np.zeros((6, 2)), np.zeros((len(sequences), 6), bool))
+    logs = log_joint(gibbs.State(sequences.T), empty, layout, prior)[1]
     logs = logs + np.take_along_axis(weight[None], sequences[..., None], axis=2)[..., 0].sum(axis=1)
     exact = np.exp(logs - logs.max())
     exact *= 5000 / exact.sum()

@@ -216,7 +216,7 @@ def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
     edited = paper / f"results/{QUICK}/rdp_curves.csv"
     edited.write_text(edited.read_text().replace("0", "1", 1))
     output = paper.run("privpost", "publish", QUICK)
-    assert f"outside tolerance results/{QUICK}/rdp_curves.csv is not what results/SHA256SUMS has" in output
+    assert f"outside tolerance: results/{QUICK}/rdp_curves.csv is not what results/SHA256SUMS has" in output
     assert output.count(f"{QUICK}/rdp_curves: outside tolerance") == 1
     changed = {line[3:] for line in git_status(paper).splitlines()}
     figure = f"figures/{QUICK}/fig1_rdp_curves.svg"
