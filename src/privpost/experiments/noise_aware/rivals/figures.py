@@ -44,7 +44,7 @@ def board(leaderboard, rivals):
     never = [name for name in leaderboard.method if rivals[rivals.method == name].c2st.max() < TOLD]
     if "exact" in never and never == leaderboard.method.tolist()[: len(never)]:
         axes.axhline(len(never), color="#000000", linewidth=1)
-        text = "No classifier tells the draws of the methods above the line from exact ones"
+        text = "The classifier cannot tell the methods above the line from exact draws"
         canvas.suptitle(text, fontsize=9, weight="bold")
     return canvas
 
