@@ -2,7 +2,6 @@
 
 import sys
 from argparse import Namespace
-from dataclasses import replace
 from pathlib import Path
 
 from privpost.commands import drawing, run, steps
@@ -54,8 +53,8 @@ def main(given: Namespace) -> int:
 
 def _check_others(ready: list[Study], drawn: list[Study]) -> None:
     """Raise SettingError for a published file that was altered by hand and that this command does not replace."""
-    replaced = {replace(s, home=PUBLISHED).results / name for s in ready for name in _files_of(s)}
-    replaced |= {replace(s, home=PUBLISHED).figure_path(stem) for s in drawn for stem in s.figures}
+    replaced = {s.published.results / name for s in ready for name in _files_of(s)}
+    replaced |= {s.published.figure_path(stem) for s in drawn for stem in s.figures}
     for path in published.covered():
         # The scorecard and the figures that cover all studies are always made again.
         if path not in replaced and path.parent not in (published.RESULTS, published.FIGURES):
@@ -71,7 +70,7 @@ def _take_over(study: Study) -> set[str]:
     run.tell_unexplained(study)
     for path in (beside := compare.beside(study)):
         print(f"{path} changes")
-    home = replace(study, home=PUBLISHED)
+    home = study.published
     for source in sorted(study.results.glob("*")):
         if source.is_file() and source.name in _files_of(study):
             store.write_text(home.results / source.name, source.read_text(encoding="utf-8"))
@@ -108,7 +107,7 @@ def _overall(drawn: list[Study]) -> None:
     path.unlink(missing_ok=True)
     _remove_unnamed(studies)
     published.write_sums()
-    for study in (replace(study, home=PUBLISHED) for study in drawn):
+    for study in (study.published for study in drawn):
         if all(study.table_path(table).is_file() for table in study.tables):
             drawing.draw(study, PUBLISHED)
     scorecard.write(scorecard.score(studies), path)

@@ -74,7 +74,7 @@ def _rebuild(given: Namespace) -> int:
     seconds = time.perf_counter() - start
     home = built(given.scale)
     complete = _summarise(possible, home, code, seconds)
-    same = _compare(studies) if given.scale == "paper" else True
+    same = _compare(studies, all_scored=not code and not given.study) if given.scale == "paper" else True
     if given.fresh and complete and not given.study:
         computing = sum(float(row["wall_seconds"]) for row in published.read_times(home / "results/times.csv"))
         record = {"seconds": round(seconds, 1), "cores": given.cores, "cell_seconds": round(computing, 1)}
@@ -176,8 +176,11 @@ def _lines(log: Path) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _compare(studies: list[Study]) -> bool:
-    """Compare built studies with the published files; returns whether every difference is within tolerance."""
+def _compare(studies: list[Study], *, all_scored: bool = False) -> bool:
+    """Compare built studies with the published files; returns whether every difference is within tolerance.
+
+    `all_scored` says that Snakemake has scored all claims, so that the built scorecard is current.
+    """
     from privpost.report import scorecard
 
     comparisons, beside = [], []
@@ -194,12 +197,13 @@ def _compare(studies: list[Study]) -> bool:
     print(f"Compared with what is published: {compare.sentence(comparisons)}.")
     for comparison in outside:
         print(f"  {comparison.table}: {comparison.where}")
-    if others := [s.name for s in grid.load_studies(study.name for study in whole) if tables.outdated(s)]:
+    if others := [study.name for study in whole if tables.outdated(study.published)]:
         print(f"Published with other settings, so not expected to agree: {', '.join(others)}")
     if beside:
         print(f"Files that differ from the published ones: {', '.join(beside)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
-    after = scorecard.table(scorecard.score(studies))
+    card = studies[0].home / "results/scorecard.csv"
+    after = scorecard.read(card) if all_scored else scorecard.table(scorecard.score(studies))
     partial = {study.name for study in studies if grid.left_out(study)}
     scored = {study.name for study in whole}
     changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED], partial, scored)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +10,6 @@ import numpy as np
 from pandas.api.types import is_numeric_dtype
 
 from privpost.lab import grid, ledgers, tables
-from privpost.lab.project import PUBLISHED
 from privpost.lab.published import SUMS, altered, sums
 from privpost.lab.study import Study
 from privpost.progress import counted, some
@@ -59,7 +57,7 @@ def compare(built: Study) -> list[Comparison]:
 
     Rows of data sets that the build left out are not compared.
     """
-    published = replace(built, home=PUBLISHED)
+    published = built.published
     return [Comparison(f"{built.name}/{name}", *_compare(built, published, name)) for name in built.tables]
 
 
@@ -69,7 +67,7 @@ def beside(built: Study) -> list[str]:
     These can be the documents that the study's current code makes from the published tables, and the study's ledger.
     A ledger that differs only in last digits does not count.
     """
-    published = replace(built, home=PUBLISHED)
+    published = built.published
     texts: dict = {}
     if published.has("documents") and not any(_lacks(published.table_path(name)) for name in published.tables):
         texts = published.module("documents").documents(tables.read_tables(published))

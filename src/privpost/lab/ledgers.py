@@ -4,11 +4,9 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from privpost.lab.project import PUBLISHED
 from privpost.lab.store import Result
 from privpost.lab.study import Study
 
@@ -19,7 +17,7 @@ DIGITS = 6
 
 def path_of(study: Study) -> Path | None:
     """Return the path of the study's built ledger, or else of the published one, or None if neither exists."""
-    places = (study, replace(study, home=PUBLISHED)) if study.scale == "paper" else (study,)
+    places = (study, study.published) if study.scale == "paper" else (study,)
     return next((place.ledger_path for place in places if place.ledger_path.is_file()), None)
 
 

@@ -1,6 +1,7 @@
 """Studies, whose YAML, modules, tables and figures are found by name; and cells, the points of a study's grid."""
 
 import ast
+import copy
 import functools
 import hashlib
 import importlib
@@ -54,6 +55,13 @@ class Study:
     @functools.cached_property
     def file(self) -> str:
         return f"{configurations.folder()}/study/{self.name}.yaml"
+
+    @property
+    def published(self) -> "Study":
+        """The study with the published tables and figures, which shares this study's composed configuration."""
+        twin = copy.copy(self)
+        object.__setattr__(twin, "home", PUBLISHED)
+        return twin
 
     # What the study's YAML says
 
