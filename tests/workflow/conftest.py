@@ -117,6 +117,8 @@ class Clone:
     # Slow cells
 
     def make_slow(self) -> None:
+        # Jobs are what the tests stop; a figure would only cost seaborn's start.
+        (self / f"src/privpost/experiments/{QUICK}/figures.py").unlink()
         module = f"src/privpost/experiments/{QUICK}/study.py"
         text = (self / module).read_text()
         head, place, tail = text.partition("    epsilon = np.full")
@@ -218,7 +220,7 @@ def clone(pristine, tmp_path) -> Clone:
 
 @pytest.fixture
 def slow(clone):
-    """A clone whose quick study waits in the middle of a cell until it is told to go on."""
+    """A clone whose quick study waits in the middle of a cell until it is told to go on, and draws nothing."""
     clone.make_slow()
     yield clone
     # Processes that a failed test left waiting end by themselves now.

@@ -12,6 +12,7 @@ from privpost.lab import store
 
 QUICK = "geumlek2017/rdp_curves"
 REPRODUCE = ("reproduce", QUICK, "--scale", "smoke")
+RESULTS = "build/smoke/results"
 CONFIG = ("--cores", "2", "--config", "scale=smoke", f"studies={QUICK}")
 
 
@@ -21,7 +22,7 @@ def cells(clone):
 
 @pytest.fixture
 def truth(_smoke):
-    return _smoke.contents("build/smoke")
+    return _smoke.contents(RESULTS)
 
 
 def in_the_second_cell(slow, process) -> list[int]:
@@ -45,7 +46,7 @@ def test_a_killed_job_loses_the_cell_in_progress_only(slow, truth):
     slow.release("second")
     slow.run("privpost", *REPRODUCE)
     assert first.stat().st_mtime_ns == written
-    assert slow.contents("build/smoke") == truth
+    assert slow.contents(RESULTS) == truth
 
 
 def test_after_a_killed_snakemake_the_message_says_how_to_go_on(slow, truth):
@@ -60,7 +61,7 @@ def test_after_a_killed_snakemake_the_message_says_how_to_go_on(slow, truth):
     slow.gone("first")
     slow.run("snakemake", "--unlock", *CONFIG)
     slow.run("privpost", *REPRODUCE)
-    assert slow.contents("build/smoke") == truth
+    assert slow.contents(RESULTS) == truth
 
 
 def test_a_second_rebuild_is_refused_and_the_first_is_undisturbed(slow, truth):
@@ -71,7 +72,7 @@ def test_a_second_rebuild_is_refused_and_the_first_is_undisturbed(slow, truth):
     slow.release("first")
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output
-    assert slow.contents("build/smoke") == truth
+    assert slow.contents(RESULTS) == truth
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -92,7 +93,7 @@ def test_a_stopped_rebuild_stops_its_jobs_and_the_next_one_goes_on(slow, truth, 
     assert len(cells(slow)) == 1
     slow.release("second")
     slow.run("privpost", *REPRODUCE)
-    assert slow.contents("build/smoke") == truth
+    assert slow.contents(RESULTS) == truth
 
 
 def test_damaged_results_are_set_aside_and_computed_again(smoke, truth):
@@ -104,7 +105,7 @@ def test_damaged_results_are_set_aside_and_computed_again(smoke, truth):
     for victim in (first, second):
         assert f"set aside as {victim.name}.corrupt" in output
         store.read(victim)
-    assert smoke.contents("build/smoke") == truth
+    assert smoke.contents(RESULTS) == truth
 
 
 def test_a_failed_cell_is_named_with_its_reason_and_costs_no_other(clone):
