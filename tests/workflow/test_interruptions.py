@@ -25,74 +25,59 @@ def truth(_smoke):
     return _smoke.contents(RESULTS)
 
 
-def in_the_second_cell(slow, process) -> list[int]:
-    """Let the first cell end, and wait until the second is in the middle of its work; returns its process."""
-    slow.waiting("first")
-    slow.hold("second")
-    slow.release("first")
-    return slow.waiting("second")
+def started(slow, *command: str) -> subprocess.Popen:
+    """Start a command that an interrupt reaches, as it does from a terminal."""
+    return subprocess.Popen(
+        ["env", "--default-signal=INT", *slow.start_command(*command)],
+        cwd=slow.folder, env=slow.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
 
 
-def test_a_killed_job_loses_the_cell_in_progress_only(slow, truth):
+def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth):
+    """Interrupted, terminated, its job killed, Snakemake killed: each loses at most the cell in progress."""
     slow.hold("first")
-    process = slow.start("privpost", *REPRODUCE)
-    (job,) = in_the_second_cell(slow, process)
+    process = started(slow, "privpost", *REPRODUCE)
+    slow.waiting("first")
+    assert "Snakemake is running in this checkout" in slow.run("privpost", *REPRODUCE, status=2)
+    for before, token, sent, status in (
+        ("first", "interrupted", signal.SIGINT, 130), ("interrupted", "terminated", signal.SIGTERM, 143)
+    ):  # fmt: skip
+        slow.hold(token)
+        slow.release(before)
+        if before != "first":
+            process = started(slow, "privpost", *REPRODUCE)
+        slow.waiting(token)
+        process.send_signal(sent)
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == status
+        assert "Stopped. Finished cells are kept" in output
+        assert "Traceback" not in output
+        slow.gone(token)
+    (first,) = cells(slow)
+    written = first.stat().st_mtime_ns
+
+    slow.hold("killed")
+    process = started(slow, "privpost", *REPRODUCE)
+    (job,) = slow.waiting("killed")
     os.kill(job, signal.SIGKILL)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "Not built" in output
-    (first,) = cells(slow)
-    written = first.stat().st_mtime_ns
-    slow.release("second")
-    slow.run("privpost", *REPRODUCE)
-    assert first.stat().st_mtime_ns == written
-    assert slow.contents(RESULTS) == truth
 
-
-def test_after_a_killed_snakemake_the_message_says_how_to_go_on(slow, truth):
-    slow.hold("first")
-    process = slow.start("snakemake", *CONFIG)
-    slow.waiting("first")
+    slow.hold("left")
+    process = started(slow, "snakemake", *CONFIG)
+    slow.waiting("left")
     process.kill()
     # Its jobs live on and hold its output open, so there is no end of it to wait for.
     process.wait(timeout=60)
     assert "snakemake --unlock" in slow.run("privpost", *REPRODUCE, status=2)
-    slow.release("first")
-    slow.gone("first")
+    assert cells(slow) == [first]
+    slow.release("left")
+    slow.gone("left")
     slow.run("snakemake", "--unlock", *CONFIG)
     slow.run("privpost", *REPRODUCE)
-    assert slow.contents(RESULTS) == truth
-
-
-def test_a_second_rebuild_is_refused_and_the_first_is_undisturbed(slow, truth):
-    slow.hold("first")
-    process = slow.start("privpost", *REPRODUCE)
-    slow.waiting("first")
-    assert "Snakemake is running in this checkout" in slow.run("privpost", *REPRODUCE, status=2)
-    slow.release("first")
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, output
-    assert slow.contents(RESULTS) == truth
-
-
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_rebuild_stops_its_jobs_and_the_next_one_goes_on(slow, truth, sent, status):
-    slow.hold("first")
-    process = subprocess.Popen(
-        ["env", "--default-signal=INT", *slow.start_command("privpost", *REPRODUCE)],
-        cwd=slow.folder, env=slow.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    in_the_second_cell(slow, process)
-    process.send_signal(sent)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert "Stopped. Finished cells are kept" in output
-    assert "Traceback" not in output
-    slow.gone("second")
-    assert len(cells(slow)) == 1
-    slow.release("second")
-    slow.run("privpost", *REPRODUCE)
+    assert first.stat().st_mtime_ns == written
     assert slow.contents(RESULTS) == truth
 
 
