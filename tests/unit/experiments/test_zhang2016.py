@@ -111,14 +111,15 @@ def test_loss_of_the_trimmed_sampler_is_that_of_its_density():
         assert guarantees.sampler_loss(mechanism) == pytest.approx(np.abs(np.diff(log_density)).max(), rel=1e-9)
 
 
+@pytest.mark.parametrize("prior", [(1.0, 1.0), (6.0, 12.0), (0.05, 9.0)])
 @pytest.mark.parametrize("n", [1, 4])
-def test_loss_with_edges_lets_a_record_move_between_configurations(n):
+def test_loss_with_edges_lets_a_record_move_between_configurations(n, prior):
     """The parent loses what a flip costs; the child that, or what leaving one configuration and entering another do."""
-    mechanism = RecordSampler(BayesianNetwork({"a": [], "b": ["a"]}), n, 2.0)
+    mechanism = RecordSampler(BayesianNetwork({"a": [], "b": ["a"]}, *prior), n, 2.0)
     ends = np.array([mechanism.omega, 1 - mechanism.omega])
 
     def change(one, other):
-        laws = [truncated_beta.log_density(ends, 1.0 + np.array(counts), *ends) for counts in (one, other)]
+        laws = [truncated_beta.log_density(ends, np.array(prior) + counts, *ends) for counts in (one, other)]
         return np.abs(laws[0] - laws[1]).max()
 
     common = [[(ones, total - ones) for ones in range(total + 1)] for total in range(n)]
